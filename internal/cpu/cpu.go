@@ -1,0 +1,85 @@
+// Package cpu says which implementation of the kernels runs: one ordered list of
+// levels, the best one this processor has chosen at start. The environment variable
+// GROVE_CPU names a lower one, for tests and for finding a fault.
+//
+// Every level computes the same bits (docs/design.md, law 1); a level is a matter of speed alone.
+package cpu
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync/atomic"
+)
+
+// Level is a set of instructions the kernels may use; each level has all of those below it.
+type Level int32
+
+const (
+	Portable   Level = iota // plain Go, any processor
+	AVX2                    // AVX2, FMA, F16C
+	AVX512                  // AVX-512 F, BW, DQ, VL and VNNI
+	AVX512BF16              // and VDPBF16PS
+)
+
+var names = [...]string{"portable", "avx2", "avx512", "avx512bf16"}
+
+func (l Level) String() string {
+	if l < 0 || int(l) >= len(names) {
+		return fmt.Sprintf("Level(%d)", int32(l))
+	}
+	return names[l]
+}
+
+var active atomic.Int32
+
+func init() {
+	best := detect()
+	active.Store(int32(best))
+	if s := os.Getenv("GROVE_CPU"); s != "" {
+		l, err := Parse(s)
+		switch {
+		case err != nil:
+			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU: %v; using %v\n", err, best)
+		case l > best:
+			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU=%v: this processor has no more than %v; using that\n", l, best)
+		default:
+			active.Store(int32(l))
+		}
+	}
+}
+
+// Parse reads a level's name.
+func Parse(s string) (Level, error) {
+	for i, n := range names {
+		if strings.EqualFold(s, n) {
+			return Level(i), nil
+		}
+	}
+	return 0, fmt.Errorf("unknown level %q: want one of %s", s, strings.Join(names[:], ", "))
+}
+
+// Best is the highest level this processor has.
+func Best() Level { return detect() }
+
+// Active is the level in use.
+func Active() Level { return Level(active.Load()) }
+
+// Levels lists the levels this processor can run, lowest first.
+func Levels() []Level {
+	var ls []Level
+	for l := Portable; l <= detect(); l++ {
+		ls = append(ls, l)
+	}
+	return ls
+}
+
+// Use switches to l and returns a function that switches back. It is for checks that
+// compare levels; no pass may be under way. It panics when the processor lacks l.
+func Use(l Level) (restore func()) {
+	if l > detect() {
+		panic(fmt.Sprintf("cpu: level %v is not available here (best: %v)", l, detect()))
+	}
+	old := active.Swap(int32(l))
+	return func() { active.Store(old) }
+}
