@@ -1,0 +1,324 @@
+package gguf
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+const (
+	magic            = "GGUF"
+	version          = 3
+	defaultAlignment = 32
+	alignmentKey     = "general.alignment"
+
+	maxAlignment = 1 << 20
+
+	maxDims  = 4 // ggml's limit
+	maxDepth = 8 // of arrays in arrays: no known file has more than 1
+
+	maxCount = 1 << 20 // of keys and of tensors: a hundred times what the largest models have
+
+	// The least bytes an entry can take bound its count by the file's size, before anything is allocated for it.
+	minKV     = 8 + 1 + 4 + 1     // key length, key, type, value
+	minTensor = 8 + 1 + 4 + 4 + 8 // name length, name, number of dimensions, type, offset
+)
+
+// header is a parsed file without its tensor data. All its strings share one copy of the header's bytes.
+type header struct {
+	version   uint32
+	meta      []KV
+	tensors   []Info // Offset counts from the start of the file
+	alignment uint64
+}
+
+// fault is a parse error before the file's name is known.
+type fault struct {
+	field, remedy string
+	err           error
+}
+
+func (f *fault) Error() string { return f.field + ": " + f.err.Error() }
+
+func fail(field, remedy, format string, args ...any) *fault {
+	return &fault{field, remedy, fmt.Errorf(format, args...)}
+}
+
+const (
+	remedyCut   = "the file is cut short or damaged: fetch or convert it again"
+	remedyWrong = "the file is damaged or was written wrongly: fetch or convert it again"
+)
+
+var errShort = errors.New("goes beyond the end of the file")
+
+// cursor walks the header. Its slices alias the mapped file and are not kept.
+type cursor struct {
+	data []byte
+	pos  int
+}
+
+func (c *cursor) left() int { return len(c.data) - c.pos }
+
+func (c *cursor) u32() (uint32, error) {
+	if c.left() < 4 {
+		return 0, errShort
+	}
+	c.pos += 4
+	return binary.LittleEndian.Uint32(c.data[c.pos-4:]), nil
+}
+
+func (c *cursor) u64() (uint64, error) {
+	if c.left() < 8 {
+		return 0, errShort
+	}
+	c.pos += 8
+	return binary.LittleEndian.Uint64(c.data[c.pos-8:]), nil
+}
+
+// span is a stretch of the header, by position: strings are cut from one copy once the header's end is known.
+type span struct{ from, to int }
+
+func (c *cursor) str() (span, error) {
+	n, err := c.u64()
+	if err != nil {
+		return span{}, err
+	}
+	if n > uint64(c.left()) {
+		return span{}, fmt.Errorf("a string of %d bytes %w", n, errShort)
+	}
+	s := span{c.pos, c.pos + int(n)}
+	c.pos = s.to
+	return s, nil
+}
+
+// text is a string for messages.
+func (c *cursor) text(s span) string {
+	return tensor.Quote(string(c.data[s.from:min(s.to, s.from+128)]))
+}
+
+// valueEnd returns how many bytes of b a value of type t takes, having checked that it lies within.
+func valueEnd[B []byte | string](b B, t ValueType, depth int) (int, error) {
+	if !t.known() {
+		return 0, fmt.Errorf("has %v, which GGUF version %d does not know", t, version)
+	}
+	size := valueTypes[t].bytes
+	if len(b) < size {
+		return 0, errShort
+	}
+	switch t {
+	case String:
+		n := u64at(b, 0)
+		if n > uint64(len(b)-8) {
+			return 0, fmt.Errorf("a string of %d bytes %w", n, errShort)
+		}
+		return 8 + int(n), nil
+	case Array:
+		return arrayEnd(b, depth)
+	}
+	return size, nil
+}
+
+func arrayEnd[B []byte | string](b B, depth int) (int, error) {
+	t, n := ValueType(uint32(u64at(b, 0))), u64at(b, 4)
+	if !t.known() {
+		return 0, fmt.Errorf("is an array of %v, which GGUF version %d does not know", t, version)
+	}
+	if depth >= maxDepth {
+		return 0, fmt.Errorf("has arrays nested more than %d deep", maxDepth)
+	}
+	size := valueTypes[t].bytes
+	if n > uint64(len(b)-12)/uint64(size) {
+		return 0, fmt.Errorf("an array of %d × %v %w", n, t, errShort)
+	}
+	if t != String && t != Array {
+		return 12 + int(n)*size, nil
+	}
+	pos := 12
+	for i := range n {
+		end, err := valueEnd(b[pos:], t, depth+1)
+		if err != nil {
+			return 0, fmt.Errorf("element %d %w", i, err)
+		}
+		pos += end
+	}
+	return pos, nil
+}
+
+// u64at reads eight bytes at a place where the caller has checked for eight.
+func u64at[B []byte | string](b B, at int) uint64 {
+	var x uint64
+	for i := 7; i >= 0; i-- {
+		x = x<<8 | uint64(b[at+i])
+	}
+	return x
+}
+
+// parse reads everything but the tensors' data.
+func parse(data []byte) (*header, error) {
+	c := &cursor{data: data}
+	h := &header{}
+	nTensors, nKV, err := h.readCounts(c)
+	if err != nil {
+		return nil, err
+	}
+
+	type rawKV struct {
+		key, value span
+		typ        ValueType
+	}
+	var kvs []rawKV // grown by what is there, not by what the header claims
+	for i := range nKV {
+		field := fmt.Sprintf("key %d of %d", i, nKV)
+		key, err := c.str()
+		if err != nil {
+			return nil, fail(field, remedyCut, "its name: %w", err)
+		}
+		if key.from == key.to {
+			return nil, fail(field, remedyWrong, "has no name")
+		}
+		typ, err := c.u32()
+		if err != nil {
+			return nil, fail("key "+c.text(key), remedyCut, "its type %w", err)
+		}
+		n, err := valueEnd(c.data[c.pos:], ValueType(typ), 0)
+		if err != nil {
+			remedy := remedyWrong
+			if errors.Is(err, errShort) {
+				remedy = remedyCut
+			}
+			return nil, &fault{"key " + c.text(key), remedy, err}
+		}
+		kvs = append(kvs, rawKV{key, span{c.pos, c.pos + n}, ValueType(typ)})
+		c.pos += n
+	}
+
+	type rawTensor struct {
+		name span
+		Info
+	}
+	var tensors []rawTensor
+	for i := range nTensors {
+		t := rawTensor{}
+		if t.name, t.Info, err = readTensor(c, i, nTensors); err != nil {
+			return nil, err
+		}
+		tensors = append(tensors, t)
+	}
+
+	text := string(data[:c.pos]) // the one copy: strings survive the mapping's end
+	h.meta = make([]KV, len(kvs))
+	seen := make(map[string]bool, len(kvs))
+	for i, kv := range kvs {
+		key := text[kv.key.from:kv.key.to]
+		if seen[key] {
+			return nil, fail("key "+tensor.Quote(key), remedyWrong, "occurs twice")
+		}
+		seen[key] = true
+		h.meta[i] = KV{key, Value{kv.typ, text[kv.value.from:kv.value.to]}}
+	}
+	h.tensors = make([]Info, len(tensors))
+	for i, t := range tensors {
+		h.tensors[i] = t.Info
+		h.tensors[i].Name = text[t.name.from:t.name.to]
+	}
+	if err := h.place(uint64(c.pos), uint64(len(data))); err != nil {
+		return nil, err
+	}
+	return h, nil
+}
+
+func (h *header) readCounts(c *cursor) (nTensors, nKV uint64, err error) {
+	if c.left() < 4 || string(c.data[:4]) != magic {
+		got := string(c.data[:min(4, len(c.data))])
+		remedy := "give a .gguf file; a Hugging Face model is given as its folder"
+		return 0, 0, fail("header", remedy, "it begins with %q, not with %q: this is not a GGUF file", got, magic)
+	}
+	c.pos = 4
+	if h.version, err = c.u32(); err != nil {
+		return 0, 0, fail("header", remedyCut, "the version %w", err)
+	}
+	switch v := h.version; {
+	case v != 0 && v&0xffff == 0: // 2 or 3 with its bytes the other way round
+		return 0, 0, fail("header", "convert it on or for a little-endian machine", "the file is big-endian, which grove does not read")
+	case v < 2:
+		return 0, 0, fail("header", "convert it again with a current converter", "GGUF version %d is not supported", v)
+	case v > version:
+		return 0, 0, fail("header", "use a newer grove, or convert it to version 3", "GGUF version %d is newer than this grove knows (%d)", v, version)
+	}
+	if nTensors, err = c.u64(); err == nil {
+		nKV, err = c.u64()
+	}
+	if err != nil {
+		return 0, 0, fail("header", remedyCut, "the counts %w", err)
+	}
+	if nKV > min(maxCount, uint64(c.left()/minKV)) {
+		return 0, 0, fail("header", remedyWrong, "%d metadata keys do not fit a file of %d bytes", nKV, len(c.data))
+	}
+	if nTensors > min(maxCount, uint64(c.left()/minTensor)) {
+		return 0, 0, fail("header", remedyWrong, "%d tensors do not fit a file of %d bytes", nTensors, len(c.data))
+	}
+	return nTensors, nKV, nil
+}
+
+// readTensor reads one tensor's description; its offset still counts from the start of the data.
+func readTensor(c *cursor, i, n uint64) (name span, t Info, err error) {
+	field := fmt.Sprintf("tensor %d of %d", i, n)
+	if name, err = c.str(); err != nil {
+		return name, t, fail(field, remedyCut, "its name: %w", err)
+	}
+	if name.from == name.to {
+		return name, t, fail(field, remedyWrong, "has no name")
+	}
+	field = "tensor " + c.text(name)
+	dims, err := c.u32()
+	if err != nil {
+		return name, t, fail(field, remedyCut, "its number of dimensions %w", err)
+	}
+	if dims > maxDims {
+		return name, t, fail(field, remedyWrong, "has %d dimensions, more than %d", dims, maxDims)
+	}
+	t.Shape = make([]int, dims)
+	for d := range t.Shape {
+		x, err := c.u64()
+		if err != nil {
+			return name, t, fail(field, remedyCut, "its shape %w", err)
+		}
+		if x > math.MaxInt {
+			return name, t, fail(field, remedyWrong, "dimension %d is %d", d, x)
+		}
+		t.Shape[len(t.Shape)-1-d] = int(x) // the file has the innermost dimension first
+	}
+	typ, err := c.u32()
+	if err == nil {
+		if t.Type = tensor.Type(typ); t.Type >= 1<<16 {
+			t.Type = tensor.Unknown // not to be taken for one of the types that only safetensors has
+		}
+		var off uint64
+		if off, err = c.u64(); err == nil && off > math.MaxInt64 {
+			return name, t, fail(field, remedyWrong, "its offset %d overflows", off)
+		}
+		t.Offset = int64(off)
+	}
+	if err != nil {
+		return name, t, fail(field, remedyCut, "its type and offset %w", err)
+	}
+	elements, err := tensor.Elements(t.Shape)
+	if err != nil {
+		return name, t, &fault{field, remedyWrong, err}
+	}
+	if !t.Type.InGGUF() {
+		return name, t, nil // listed; an error for whoever asks for it
+	}
+	if _, err = t.Type.Size(tensor.Tensor{Shape: t.Shape}.Cols()); err != nil {
+		return name, t, fail(field, remedyWrong, "a row: %w", err)
+	}
+	size, err := t.Type.Size(elements)
+	if err != nil {
+		return name, t, &fault{field, remedyWrong, err}
+	}
+	t.Size = int64(size)
+	return name, t, nil
+}

@@ -1,0 +1,350 @@
+package gguf
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// drawValue draws a Go value that ValueOf takes, arrays nested up to depth.
+func drawValue(t *rapid.T, depth int) any {
+	n := 14
+	if depth > 0 {
+		n = 15
+	}
+	text := rapid.OneOf(rapid.String(), rapid.Just("\xff\x00 not UTF-8"))
+	switch rapid.IntRange(0, n).Draw(t, "kind") {
+	case 0:
+		return rapid.Uint8().Draw(t, "u8")
+	case 1:
+		return rapid.Int8().Draw(t, "i8")
+	case 2:
+		return rapid.Uint16().Draw(t, "u16")
+	case 3:
+		return rapid.Int16().Draw(t, "i16")
+	case 4:
+		return rapid.Uint32().Draw(t, "u32")
+	case 5:
+		return rapid.Int32().Draw(t, "i32")
+	case 6:
+		return rapid.Uint64().Draw(t, "u64")
+	case 7:
+		return rapid.Int64().Draw(t, "i64")
+	case 8:
+		return rapid.Float32().Draw(t, "f32")
+	case 9:
+		return rapid.Float64().Draw(t, "f64")
+	case 10:
+		return rapid.Bool().Draw(t, "bool")
+	case 11:
+		return text.Draw(t, "string")
+	case 12:
+		return rapid.SliceOf(text).Draw(t, "strings")
+	case 13:
+		return rapid.SliceOf(rapid.Int32()).Draw(t, "i32s")
+	case 14:
+		return rapid.SliceOf(rapid.Bool()).Draw(t, "bools")
+	}
+	elem := rapid.Custom(func(t *rapid.T) Value { return must(ValueOf(drawValue(t, depth-1))) })
+	first := elem.Draw(t, "first")
+	out := []Value{first}
+	for range rapid.IntRange(0, 3).Draw(t, "more") {
+		if v := elem.Draw(t, "next"); v.Type() == first.Type() {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// goValue is the inverse of ValueOf.
+func goValue(v Value) any {
+	pick := func(x any, ok bool) any {
+		if !ok {
+			return nil
+		}
+		return x
+	}
+	n, _ := v.Int()
+	x, _ := v.Float()
+	u, _ := v.Uint()
+	switch v.Type() {
+	case Uint8:
+		return uint8(n)
+	case Int8:
+		return int8(n)
+	case Uint16:
+		return uint16(n)
+	case Int16:
+		return int16(n)
+	case Uint32:
+		return uint32(n)
+	case Int32:
+		return int32(n)
+	case Uint64:
+		return u
+	case Int64:
+		return n
+	case Float32:
+		return float32(x)
+	case Float64:
+		return x
+	case Bool:
+		b, ok := v.Bool()
+		return pick(b, ok)
+	case String:
+		s, ok := v.Str()
+		return pick(s, ok)
+	}
+	switch v.Elem() {
+	case String:
+		s, ok := v.Strings()
+		return pick(s, ok)
+	case Bool:
+		b, ok := v.Bools()
+		return pick(b, ok)
+	case Int32:
+		ns, ok := v.Ints()
+		out := make([]int32, len(ns))
+		for i, n := range ns {
+			out[i] = int32(n)
+		}
+		return pick(out, ok)
+	}
+	vs, ok := v.Values()
+	return pick(vs, ok)
+}
+
+func drawTensor(t *rapid.T, i int) tensor.Tensor {
+	typ := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0, tensor.Q4_K, tensor.Q2_K, tensor.I8, tensor.I64}).Draw(t, "type")
+	n, _ := typ.Block()
+	shape := rapid.SliceOfN(rapid.IntRange(1, 3), 0, 3).Draw(t, "shape")
+	shape = append(shape, n*rapid.IntRange(1, 3).Draw(t, "blocks"))
+	size := must(typ.Size(must(tensor.Elements(shape))))
+	return tensor.Tensor{Name: fmt.Sprintf("t%d.weight", i), Type: typ, Shape: shape, Data: bytes.Repeat([]byte{byte(i), 7, 9}, size)[:size]}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// What is written is what is read: keys in order with their types, tensors to the byte, at any alignment.
+func TestRoundTrip(t *testing.T) {
+	dir := t.TempDir()
+	rapid.Check(t, func(t *rapid.T) {
+		w, path := NewWriter(), filepath.Join(dir, "a.gguf")
+		keys := rapid.SliceOfNDistinct(rapid.StringN(1, 20, -1), 0, 8, rapid.ID).Draw(t, "keys")
+		values := make([]any, len(keys))
+		for i, k := range keys {
+			values[i] = drawValue(t, 3)
+			w.Set(k, values[i])
+		}
+		if rapid.Bool().Draw(t, "aligned otherwise") {
+			keys, values = append(keys, alignmentKey), append(values, uint32(1)<<rapid.IntRange(0, 9).Draw(t, "alignment"))
+			w.Set(alignmentKey, values[len(values)-1])
+		}
+		tensors := make([]tensor.Tensor, rapid.IntRange(0, 6).Draw(t, "tensors"))
+		for i := range tensors {
+			tensors[i] = drawTensor(t, i)
+			w.AddTensor(tensors[i])
+		}
+		written := &bytes.Buffer{}
+		if _, err := w.WriteTo(written); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, written.Bytes(), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if f.Version != 3 || len(f.Meta) != len(keys) || len(f.Tensors) != len(tensors) {
+			t.Fatalf("version %d, %d keys, %d tensors", f.Version, len(f.Meta), len(f.Tensors))
+		}
+		for i, kv := range f.Meta {
+			got := goValue(kv.Value)
+			if _, nested := values[i].([]Value); nested {
+				got, _ = kv.Value.Values()
+			}
+			if kv.Key != keys[i] || !cmp.Equal(got, values[i], cmp.Comparer(func(a, b Value) bool { return a == b })) {
+				t.Fatalf("%q = %v, want %q = %v", kv.Key, got, keys[i], values[i])
+			}
+			_ = kv.Value.String()
+		}
+		for i, want := range tensors {
+			got, ok := f.Tensor(want.Name)
+			if !ok || f.Tensors[i].Name != want.Name {
+				t.Fatalf("no tensor %q", want.Name)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Fatal(diff)
+			}
+		}
+
+		again, b := NewWriter(), &bytes.Buffer{}
+		again.SetAll(f)
+		for _, x := range tensors {
+			again.AddTensor(x)
+		}
+		split := slices.ContainsFunc(keys, func(k string) bool { return strings.HasPrefix(k, "split.") })
+		if n, err := again.WriteTo(b); err != nil || n != int64(b.Len()) || !split && !bytes.Equal(b.Bytes(), written.Bytes()) {
+			t.Fatalf("a copy differs: %d bytes, %v", n, err)
+		}
+	})
+}
+
+// A failed write leaves what was there, and nothing else.
+func TestWriteFails(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "a.gguf")
+	if err := os.WriteFile(path, []byte("old"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	bytesOf := func(n int) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := w.Write(make([]byte, n)); return err }
+	}
+	f32 := tensor.F32
+	for name, c := range map[string]struct {
+		want string
+		do   func(*Writer)
+	}{
+		"fill fails":     {`tensor "x": boom`, func(w *Writer) { w.Add("x", f32, []int{4}, func(io.Writer) error { return boom }) }},
+		"too few bytes":  {`tensor "x": 15 bytes`, func(w *Writer) { w.Add("x", f32, []int{4}, bytesOf(15)) }},
+		"too many bytes": {`tensor "x": 1 more bytes`, func(w *Writer) { w.Add("x", f32, []int{4}, bytesOf(17)) }},
+		"twice":          {`added twice`, func(w *Writer) { w.Add("x", f32, []int{1}, bytesOf(4)); w.Add("x", f32, []int{1}, bytesOf(4)) }},
+		"long name":      {`63 bytes`, func(w *Writer) { w.Add(strings.Repeat("x", 64), f32, []int{1}, bytesOf(4)) }},
+		"part block":     {`whole blocks`, func(w *Writer) { w.Add("x", tensor.Q8_0, []int{32, 2}, bytesOf(68)) }},
+		"no dimension":   {`below 1`, func(w *Writer) { w.Add("x", f32, []int{0}, bytesOf(0)) }},
+		"5 dimensions":   {`more than 4`, func(w *Writer) { w.Add("x", f32, []int{1, 1, 1, 1, 1}, bytesOf(4)) }},
+		"no ggml type":   {`no place for BOOL`, func(w *Writer) { w.Add("x", tensor.Bool, []int{1}, bytesOf(1)) }},
+		"int":            {`uint32`, func(w *Writer) { w.Set("k", 3) }},
+		"no key":         {`65535`, func(w *Writer) { w.Set("", true) }},
+		"mixed array":    {`one type`, func(w *Writer) { w.Set("k", []Value{must(ValueOf(true)), must(ValueOf("x"))}) }},
+		"alignment":      {`power of two`, func(w *Writer) { w.Set(alignmentKey, uint32(24)) }},
+	} {
+		w := NewWriter()
+		c.do(w)
+		err := w.WriteFile(path)
+		if err == nil || !strings.HasPrefix(err.Error(), "gguf: "+path+": ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if name == "fill fails" && !errors.Is(err, boom) {
+			t.Errorf("%v does not wrap its cause", err)
+		}
+		if left := must(os.ReadDir(dir)); len(left) != 1 || string(must(os.ReadFile(path))) != "old" {
+			t.Fatalf("%s: the folder now has %v", name, left)
+		}
+	}
+	if err := NewWriter().WriteFile(dir); err == nil {
+		t.Error("a folder is overwritten")
+	}
+	if err := NewWriter().WriteFile(filepath.Join(dir, "none", "a.gguf")); err == nil {
+		t.Error("a file is written into a folder that is not there")
+	}
+}
+
+// ggufName is llama.cpp's name for a tensor of a Hugging Face qwen3.
+func ggufName(hf string) string {
+	r := strings.NewReplacer("model.layers.", "blk.", "model.embed_tokens", "token_embd", "model.norm", "output_norm", "input_layernorm", "attn_norm",
+		"post_attention_layernorm", "ffn_norm", "self_attn.o_proj", "attn_output", "self_attn.", "attn_", "_proj", "", "mlp.", "ffn_")
+	return r.Replace(hf)
+}
+
+// Files made by other programs from one model: GGUF and safetensors hold the same values, Q8_0 made here has the
+// bytes of theirs, and writing again what was read gives the same file.
+func TestRealModel(t *testing.T) {
+	dir := testdata.Path(t, "models/go-7m")
+	hf, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hf.Close()
+	for _, name := range []string{"go-7m-f32.gguf", "go-7m-q8_0.gguf"} {
+		path := filepath.Join(dir, name)
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		if len(f.Tensors) != len(hf.Tensors) {
+			t.Errorf("%s has %d tensors, safetensors %d", name, len(f.Tensors), len(hf.Tensors))
+		}
+		for _, info := range hf.Tensors {
+			want, err := hf.Load(info.Name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := f.Load(ggufName(info.Name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Type != want.Type {
+				if want, err = tensor.FromFloat32s(info.Name, got.Type, want.Shape, must(want.Float32s())); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(got.Shape, want.Shape) || !bytes.Equal(got.Data, want.Data) {
+				t.Errorf("%s: %s differs", name, got.Name)
+			}
+			f.Prefetch(got.Name)
+			f.Release(got.Name)
+			if !bytes.Equal(got.Data, want.Data) {
+				t.Errorf("%s: %s differs after it was released", name, got.Name)
+			}
+		}
+		w, b := NewWriter(), &bytes.Buffer{}
+		w.SetAll(f)
+		for _, info := range f.Tensors {
+			w.AddTensor(must(f.Load(info.Name)))
+		}
+		if _, err := w.WriteTo(b); err != nil || !bytes.Equal(b.Bytes(), must(os.ReadFile(path))) {
+			t.Errorf("%s written again differs (%v)", name, err)
+		}
+	}
+}
+
+// A large vocabulary costs a few allocations, not one a string, and outlives the mapping.
+func TestVocabulary(t *testing.T) {
+	tokens := make([]string, 150_000)
+	for i := range tokens {
+		tokens[i] = fmt.Sprintf("token %d", i)
+	}
+	w, path := NewWriter(), filepath.Join(t.TempDir(), "v.gguf")
+	w.Set("tokenizer.ggml.tokens", tokens)
+	if err := w.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	allocs := testing.AllocsPerRun(3, func() {
+		f, err := Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, _ = f.Strings("tokenizer.ggml.tokens")
+		f.Close()
+	})
+	if !slices.Equal(got, tokens) {
+		t.Error("the strings differ")
+	}
+	if allocs > 100 {
+		t.Errorf("%v allocations", allocs)
+	}
+}

@@ -1,0 +1,85 @@
+// Package atomicfile writes a file whole or not at all: whoever opens the path, at any moment and after any crash, finds
+// the old content or the new one, never a part.
+package atomicfile
+
+import (
+	"bufio"
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// Write calls fill with a buffered writer to a temporary file beside path, flushes it to the disk, and renames it to
+// path. When fill fails or panics the temporary file is removed and path is untouched.
+func Write(path string, fill func(w io.Writer) error) error {
+	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
+		return fmt.Errorf("write %s: it exists and is not a regular file: choose another name", path)
+	}
+	f, err := os.OpenFile(path+".tmp-"+rand.Text()[:8], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	done := false
+	defer func() {
+		if !done {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<20)
+	if err := fill(w); err != nil {
+		return err
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil { // the content must be on the disk before the name is
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	done = true
+	syncFolder(filepath.Dir(path))
+	return nil
+}
+
+// syncFolder makes the rename itself durable where the system can; elsewhere the old content may
+// come back after a crash, whole.
+func syncFolder(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
+}
+
+// Exactly calls fill with a writer that takes n bytes, and fails when fill writes fewer or more.
+func Exactly(w io.Writer, n int64, fill func(w io.Writer) error) error {
+	e := &exact{w: w, left: n}
+	if err := fill(e); err != nil {
+		return err
+	}
+	if e.left != 0 {
+		return fmt.Errorf("%d bytes were written, want %d", n-e.left, n)
+	}
+	return nil
+}
+
+type exact struct {
+	w    io.Writer
+	left int64
+}
+
+func (e *exact) Write(p []byte) (int, error) {
+	if int64(len(p)) > e.left {
+		return 0, fmt.Errorf("%d more bytes are written than there is place for", int64(len(p))-e.left)
+	}
+	n, err := e.w.Write(p)
+	e.left -= int64(n)
+	return n, err
+}

@@ -1,0 +1,84 @@
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func content(t *testing.T, dir string) string {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for _, f := range files {
+		c, err := os.ReadFile(filepath.Join(dir, f.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.WriteString(f.Name() + "=" + string(c) + ";")
+	}
+	return b.String()
+}
+
+// The target has the old content or the new one; nothing else stays behind, not even after a panic.
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "f")
+	text := func(s string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, s); return err }
+	}
+	for _, s := range []string{"first", "", strings.Repeat("long", 1<<19)} {
+		if err := Write(path, text(s)); err != nil || content(t, dir) != "f="+s+";" {
+			t.Fatalf("writing %d bytes: %v", len(s), err)
+		}
+	}
+	if err := Write(path, text("kept")); err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	fails := func(w io.Writer) error {
+		if got := content(t, dir); !strings.HasPrefix(got, "f=kept;") {
+			t.Errorf("while writing: %s", got)
+		}
+		return errors.Join(text("part")(w), boom)
+	}
+	if err := Write(path, fails); !errors.Is(err, boom) {
+		t.Error(err)
+	}
+	func() {
+		defer func() { _ = recover() }()
+		_ = Write(path, func(io.Writer) error { panic("boom") })
+	}()
+	if got := content(t, dir); got != "f=kept;" {
+		t.Error(got)
+	}
+	if err := Write(dir, text("x")); err == nil || !strings.Contains(err.Error(), "regular") {
+		t.Error(err)
+	}
+	if err := Write(filepath.Join(dir, "none", "f"), text("x")); err == nil {
+		t.Error("a folder came into being")
+	}
+}
+
+func TestExactly(t *testing.T) {
+	for n := range int64(5) {
+		var b strings.Builder
+		err := Exactly(&b, 3, func(w io.Writer) error {
+			for range n {
+				if _, err := w.Write([]byte{'x'}); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if (err == nil) != (n == 3) || b.Len() > 3 {
+			t.Errorf("%d bytes: %v", n, err)
+		}
+	}
+}

@@ -1,0 +1,136 @@
+// Package gemm multiplies a few rows of activations by a large weight matrix: the shape
+// of a pass over a token tree, where 1 to 64 rows share one reading of the weights.
+//
+// Weights are packed once, at load, into panels of [Panel] outputs. Outputs lie in the
+// lanes of a vector register and K is walked in order, so every output element is one
+// chain of operations in one order, whatever the number of rows, the tiling, the thread
+// or the instruction set: the "same bits" law of docs/design.md. The chains are
+//
+//	F32, F16  acc = fma(w[k], x[k], acc), k ascending
+//	BF16      x rounded to bf16; for each pair of k: acc = fma(w[k+1], x[k+1], acc), then
+//	          acc = fma(w[k], x[k], acc); subnormal operands and results are zero
+//	          (what VDPBF16PS computes)
+//	Q8_0      x quantised to int8 with one scale per [Group] elements; products of a
+//	          32-element block summed exactly in int32, s; then part = fma(s, dw, part)
+//	          over the blocks of a group from 0, and acc = fma(part, dx, acc) over the groups
+//
+// all in f32 with one rounding per fma. The file of each matter: layout.go and pack.go
+// the packed weights, input.go the activations, mul.go the tiling, portable.go the
+// definition in Go, _asm the generator of the assembly.
+package gemm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"runtime"
+
+	"github.com/grovellm/grove/internal/num"
+)
+
+// Type is the encoding of a weight matrix, in the file and packed.
+type Type uint8
+
+const (
+	F32 Type = iota
+	F16
+	BF16
+	Q8_0 // blocks of 32 elements: an f16 scale, then 32 int8
+	numTypes
+)
+
+func (t Type) String() string {
+	if t >= numTypes {
+		return fmt.Sprintf("Type(%d)", uint8(t))
+	}
+	return [...]string{"f32", "f16", "bf16", "q8_0"}[t]
+}
+
+// rowBytes is the size of a row of `in` weights in the file.
+func (t Type) rowBytes(in int) int {
+	switch t {
+	case F32:
+		return in * 4
+	case Q8_0:
+		return in / block * fileBlock
+	}
+	return in * 2
+}
+
+// Matrix is a weight matrix of out × in elements, packed for multiplication.
+type Matrix struct {
+	t       Type
+	out, in int
+	panel   int // bytes per panel
+	data    []byte
+}
+
+// New makes room for a matrix; PackPanels fills it. The memory is given back once the
+// matrix is unreachable.
+func New(t Type, out, in int) (*Matrix, error) {
+	const limit = math.MaxInt / 64 // of elements: no size below overflows
+	switch {
+	case t >= numTypes:
+		return nil, fmt.Errorf("gemm: unknown weight type %d", uint8(t))
+	case out <= 0 || in <= 0 || in > limit/(out+Panel):
+		return nil, fmt.Errorf("gemm: a matrix of %d × %d cannot be", out, in)
+	case t == Q8_0 && in%block != 0:
+		return nil, fmt.Errorf("gemm: q8_0 rows hold a multiple of %d elements, not %d", block, in)
+	}
+	m := &Matrix{t: t, out: out, in: in, panel: panelBytes(t, in)}
+	data, free, err := allocate(m.Panels() * m.panel)
+	if err != nil {
+		return nil, fmt.Errorf("gemm: %d × %d %v: %w", out, in, t, err)
+	}
+	m.data = data
+	if free != nil {
+		runtime.AddCleanup(m, func(free func()) { free() }, free)
+	}
+	return m, nil
+}
+
+func (m *Matrix) Type() Type { return m.t }
+
+// Out is the number of outputs: rows of the matrix as a file holds it.
+func (m *Matrix) Out() int { return m.out }
+
+// In is the number of inputs, K.
+func (m *Matrix) In() int { return m.in }
+
+// Panels is the number of panels; the last one may be part full.
+func (m *Matrix) Panels() int { return (m.out + Panel - 1) / Panel }
+
+// Bytes is the packed size, which a product reads once.
+func (m *Matrix) Bytes() int { return len(m.data) }
+
+// Row widens the weights of output i to f32 (an embedding looked up in a tied head).
+// dst holds In elements.
+func (m *Matrix) Row(dst []float32, i int) {
+	dst = dst[:m.in]
+	if i < 0 || i >= m.out {
+		panic(fmt.Sprintf("gemm: row %d of a matrix of %d", i, m.out))
+	}
+	w := m.data[i/Panel*m.panel:][:m.panel]
+	le, lane := binary.LittleEndian, i%Panel
+	switch m.t {
+	case F32:
+		for k := range dst {
+			dst[k] = math.Float32frombits(le.Uint32(w[(k*Panel+lane)*4:]))
+		}
+	case F16:
+		for k := range dst {
+			dst[k] = num.F16(le.Uint16(w[(k*Panel+lane)*2:]))
+		}
+	case BF16:
+		for k := range dst {
+			dst[k] = num.BF16(le.Uint16(w[(k/2*Panel+lane)*4+k%2*2:]))
+		}
+	case Q8_0:
+		for k := range dst {
+			b := w[k/block*packedBlock:]
+			q := int8(b[Panel*2+(k%block/4*Panel+lane)*4+k%4] ^ 0x80)
+			dst[k] = num.F16(le.Uint16(b[lane*2:])) * float32(q)
+		}
+	}
+	runtime.KeepAlive(m)
+}

@@ -1,0 +1,140 @@
+package gemm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/num"
+)
+
+// Input holds rows of activations in the form that the kernels of a weight type read. A row is
+//
+//	F32, F16  [K]f32
+//	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
+//	Q8_0      [K/Group]{ [Group]int8; [Group/32]int32 = −128·Σ of a block; f32 scale },
+//	          the last group as long as the others, its tail unused
+//
+// with rows an odd number of cache lines apart, so that eight rows at one k never compete for
+// one cache set.
+type Input struct {
+	t      Type
+	level  cpu.Level
+	n, in  int
+	stride int // bytes between rows
+	buf    []byte
+}
+
+const (
+	groupSums  = Group                 // offset of the block sums in a group
+	groupScale = Group + groupBlocks*4 // and of its scale
+	groupBytes = groupScale + 4
+)
+
+// Reset makes x hold n rows of in activations for products with matrices of type t. It
+// allocates only when the rows outgrow all before them.
+func (x *Input) Reset(t Type, n, in int) {
+	if t >= numTypes || n < 0 || in < 0 {
+		panic(fmt.Sprintf("gemm: input of %d rows × %d for %v", n, in, t))
+	}
+	x.t, x.n, x.in, x.level = t, n, in, cpu.Active()
+	size := in * 4
+	switch {
+	case t == BF16 && x.pairs():
+		size = (in + 1) / 2 * 4
+	case t == BF16:
+		size = (in + 1) / 2 * 8
+	case t == Q8_0:
+		size = (in + Group - 1) / Group * groupBytes
+	}
+	x.stride = (size+63)/64*64 | 64
+	if need := n * x.stride; len(x.buf) < need {
+		b := make([]byte, need+63)
+		off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
+		x.buf = b[off : off+need]
+	}
+}
+
+// Rows is the number of rows that Reset gave x.
+func (x *Input) Rows() int { return x.n }
+
+// pairs says that bf16 activations are stored as pairs of bf16 and not as f32.
+func (x *Input) pairs() bool { return x.level >= cpu.AVX512BF16 }
+
+// SetRow converts v to row i. Rows may be set in parallel.
+func (x *Input) SetRow(i int, v []float32) {
+	if i < 0 || i >= x.n || len(v) != x.in {
+		panic(fmt.Sprintf("gemm: row %d of %d elements for an input of %d rows × %d", i, len(v), x.n, x.in))
+	}
+	row := x.buf[i*x.stride:][:x.stride]
+	switch {
+	case x.t == Q8_0:
+		quantizeRow(row, v)
+	case x.t != BF16:
+		for k, f := range v {
+			binary.LittleEndian.PutUint32(row[k*4:], math.Float32bits(f))
+		}
+	case x.pairs():
+		for k, f := range v {
+			binary.LittleEndian.PutUint16(row[k*2:], toBF16(f))
+		}
+		if len(v)%2 == 1 {
+			binary.LittleEndian.PutUint16(row[len(v)*2:], 0)
+		}
+	default:
+		for k, f := range v {
+			binary.LittleEndian.PutUint32(row[k*4:], uint32(toBF16(f))<<16)
+		}
+		if len(v)%2 == 1 {
+			binary.LittleEndian.PutUint32(row[len(v)*4:], 0)
+		}
+	}
+}
+
+// toBF16 rounds as VCVTNEPS2BF16 does: a subnormal f32 is zero before rounding.
+func toBF16(f float32) uint16 {
+	if u := math.Float32bits(f); u&0x7f800000 == 0 {
+		return uint16(u>>16) & 0x8000
+	}
+	return num.ToBF16(f)
+}
+
+// quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127.
+// A group with an infinity or a NaN gets the scale NaN, so that what was lost shows; one so
+// small that 127/max overflows is zero.
+func quantizeRow(row []byte, v []float32) {
+	le := binary.LittleEndian
+	for ; len(v) > 0; row = row[groupBytes:] {
+		g := v[:min(Group, len(v))]
+		v = v[len(g):]
+		var top uint32
+		for _, f := range g {
+			top = max(top, math.Float32bits(f)&0x7fffffff)
+		}
+		scale, inv := math.Float32frombits(top)/127, 127/math.Float32frombits(top)
+		switch {
+		case top >= 0x7f800000:
+			scale, inv = float32(math.NaN()), 0
+		case top < quantFloor:
+			scale, inv = 0, 0
+		}
+		le.PutUint32(row[groupScale:], math.Float32bits(scale))
+		for b := 0; b*block < len(g); b++ {
+			sum := int32(0)
+			for i, f := range g[b*block:][:block] {
+				q := int8(0)
+				if inv != 0 {
+					q = int8(math.RoundToEven(float64(float32(f * inv))))
+				}
+				row[b*block+i] = byte(q)
+				sum += int32(q)
+			}
+			le.PutUint32(row[groupSums+b*4:], uint32(-128*sum))
+		}
+	}
+}
+
+// quantFloor is the bits of 2^-100: well above where 127/x overflows.
+const quantFloor = (127 - 100) << 23

@@ -1,0 +1,28 @@
+//go:build !amd64 || purego
+
+package simd
+
+func add(dst, x []float32)                                { addGeneric(dst, x) }
+func scale(dst []float32, a float32)                      { scaleGeneric(dst, a) }
+func axpy(dst []float32, a float32, x []float32)          { axpyGeneric(dst, a, x) }
+func sum(x []float32) float32                             { return sumGeneric(x) }
+func sumSquares(x []float32, mean float32) float32        { return sumSquaresGeneric(x, mean) }
+func normScale(dst, x, w []float32, mean, inv float32)    { normScaleGeneric(dst, x, w, mean, inv) }
+func normShift(dst, x, w, b []float32, mean, inv float32) { normShiftGeneric(dst, x, w, b, mean, inv) }
+func ropeHalf(x, y, cos, sin []float32)                   { ropeHalfGeneric(x, y, cos, sin) }
+func ropePairs(x, cos, sin []float32)                     { ropePairsGeneric(x, cos, sin) }
+func exp(dst, x []float32)                                { expGeneric(dst, x) }
+func expSum(x []float32, scale, m float32) float32        { return expSumGeneric(x, scale, m) }
+func sumExp(x []float32, m float32) float32               { return sumExpGeneric(x, m) }
+func siluMul(dst, gate, up []float32)                     { siluMulGeneric(dst, gate, up) }
+func gelu(dst, x []float32)                               { geluGeneric(dst, x) }
+func geluTanh(dst, x []float32)                           { geluTanhGeneric(dst, x) }
+func maxScaled(x []float32, scale float32) float32        { return maxScaledGeneric(x, scale) }
+func indexEqual(x []float32, v float32) int               { return indexEqualGeneric(x, v) }
+func indexAbove(x []float32, v float32) int               { return indexAboveGeneric(x, v) }
+func scores(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32) {
+	scoresGeneric(dst, dstStride, q, qStride, rows, hd, kPage)
+}
+func mix(o []float32, oStride int, p []float32, pStride, rows, hd, count int, vPage []float32) {
+	mixGeneric(o, oStride, p, pStride, rows, hd, count, vPage)
+}

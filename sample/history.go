@@ -1,0 +1,85 @@
+// What penalties look at: how often each token occurs in the window before a position, kept
+// while walking up and down a tree.
+
+package sample
+
+// History counts the tokens of a text in a window at its end. Push adds a token, Pop takes the last one
+// away again, both in constant time, so one History serves every node of a tree: push the path, sample, pop.
+type History struct {
+	last int     // window; 0: the whole text
+	text []int32 // every token pushed
+
+	// The tokens that ever were in the window, and how often they are now; index is an open-addressed
+	// hash table of places in tokens, plus 1 (0: empty), a power of two long and at most half full.
+	tokens, counts []int32
+	index          []int32
+}
+
+// NewHistory returns an empty history with a window of last tokens (Params.PenaltyLast), 0 for the whole text.
+func NewHistory(last int) *History { return &History{last: last, index: make([]int32, 64)} }
+
+// Reset empties h for another text, keeping its memory.
+func (h *History) Reset(last int) {
+	h.last = last
+	h.text, h.tokens, h.counts = h.text[:0], h.tokens[:0], h.counts[:0]
+	if h.index == nil {
+		h.index = make([]int32, 64)
+	}
+	clear(h.index)
+}
+
+// Len is the number of tokens pushed.
+func (h *History) Len() int { return len(h.text) }
+
+// Push adds a token to the end of the text.
+func (h *History) Push(token int32) {
+	h.text = append(h.text, token)
+	h.add(token, 1)
+	if out := len(h.text) - 1 - h.last; h.last > 0 && out >= 0 {
+		h.add(h.text[out], -1)
+	}
+}
+
+// Pop takes the last token away.
+func (h *History) Pop() {
+	n := len(h.text) - 1
+	h.add(h.text[n], -1)
+	if in := n - h.last; h.last > 0 && in >= 0 {
+		h.add(h.text[in], 1)
+	}
+	h.text = h.text[:n]
+}
+
+// Count is how often token occurs in the window.
+func (h *History) Count(token int32) int {
+	if at := h.index[h.find(token)]; at > 0 {
+		return int(h.counts[at-1])
+	}
+	return 0
+}
+
+// find is the place of token in index, or the empty one where it belongs.
+func (h *History) find(token int32) int {
+	mask := len(h.index) - 1
+	i := int(uint64(uint32(token))*golden>>32) & mask
+	for h.index[i] > 0 && h.tokens[h.index[i]-1] != token {
+		i = (i + 1) & mask
+	}
+	return i
+}
+
+func (h *History) add(token, n int32) {
+	i := h.find(token)
+	if h.index[i] == 0 {
+		if 2*(len(h.tokens)+1) > len(h.index) {
+			h.index = make([]int32, 2*len(h.index))
+			for at, t := range h.tokens {
+				h.index[h.find(t)] = int32(at) + 1
+			}
+			i = h.find(token)
+		}
+		h.tokens, h.counts = append(h.tokens, token), append(h.counts, 0)
+		h.index[i] = int32(len(h.tokens))
+	}
+	h.counts[h.index[i]-1] += n
+}

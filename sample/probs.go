@@ -1,0 +1,36 @@
+// The distribution that Sample draws from.
+
+package sample
+
+import "math"
+
+// Probs writes into dst the probability with which Sample chooses each token, over seeds: the
+// softmax of the processed logits over the kept tokens, at temperature 0 all on one token. dst has the
+// length of logits and may not be logits.
+func (s *Sampler) Probs(dst, logits []float32, h *History) {
+	s.adjust(logits, h)
+	defer s.restore(logits)
+	clear(dst)
+	top, l := largest(logits)
+	if s.p.Temperature == 0 || math.IsInf(float64(l), 0) {
+		dst[top] = 1
+		return
+	}
+	list, cut := s.support(logits, l)
+	if list != nil {
+		last := list[len(list)-1]
+		cut = orderKey(logits[last], int(last))
+	}
+	w := s.exps(logits, l)
+	sum := 0.0
+	for i, e := range w {
+		if orderKey(logits[i], i) < cut || !(logits[i] > negInf) {
+			continue
+		}
+		dst[i] = e
+		sum += float64(e)
+	}
+	for i := range dst {
+		dst[i] = float32(float64(dst[i]) / sum)
+	}
+}

@@ -1,0 +1,194 @@
+// The sampler: processors, then the race of logits with noise.
+
+package sample
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// Sampler chooses tokens under one Params. Its scratch is reused; one goroutine uses it at a time.
+type Sampler struct {
+	p      Params
+	vocab  int
+	inv    float64 // 1 / temperature
+	lnMinP float32
+	bias   []change
+	undo   []change // logits changed by penalties and bias, with their old values
+
+	idx   []int32 // the list of kept tokens, when it is short
+	val   []float32
+	exp   []float32 // exp((logit − largest) / temperature)
+	items []item
+	hist  [1 << 11]uint64
+}
+
+type change struct {
+	token int32
+	value float32
+}
+
+// New returns a sampler for a vocabulary of vocab tokens.
+func New(p Params, vocab int) (*Sampler, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if vocab < 1 {
+		return nil, fmt.Errorf("sample: a vocabulary of %d tokens: want at least 1", vocab)
+	}
+	s := &Sampler{p: p, vocab: vocab}
+	if p.Temperature > 0 {
+		s.inv = 1 / float64(p.Temperature)
+	}
+	if p.MinP > 0 {
+		s.lnMinP = float32(ln(float64(p.MinP)))
+	}
+	for token, b := range p.LogitBias {
+		if int(token) >= vocab {
+			return nil, fmt.Errorf("sample: LogitBias names token %d: this vocabulary ends at %d", token, vocab-1)
+		}
+		s.bias = append(s.bias, change{token, b})
+	}
+	slices.SortFunc(s.bias, func(a, b change) int { return int(a.token) - int(b.token) })
+	return s, nil
+}
+
+// Params are the options s was made with.
+func (s *Sampler) Params() Params { return s.p }
+
+// Sample chooses the token at an absolute position (the number of tokens before it) from the logits that
+// the model gives there. h holds the text before the position; it may be nil where Params.Penalised is false.
+// logits has an entry for each token of the vocabulary; it is changed and put back as it was.
+func (s *Sampler) Sample(logits []float32, position int, h *History) int32 {
+	s.adjust(logits, h)
+	token := s.choose(logits, position)
+	s.restore(logits)
+	return token
+}
+
+func (s *Sampler) choose(logits []float32, position int) int32 {
+	top, l := largest(logits)
+	if s.p.Temperature == 0 || math.IsInf(float64(l), 0) {
+		return top
+	}
+	list, cut := s.support(logits, l)
+	key := stream(s.p.Seed, position)
+	if list == nil {
+		return s.race(logits, key, top, cut)
+	}
+	best, win := math.Inf(-1), top
+	for _, i := range list {
+		if v := s.score(logits[i], draw(key, i)); v > best || v == best && i < win {
+			best, win = v, i
+		}
+	}
+	return win
+}
+
+// largest is the first token in the order of logits, with its logit; minus infinity when there is no larger one.
+func largest(logits []float32) (int32, float32) {
+	i := simd.ArgMax(logits)
+	if i < 0 || !(logits[i] > negInf) {
+		return 0, negInf
+	}
+	return int32(i), logits[i]
+}
+
+var negInf = float32(math.Inf(-1))
+
+// score is what the race compares: logit / temperature + noise.
+func (s *Sampler) score(l float32, h uint64) float64 {
+	return float64(float64(l)*s.inv) + gumbel(h)
+}
+
+// adjust applies penalties and bias, and notes the old logits.
+func (s *Sampler) adjust(logits []float32, h *History) {
+	s.undo = s.undo[:0]
+	if h != nil && s.p.Penalised() {
+		for at, token := range h.tokens {
+			n := h.counts[at]
+			if n == 0 || uint(token) >= uint(len(logits)) {
+				continue
+			}
+			l := logits[token]
+			s.undo = append(s.undo, change{token, l})
+			if r := s.p.RepetitionPenalty; r != 0 {
+				if l > 0 {
+					l /= r
+				} else {
+					l *= r
+				}
+			}
+			l -= s.p.PresencePenalty
+			logits[token] = l - float32(s.p.FrequencyPenalty*float32(n))
+		}
+	}
+	for _, b := range s.bias {
+		if int(b.token) < len(logits) {
+			s.undo = append(s.undo, change{b.token, logits[b.token]})
+			logits[b.token] += b.value
+		}
+	}
+}
+
+func (s *Sampler) restore(logits []float32) {
+	for i := len(s.undo) - 1; i >= 0; i-- {
+		logits[s.undo[i].token] = s.undo[i].value
+	}
+}
+
+// raceBlock is how many tokens share one bound on the noise they would need.
+const raceBlock = 256
+
+// race finds the largest score among the tokens whose order key reaches cut. top is the likeliest token.
+//
+// Token i beats the best score b so far only if −ln(−ln u) > b − s, s its logit / temperature: −ln u < exp(s − b).
+// As 1 − u ≤ −ln u, that needs 1 − u < exp(s' − b) for any s' ≥ s. So a block of tokens is
+// bounded by its largest logit, the bound becomes a bound on the hash itself, and all but a few
+// tokens cost a hash and a comparison.
+func (s *Sampler) race(logits []float32, key uint64, top int32, cut uint64) int32 {
+	win := top
+	best := s.score(logits[top], draw(key, top))
+	for lo := 0; lo < len(logits); lo += raceBlock {
+		block := logits[lo:min(lo+raceBlock, len(logits))]
+		m := simd.ArgMax(block)
+		if m < 0 || !(block[m] > negInf) || orderKey(block[m], lo+m) < cut {
+			continue
+		}
+		most := float64(block[m]) * s.inv
+		need := hashBound(most, best)
+		if need == math.MaxUint64 {
+			continue
+		}
+		k := key + uint64(lo)*golden
+		for i, l := range block {
+			k += golden
+			h := mix(k)
+			if h < need || orderKey(l, lo+i) < cut {
+				continue
+			}
+			if v := s.score(l, h); v > best || v == best && int32(lo+i) < win {
+				best, win = v, int32(lo+i)
+				need = hashBound(most, best)
+			}
+		}
+	}
+	return win
+}
+
+// hashBound is a hash that every token with logit / temperature ≤ most reaches if it reaches the score best:
+// rounded down, so nothing that could win is passed over. The largest value means that none can.
+func hashBound(most, best float64) uint64 {
+	d := most - best + 1e-6 + 1e-14*(math.Abs(most)+math.Abs(best)) // the slack covers all rounding
+	if d < -38 {                                                    // 1 − u is at least 2⁻⁵³ = exp(−36.7)
+		return math.MaxUint64
+	}
+	if !(d < -1e-9) {
+		return 0
+	}
+	x := math.Exp(d) * (1 << 52) // in units of the top 52 bits
+	return (1<<52 - 2 - uint64(x)) << 12
+}

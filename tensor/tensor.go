@@ -1,0 +1,119 @@
+package tensor
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Tensor is a named array of numbers as a file holds it.
+//
+// Shape is outermost first, as PyTorch prints it: a linear layer's weight is [out, in], its rows lie one after the
+// other, and blocks run along a row. (GGUF files store the same dimensions innermost first.)
+type Tensor struct {
+	Name  string
+	Type  Type
+	Shape []int
+	Data  []byte // row-major, little endian; may be a view of a mapped file: read-only
+}
+
+// Elements is the number of elements, 0 for an impossible shape.
+func (t Tensor) Elements() int {
+	n, err := Elements(t.Shape)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Cols is the length of a row: the last dimension, 1 for a scalar.
+func (t Tensor) Cols() int {
+	if len(t.Shape) == 0 {
+		return 1
+	}
+	return t.Shape[len(t.Shape)-1]
+}
+
+// Rows is the number of rows: the product of the other dimensions.
+func (t Tensor) Rows() int {
+	if c := t.Cols(); c > 0 {
+		return t.Elements() / c
+	}
+	return 0
+}
+
+// RowBytes is the encoded size of a row, 0 where the type is unknown or does not divide the row.
+func (t Tensor) RowBytes() int {
+	n, err := t.Type.Size(t.Cols())
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Check reports whether shape, type and data fit each other. The files' readers have checked it already.
+func (t Tensor) Check() error {
+	n, err := Elements(t.Shape)
+	if err != nil {
+		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
+	}
+	if _, err := t.Type.Size(t.Cols()); err != nil {
+		return fmt.Errorf("tensor %s: a row: %w", Quote(t.Name), err)
+	}
+	size, err := t.Type.Size(n)
+	if err != nil {
+		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
+	}
+	if size != len(t.Data) {
+		return fmt.Errorf("tensor %s: shape %v of %v takes %d bytes, there are %d", Quote(t.Name), t.Shape, t.Type, size, len(t.Data))
+	}
+	return nil
+}
+
+// DequantizeRows decodes rows [r0, r1) into dst, which must hold exactly (r1−r0)·Cols elements.
+// Disjoint ranges may be decoded at the same time.
+func (t Tensor) DequantizeRows(dst []float32, r0, r1 int) error {
+	if err := t.Check(); err != nil {
+		return err
+	}
+	if r0 < 0 || r1 < r0 || r1 > t.Rows() {
+		return fmt.Errorf("tensor %s: rows %d to %d of %d", Quote(t.Name), r0, r1, t.Rows())
+	}
+	n := t.RowBytes()
+	if err := Dequantize(t.Type, t.Data[r0*n:r1*n], dst); err != nil {
+		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
+	}
+	return nil
+}
+
+// Float32s decodes the whole tensor.
+func (t Tensor) Float32s() ([]float32, error) {
+	if err := t.Check(); err != nil { // before allocating: Data bounds what a shape can claim
+		return nil, err
+	}
+	dst := make([]float32, t.Elements())
+	return dst, t.DequantizeRows(dst, 0, t.Rows())
+}
+
+// FromFloat32s encodes values as a tensor of type F32, F16, BF16 or Q8_0.
+func FromFloat32s(name string, t Type, shape []int, values []float32) (Tensor, error) {
+	out := Tensor{Name: name, Type: t, Shape: slices.Clone(shape)}
+	n, err := Elements(shape)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
+	}
+	if n != len(values) {
+		return Tensor{}, fmt.Errorf("tensor %s: shape %v holds %d elements, there are %d values", Quote(name), shape, n, len(values))
+	}
+	if _, err := t.Size(out.Cols()); err != nil {
+		return Tensor{}, fmt.Errorf("tensor %s: a row: %w", Quote(name), err)
+	}
+	size, err := t.Size(n)
+	if err != nil {
+		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
+	}
+	out.Data = make([]byte, size)
+	if err := Quantize(t, values, out.Data); err != nil {
+		return Tensor{}, fmt.Errorf("tensor %s: %w", Quote(name), err)
+	}
+	return out, nil
+}

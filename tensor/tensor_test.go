@@ -1,0 +1,293 @@
+package tensor
+
+import (
+	"bytes"
+	"math"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/num"
+)
+
+var decoded = []Type{F32, F16, BF16, Q4_0, Q4_1, Q5_0, Q5_1, Q8_0, Q4_K, Q5_K, Q6_K}
+
+// A type's name leads back to it, and a size is blocks times bytes or an error, never a wrapped number.
+func TestTypes(t *testing.T) {
+	for typ := range layouts {
+		if back, err := ParseType(strings.ToLower(typ.String())); err != nil || back != typ {
+			t.Errorf("%v parses to %v, %v", typ, back, err)
+		}
+		n, b := typ.Block()
+		if got, err := typ.Size(3 * n); err != nil || got != 3*b {
+			t.Errorf("3 blocks of %v take %d bytes, %v", typ, got, err)
+		}
+		if n > 1 {
+			if _, err := typ.Size(n + 1); err == nil {
+				t.Errorf("%v has a size for a part of a block", typ)
+			}
+		}
+		if b > n {
+			if got, err := typ.Size(math.MaxInt / n * n); err == nil {
+				t.Errorf("%v: the largest size is %d, want an overflow", typ, got)
+			}
+		}
+		if _, err := typ.Size(-n); err == nil {
+			t.Errorf("%v has a negative size", typ)
+		}
+		if typ.Decodes() != (Dequantize(typ, nil, nil) == nil) {
+			t.Errorf("%v: Decodes is %v, Dequantize says otherwise", typ, typ.Decodes())
+		}
+	}
+	if _, err := Type(4).Size(32); err == nil || Type(4).Known() {
+		t.Error("type 4 was removed from ggml")
+	}
+	if _, err := ParseType("q9_0"); err == nil {
+		t.Error("q9_0 parses")
+	}
+}
+
+func TestElements(t *testing.T) {
+	for _, shape := range [][]int{{0}, {3, -1}, {math.MaxInt, 2}, {1 << 20, math.MaxInt / 2}} {
+		if n, err := Elements(shape); err == nil {
+			t.Errorf("shape %v has %d elements, want an error", shape, n)
+		}
+	}
+	if n, err := Elements(nil); n != 1 || err != nil {
+		t.Errorf("a scalar has %d elements, %v", n, err)
+	}
+}
+
+// Decoding a part is the part of decoding all: rows can go to different workers.
+func TestRowsApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom(decoded).Draw(t, "type")
+		n, size := typ.Block()
+		rows, perRow := rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 3).Draw(t, "blocks per row")
+		x := Tensor{Name: "x", Type: typ, Shape: []int{rows, perRow * n}}
+		x.Data = rapid.SliceOfN(rapid.Byte(), rows*perRow*size, rows*perRow*size).Draw(t, "data")
+		all, err := x.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r0 := rapid.IntRange(0, rows).Draw(t, "r0")
+		r1 := rapid.IntRange(r0, rows).Draw(t, "r1")
+		part := make([]float32, (r1-r0)*x.Cols())
+		if err := x.DequantizeRows(part, r0, r1); err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(f32Bytes(part), f32Bytes(all[r0*x.Cols():r1*x.Cols()])) {
+			t.Fatalf("rows %d to %d differ from the same rows of the whole", r0, r1)
+		}
+	})
+}
+
+// F32 keeps every bit, F16 and BF16 keep what they once held, Q8_0 is off by at most half a step, and the step's own rounding.
+func TestQuantizeRoundTrip(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom([]Type{F32, F16, BF16, Q8_0}).Draw(t, "type")
+		scale := math.Ldexp(1, rapid.IntRange(-40, 12).Draw(t, "scale"))
+		x := make([]float32, 64)
+		for i := range x {
+			x[i] = float32(rapid.Float64Range(-scale, scale).Draw(t, "x"))
+		}
+		q, err := FromFloat32s("x", typ, []int{2, 32}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := q.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for b := 0; b < 64; b += 32 {
+			var top float64
+			for _, v := range x[b : b+32] {
+				top = max(top, math.Abs(float64(v)))
+			}
+			for i := b; i < b+32; i++ {
+				diff := math.Abs(float64(x[i]) - float64(y[i]))
+				var most float64
+				switch typ {
+				case F16:
+					most = max(math.Abs(float64(x[i]))/2048, 1.0/(1<<25))
+				case BF16:
+					most = max(math.Abs(float64(x[i]))/256, math.Ldexp(1, -134))
+				case Q8_0: // half a step; the step is a half: 2^-11 of itself or 2^-25 off, 127 times
+					most = top/254*1.0001 + max(top/2048, 128.0/(1<<25))
+				}
+				if diff > most {
+					t.Fatalf("%v: %v came back as %v", typ, x[i], y[i])
+				}
+			}
+		}
+		if typ != Q8_0 {
+			again, err := FromFloat32s("x", typ, []int{2, 32}, y)
+			if err != nil || !bytes.Equal(again.Data, q.Data) {
+				t.Fatalf("%v: encoding what was decoded changed it (%v)", typ, err)
+			}
+		}
+	})
+}
+
+// Every half and every bfloat16 comes back from decode and encode as it was, infinities included; NaN stays NaN.
+func TestEveryHalf(t *testing.T) {
+	src := make([]byte, 2<<16)
+	for i := range 1 << 16 {
+		src[2*i], src[2*i+1] = byte(i), byte(i>>8)
+	}
+	for _, typ := range []Type{F16, BF16} {
+		x, back := make([]float32, 1<<16), make([]byte, 2<<16)
+		if err := Dequantize(typ, src, x); err != nil {
+			t.Fatal(err)
+		}
+		if err := Quantize(typ, x, back); err != nil {
+			t.Fatal(err)
+		}
+		for i, v := range x {
+			if v == v && (src[2*i] != back[2*i] || src[2*i+1] != back[2*i+1]) {
+				t.Fatalf("%v %#04x came back as %02x%02x", typ, i, back[2*i+1], back[2*i])
+			}
+			if h := uint16(back[2*i]) | uint16(back[2*i+1])<<8; v != v && num.F16(h) == num.F16(h) && typ == F16 {
+				t.Fatalf("%v NaN %#04x became %#04x", typ, i, h)
+			}
+		}
+	}
+}
+
+// What a type cannot hold is an error that names the element.
+func TestQuantizeRefuses(t *testing.T) {
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
+	for _, c := range []struct {
+		typ Type
+		x   float32
+	}{{F16, 65520}, {F16, -1e30}, {BF16, math.MaxFloat32}, {Q8_0, inf}, {Q8_0, -inf}, {Q8_0, nan}, {Q8_0, 1e7}} {
+		x := make([]float32, 64)
+		x[40] = c.x
+		size, _ := c.typ.Size(64)
+		err := Quantize(c.typ, x, make([]byte, size))
+		if err == nil || !strings.Contains(err.Error(), "element 40 is") {
+			t.Errorf("%v takes %v: %v", c.typ, c.x, err)
+		}
+	}
+	for _, typ := range []Type{F32, F16, BF16} {
+		size, _ := typ.Size(2)
+		if err := Quantize(typ, []float32{inf, nan}, make([]byte, size)); err != nil {
+			t.Errorf("%v has an infinity and a NaN: %v", typ, err)
+		}
+	}
+	if err := Quantize(Q4_K, make([]float32, 256), make([]byte, 144)); err == nil {
+		t.Error("Q4_K is written")
+	}
+	if err := Quantize(Q8_0, make([]float32, 32), make([]byte, 33)); err == nil {
+		t.Error("a buffer that is too short is taken")
+	}
+}
+
+// roundAway is C's roundf on the range that quantising needs.
+func TestRoundAway(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := rapid.Float32Range(-128, 128).Draw(t, "x")
+		if rapid.Bool().Draw(t, "near a half") {
+			x = float32(math.Round(float64(x))) + 0.5
+			for range rapid.IntRange(0, 2).Draw(t, "steps") {
+				x = math.Nextafter32(x, 0)
+			}
+		}
+		if got, want := roundAway(x), int32(math.Round(float64(x))); got != want {
+			t.Fatalf("roundAway(%v) = %d, want %d", x, got, want)
+		}
+	})
+}
+
+// Tiny blocks must not multiply by an infinite inverse.
+func TestQ8Subnormal(t *testing.T) {
+	x := make([]float32, 32)
+	for _, v := range []float32{math.SmallestNonzeroFloat32, 100 * math.SmallestNonzeroFloat32, 1e-37, 1e-30} {
+		x[3] = v
+		q, err := FromFloat32s("x", Q8_0, []int{32}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, y := range must(q.Float32s()) {
+			if y != 0 {
+				t.Errorf("%v: element %d decodes to %v", v, i, y)
+			}
+		}
+	}
+}
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+func TestBadTensors(t *testing.T) {
+	for _, x := range []Tensor{
+		{Name: "short", Type: F32, Shape: []int{3}, Data: make([]byte, 8)},
+		{Name: "long", Type: F32, Shape: []int{1}, Data: make([]byte, 8)},
+		{Name: "huge", Type: F32, Shape: []int{math.MaxInt, 3}},
+		{Name: "zero", Type: F32, Shape: []int{0}},
+		{Name: "row", Type: Q8_0, Shape: []int{32, 1}, Data: make([]byte, 34)},
+		{Name: "unknown", Type: Unknown, Shape: []int{1}},
+		{Name: "raw", Type: I64, Shape: []int{1}, Data: make([]byte, 8)},
+	} {
+		_, err := x.Float32s()
+		if err == nil || !strings.Contains(err.Error(), x.Name) {
+			t.Errorf("%s: %v", x.Name, err)
+		}
+	}
+	x := Tensor{Name: "x", Type: F32, Shape: []int{2, 1}, Data: make([]byte, 8)}
+	for _, r := range [][2]int{{-1, 1}, {1, 0}, {0, 3}} {
+		if err := x.DequantizeRows(make([]float32, 4), r[0], r[1]); err == nil {
+			t.Errorf("rows %v are decoded", r)
+		}
+	}
+	if err := x.DequantizeRows(make([]float32, 1), 0, 2); err == nil {
+		t.Error("a short destination is taken")
+	}
+	if s := (&FileError{Format: "gguf", File: "m.gguf", Field: `tensor "x"`, Err: x.DequantizeRows(nil, 0, 1), Remedy: "convert it"}).Error(); !strings.HasPrefix(s, `gguf: m.gguf: tensor "x": `) || !strings.HasSuffix(s, ": convert it") {
+		t.Error(s)
+	}
+}
+
+// FuzzDequantize: no bytes of any type make decoding panic or touch more than asked.
+func FuzzDequantize(f *testing.F) {
+	for typ := range layouts {
+		f.Add(uint32(typ), bytes.Repeat([]byte{0xa5, 0xff, 0x7c}, 240), 512)
+	}
+	f.Add(uint32(4), []byte{}, -1)
+	f.Fuzz(func(t *testing.T, typ uint32, src []byte, n int) {
+		if n < 0 || n > 1<<16 {
+			n = 0
+		}
+		dst := make([]float32, n+1)
+		dst[n] = 42
+		err := Dequantize(Type(typ), src, dst[:n])
+		if size, sizeErr := Type(typ).Size(n); err == nil && (sizeErr != nil || size != len(src)) {
+			t.Fatalf("%v: %d elements from %d bytes", Type(typ), n, len(src))
+		}
+		if dst[n] != 42 {
+			t.Fatal("wrote beyond the destination")
+		}
+	})
+}
+
+func BenchmarkDequantize(b *testing.B) {
+	for _, typ := range decoded {
+		b.Run(typ.String(), func(b *testing.B) {
+			dst := make([]float32, 1<<16)
+			size, _ := typ.Size(len(dst))
+			src := make([]byte, size)
+			b.SetBytes(int64(size))
+			for b.Loop() {
+				if err := Dequantize(typ, src, dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(len(dst))*float64(b.N)/1e6/b.Elapsed().Seconds(), "Melem/s")
+		})
+	}
+}

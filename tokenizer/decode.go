@@ -1,0 +1,89 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// DecodeOptions says how ids become text.
+type DecodeOptions struct {
+	Special  bool // show special tokens by their names; they are left out otherwise
+	Continue bool // the ids continue a text, so a leading space of SentencePiece models belongs to it
+}
+
+// Decode returns the exact bytes that the ids stand for, special tokens left out. Ids cut in the
+// middle of a character give text that is not valid UTF-8; a Decoder never does.
+func (t *Tokenizer) Decode(ids []int32) string { return t.DecodeWith(ids, DecodeOptions{}) }
+
+// DecodeWith is Decode with options.
+func (t *Tokenizer) DecodeWith(ids []int32, o DecodeOptions) string {
+	var b strings.Builder
+	start := !o.Continue
+	for _, id := range ids {
+		b.WriteString(t.pieceAt(id, o.Special, &start))
+	}
+	return b.String()
+}
+
+// pieceAt returns the text of id where start says that the space which encoding put in front of the
+// text must come off again.
+func (t *Tokenizer) pieceAt(id int32, special bool, start *bool) string {
+	if !t.has(id) {
+		return ""
+	}
+	p := t.piece[id]
+	if ty := t.types[id]; ty != Normal && ty != Byte {
+		*start = *start && t.space == spaceFirst && t.IsSpecial(id) || t.space == spaceSegments
+		if !special && t.IsSpecial(id) {
+			return ""
+		}
+		return p
+	}
+	if *start && t.space != spaceNever && t.types[id] == Normal {
+		p = strings.TrimPrefix(p, " ")
+	}
+	*start = false
+	return p
+}
+
+// A Decoder turns ids into text as they come. What it returns is always valid UTF-8: the bytes of a
+// character that is not complete are held back, at most three, and bytes that can be no part of one
+// become U+FFFD.
+type Decoder struct {
+	t       *Tokenizer
+	o       DecodeOptions
+	start   bool
+	pending []byte
+	out     []byte
+}
+
+// NewDecoder starts a text.
+func (t *Tokenizer) NewDecoder(o DecodeOptions) *Decoder {
+	return &Decoder{t: t, o: o, start: !o.Continue}
+}
+
+// Reset starts a new text.
+func (d *Decoder) Reset() {
+	d.start, d.pending = !d.o.Continue, d.pending[:0]
+}
+
+// Push takes the next id and returns the text that is now certain, often none.
+func (d *Decoder) Push(id int32) string {
+	d.pending = append(d.pending, d.t.pieceAt(id, d.o.Special, &d.start)...)
+	return d.take(false)
+}
+
+// Flush returns what was held back, as U+FFFD since nothing completed it.
+func (d *Decoder) Flush() string { return d.take(true) }
+
+func (d *Decoder) take(all bool) string {
+	d.out = d.out[:0]
+	p := d.pending
+	for len(p) > 0 && (all || utf8.FullRune(p)) {
+		r, n := utf8.DecodeRune(p)
+		d.out = utf8.AppendRune(d.out, r)
+		p = p[n:]
+	}
+	d.pending = append(d.pending[:0], p...)
+	return string(d.out)
+}

@@ -1,0 +1,203 @@
+package tokenizer
+
+import (
+	"unicode/utf8"
+)
+
+// EncodeOptions says how text becomes ids. The zero value is for text of any origin: no token is
+// added, and what looks like a special token is text.
+type EncodeOptions struct {
+	AddSpecial   bool // put the tokens around the text that the model expects (BOS, EOS)
+	ParseSpecial bool // let text name control tokens, as the output of a chat template does
+}
+
+// Encode returns the ids of text.
+func (t *Tokenizer) Encode(text string, o EncodeOptions) []int32 {
+	return t.AppendTokens(make([]int32, 0, len(text)/3+4), text, o)
+}
+
+// AppendTokens appends the ids of text to dst. Once dst is large enough and the tokenizer warm,
+// byte-level models allocate nothing.
+func (t *Tokenizer) AppendTokens(dst []int32, text string, o EncodeOptions) []int32 {
+	sc := t.pool.Get().(*scratch)
+	defer func() {
+		sc.trim()
+		t.pool.Put(sc)
+	}()
+	if o.AddSpecial {
+		dst = append(dst, t.prefix...)
+	}
+	dst = t.encode(dst, text, o.ParseSpecial, sc)
+	if o.AddSpecial {
+		dst = append(dst, t.suffix...)
+	}
+	return dst
+}
+
+// encode cuts text at special tokens and encodes what lies between.
+func (t *Tokenizer) encode(dst []int32, text string, parse bool, sc *scratch) []int32 {
+	kind := 0
+	if parse {
+		kind = 1
+	}
+	m := t.match[kind]
+	if m.empty() {
+		return t.segment(dst, text, true, t.match[2+kind], sc)
+	}
+	at := 0
+	for {
+		sp, ok := m.next(text, at)
+		if !ok {
+			return t.segment(dst, text[at:], at == 0, t.match[2+kind], sc)
+		}
+		dst = t.segment(dst, text[at:sp.start], at == 0, t.match[2+kind], sc)
+		dst = append(dst, sp.token)
+		at = sp.end
+	}
+}
+
+// segment encodes text without special tokens, first being set at the start of the whole text. Some
+// files want added tokens found in the normalised text: that is what after does.
+func (t *Tokenizer) segment(dst []int32, text string, first bool, after *matcher, sc *scratch) []int32 {
+	if text == "" {
+		return dst
+	}
+	text = apply(t.normalize, text, first)
+	at := 0
+	for !after.empty() {
+		sp, ok := after.next(text, at)
+		if !ok {
+			break
+		}
+		dst = t.plain(dst, text[at:sp.start], first && at == 0, sc)
+		dst = append(dst, sp.token)
+		at = sp.end
+	}
+	return t.plain(dst, text[at:], first && at == 0, sc)
+}
+
+// plain encodes text without special or added tokens.
+func (t *Tokenizer) plain(dst []int32, text string, first bool, sc *scratch) []int32 {
+	if text == "" {
+		return dst
+	}
+	return t.split(dst, apply(t.escape, text, first), t.stages, len(dst), sc)
+}
+
+// split cuts text into words by the stages and encodes them. from is where the segment's ids begin.
+func (t *Tokenizer) split(dst []int32, text string, stages []scanner, from int, sc *scratch) []int32 {
+	if len(stages) == 0 {
+		return t.word(dst, text, from, sc)
+	}
+	for text != "" {
+		n := stages[0](text)
+		if len(stages) == 1 {
+			dst = t.word(dst, text[:n], from, sc)
+		} else {
+			dst = t.split(dst, text[:n], stages[1:], from, sc)
+		}
+		text = text[n:]
+	}
+	return dst
+}
+
+// word appends the tokens of one word.
+func (t *Tokenizer) word(dst []int32, w string, from int, sc *scratch) []int32 {
+	if len(w) > cachedText {
+		return t.mergeWord(dst, w, from, sc)
+	}
+	s, hit := sc.slot(w)
+	if hit {
+		ids := s.ids[:s.idsLen]
+		if t.fuseUnk && ids[0] == t.unk && len(dst) > from && dst[len(dst)-1] == t.unk {
+			ids = ids[1:]
+		}
+		return append(dst, ids...)
+	}
+	start := len(dst)
+	dst = t.mergeWord(dst, w, start, sc)
+	if len(dst) > start {
+		s.store(w, dst[start:])
+		if t.fuseUnk && start > from && dst[start] == t.unk && dst[start-1] == t.unk {
+			dst = append(dst[:start], dst[start+1:]...)
+		}
+	}
+	return dst
+}
+
+// mergeWord appends the tokens of one word without looking at the cache.
+func (t *Tokenizer) mergeWord(dst []int32, w string, from int, sc *scratch) []int32 {
+	if t.ignoreMerges {
+		if id, ok := t.words[w]; ok {
+			return append(dst, id)
+		}
+	}
+	sym := sc.sym[:0]
+	if t.model == byteBPE {
+		for i := range len(w) {
+			sym = append(sym, t.byteSym[w[i]])
+		}
+	} else {
+		sym = t.characters(sym, w)
+	}
+	sc.sym = sym
+	for _, s := range t.pairs.merge(sym, sc) {
+		dst = t.emit(dst, s, from)
+	}
+	return dst
+}
+
+// Characters without a symbol travel as negative numbers, which no merge knows: −1−r, and bytes that
+// are not UTF-8 beyond the last character.
+const badByte = utf8.MaxRune + 1
+
+func (t *Tokenizer) characters(sym []int32, w string) []int32 {
+	for i := 0; i < len(w); {
+		r, n := utf8.DecodeRuneInString(w[i:])
+		if r == utf8.RuneError && n == 1 {
+			r = badByte + rune(w[i])
+		}
+		id, ok := t.runeSym[r]
+		if !ok {
+			id = -1 - r
+		}
+		sym = append(sym, id)
+		i += n
+	}
+	return sym
+}
+
+// emit appends the token of a symbol, or the tokens of its bytes where it is none.
+func (t *Tokenizer) emit(dst []int32, s int32, from int) []int32 {
+	if s >= 0 && int(s) < len(t.text) {
+		return append(dst, s)
+	}
+	var buf [utf8.UTFMax]byte
+	var text []byte
+	switch r := -1 - s; {
+	case s >= 0:
+		text = []byte(t.extra[int(s)-len(t.text)])
+	case r >= badByte:
+		text = append(buf[:0], byte(r-badByte))
+	default:
+		text = utf8.AppendRune(buf[:0], r)
+	}
+	for _, b := range text {
+		dst = t.emitByte(dst, b, from)
+	}
+	return dst
+}
+
+func (t *Tokenizer) emitByte(dst []int32, b byte, from int) []int32 {
+	switch id := t.byteTok[b]; {
+	case id != none:
+		return append(dst, id)
+	case t.unk == none:
+		for _, b := range []byte("\uFFFD") {
+			dst = append(dst, t.byteTok[b])
+		}
+	case !(t.fuseUnk && len(dst) > from && dst[len(dst)-1] == t.unk):
+		dst = append(dst, t.unk)
+	}
+	return dst
+}

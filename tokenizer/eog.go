@@ -1,0 +1,50 @@
+package tokenizer
+
+import "slices"
+
+// The tokens that end a generation. Files name one or two of them; chat models end their turn with
+// others, known by their text alone, so the usual names count as well. llama.cpp does the same.
+
+var eogNames = []string{
+	"<|eot_id|>", "<|im_end|>", "<|end|>", "<|return|>", "<|call|>", "<|flush|>", "<|calls|>", "<end_of_turn>",
+	"<|endoftext|>", "</s>", "<|eom_id|>", "<EOT>", "_<EOT>", "[EOT]", "[EOS]", "<|end_of_text|>",
+	"<end_of_utterance>", "<eos>", "<turn|>", "<|tool_response>", "<｜end▁of▁sentence｜>", "[e~[",
+	// the separators between files and repositories in code models
+	"<PAD>", "[PAD]", "<REPO>", "<reponame>",
+	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<|file_sep|>",
+}
+
+// findEOG marks the tokens that end a generation, and makes those found by name control tokens: a
+// GGUF file that calls them plain text is mistaken. In a tokenizer.json (exact set) they are what it
+// says, and plain words are left alone.
+func (t *Tokenizer) findEOG(declared []int32, exact bool) {
+	named := map[string]int32{}
+	for i, text := range t.text {
+		if t.types[i] != Byte && !(exact && t.types[i] == Normal) && slices.Contains(eogNames, text) {
+			named[text] = int32(i)
+		}
+	}
+	has := func(names ...string) bool {
+		for _, n := range names {
+			if _, ok := named[n]; !ok {
+				return false
+			}
+		}
+		return true
+	}
+	// Where a message ends with <|end|> but the turn with another, <|end|> only ends a message; and
+	// a model whose turn ends with <|tool_response> uses </s> as text.
+	if has("<|return|>", "<|call|>") || has("<|call|>", "<|flush|>") || has("<|calls|>", "<|flush|>") {
+		delete(named, "<|end|>")
+	}
+	if has("<|tool_response>") {
+		delete(named, "</s>")
+	}
+	ids := append(slices.Clone(declared), t.eos)
+	for _, id := range named {
+		t.types[id] = Control
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	t.eog = slices.DeleteFunc(slices.Compact(ids), func(id int32) bool { return id < 0 })
+}

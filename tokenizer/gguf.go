@@ -1,0 +1,177 @@
+package tokenizer
+
+import (
+	"math"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+)
+
+// ggufKeys are the metadata keys that messages about a spec's fields name.
+var ggufKeys = map[string]string{
+	"tokens": "tokenizer.ggml.tokens", "types": "tokenizer.ggml.token_type", "scores": "tokenizer.ggml.scores",
+	"merges": "tokenizer.ggml.merges", "special": "tokenizer.ggml.*_token_id", "pre": "tokenizer.ggml.pre",
+	"model": "tokenizer.ggml.model",
+}
+
+// FromGGUF makes the tokenizer that a GGUF file's metadata describes, with llama.cpp's keys and
+// llama.cpp's defaults for missing ones.
+func FromGGUF(f *gguf.File) (*Tokenizer, error) {
+	k := f.Keys()
+	s := &spec{
+		source: f.Path,
+		keys: func(field string) string {
+			if key := ggufKeys[field]; key != "" {
+				return key
+			}
+			return field
+		},
+		tokens: k.Strings("tokenizer.ggml.tokens"),
+		unk:    none,
+	}
+	kind := k.String("tokenizer.ggml.model")
+	pre := k.String("tokenizer.ggml.pre", "")
+	types := k.Ints("tokenizer.ggml.token_type", nil)
+	s.scores = k.Floats("tokenizer.ggml.scores", nil)
+	merges := k.Strings("tokenizer.ggml.merges", nil)
+	name := k.String("general.name", "")
+	if err := k.Err(); err != nil {
+		return nil, err
+	}
+	for i, ty := range types {
+		if ty < 0 || ty > int64(Byte) {
+			return nil, s.errorf("types", "entry %d is %d, which is no token type", i, ty)
+		}
+		s.types = append(s.types, max(Type(ty), Normal))
+	}
+
+	addBOS := false
+	defaults := [3]int32{none, none, none} // bos, eos, unk
+	switch kind {
+	case "gpt2":
+		p, err := s.bytePreset(pre, merges)
+		if err != nil {
+			return nil, err
+		}
+		s.model, s.stages, s.ignoreMerges, addBOS = byteBPE, p.stages, p.ignoreMerges, p.addBOS
+	case "llama":
+		s.model, s.fuseUnk, addBOS = sentencePiece, true, true
+		defaults = [3]int32{1, 2, 0}
+		front := k.Bool("tokenizer.ggml.add_space_prefix", true)
+		s.escape = []normalizer{escapeSpaces(front)}
+		if front {
+			s.space = spaceSegments
+		}
+	default:
+		return nil, s.errorf("model", "tokenizer model %q is not known; known are gpt2 (byte-level BPE) and llama (SentencePiece)", kind)
+	}
+
+	s.eog = []int32{none, none}
+	for _, id := range []struct {
+		to   *int32
+		name string
+		def  int32
+	}{
+		{&s.bos, "bos", defaults[0]}, {&s.eos, "eos", defaults[1]}, {&s.unk, "unknown", defaults[2]}, {&s.pad, "padding", none},
+		{&s.eog[0], "eot", none}, {&s.eog[1], "eom", none},
+	} {
+		var err error
+		if *id.to, err = s.ggufID(f, id.name, id.def); err != nil {
+			return nil, err
+		}
+	}
+	if k.Bool("tokenizer.ggml.add_bos_token", addBOS) && s.bos != none {
+		s.prefix = []int32{s.bos}
+	}
+	if k.Bool("tokenizer.ggml.add_eos_token", false) && s.eos != none {
+		s.suffix = []int32{s.eos}
+	}
+	s.ggufTemplates(f)
+	if err := k.Err(); err != nil {
+		return nil, err
+	}
+	// GGUF does not say which added tokens take the white space after them. Phi-3's do; llama.cpp
+	// knows that model by its name too.
+	if n := strings.ToLower(name); strings.Contains(n, "phi-3") || strings.Contains(n, "phi3") {
+		s.attrs = phi3Attrs(s)
+	}
+	return build(s)
+}
+
+// bytePreset reads the pre-tokenizer's name and the merges of a byte-level model.
+func (s *spec) bytePreset(pre string, merges []string) (preset, error) {
+	if pre == "" {
+		pre = "default"
+		s.notes = append(s.notes, "the file does not name its pre-tokenizer (tokenizer.ggml.pre); text is cut by llama.cpp's default, "+
+			"which may not be what the model was trained with. Converting the model again adds the name")
+	}
+	p, err := presetFor(pre)
+	if err != nil {
+		return p, s.errorf("pre", "%v", err)
+	}
+	if len(merges) == 0 {
+		return p, s.errorf("merges", "missing, and a byte-level BPE needs them")
+	}
+	s.merges = make([][2]string, len(merges))
+	for i, m := range merges {
+		pair, ok := cutMerge(m)
+		if !ok {
+			return p, s.errorf("merges", "entry %d, %q, is not two texts with a space between", i, m)
+		}
+		s.merges[i] = pair
+	}
+	return p, nil
+}
+
+// cutMerge parses "a b". The first text is not empty, and may itself begin with a space.
+func cutMerge(m string) (pair [2]string, ok bool) {
+	if len(m) < 3 {
+		return pair, false
+	}
+	a, b, ok := strings.Cut(m[1:], " ")
+	return [2]string{m[:1] + a, b}, ok && b != ""
+}
+
+// ggufID reads the id of a special token. Writers store "none" as −1 or 2^32−1. A padding token is
+// of no use here, so a wrong one is no error.
+func (s *spec) ggufID(f *gguf.File, name string, def int32) (int32, error) {
+	key := "tokenizer.ggml." + name + "_token_id"
+	v, ok := f.Lookup(key)
+	if !ok {
+		if int(def) < len(s.tokens) {
+			return def, nil
+		}
+		return none, nil
+	}
+	id, ok := v.Int()
+	switch {
+	case ok && id >= 0 && id < int64(len(s.tokens)):
+		return int32(id), nil
+	case ok && (id == -1 || id == math.MaxUint32) || name == "padding":
+		return none, nil
+	}
+	return none, s.errorf(key, "%v is outside the vocabulary of %d tokens", v, len(s.tokens))
+}
+
+func (s *spec) ggufTemplates(f *gguf.File) {
+	if text, ok := f.String("tokenizer.chat_template"); ok {
+		s.templates = append(s.templates, Template{"default", text})
+	}
+	names, _ := f.Strings("tokenizer.chat_templates")
+	for _, n := range names {
+		if text, ok := f.String("tokenizer.chat_template." + n); ok {
+			s.templates = append(s.templates, Template{n, text})
+		}
+	}
+}
+
+func phi3Attrs(s *spec) map[int32]attr {
+	m := map[int32]attr{}
+	for i, text := range s.tokens {
+		special := i < len(s.types) && (s.types[i] == Control || s.types[i] == UserDefined || s.types[i] == Unknown)
+		if special && text != "<unk>" && text != "<s>" && text != "<|endoftext|>" {
+			m[int32(i)] = attrRight
+		}
+	}
+	return m
+}

@@ -1,0 +1,267 @@
+package tokenizer
+
+// Hugging Face tokenizers: tokenizer.json and the files beside it. What is not understood is an error
+// that names the file and the field: a tokenizer that is almost right gives wrong ids silently.
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Files are the contents of a Hugging Face folder's files. Only Tokenizer must be there.
+type Files struct {
+	Name          string // of the folder, for messages
+	Tokenizer     []byte // tokenizer.json
+	Config        []byte // tokenizer_config.json
+	SpecialTokens []byte // special_tokens_map.json
+	Model         []byte // config.json
+	Generation    []byte // generation_config.json
+	ChatTemplate  []byte // chat_template.jinja
+}
+
+// maxJSON bounds the files read; the largest tokenizers in use are under 40 MB.
+const maxJSON = 256 << 20
+
+// FromJSON reads a tokenizer.json, or the folder that holds it, with the files beside it.
+func FromJSON(path string) (*Tokenizer, error) {
+	dir := path
+	if st, err := os.Stat(path); err != nil {
+		return nil, err
+	} else if !st.IsDir() {
+		dir = filepath.Dir(path)
+	} else {
+		path = filepath.Join(path, "tokenizer.json")
+	}
+	f := Files{Name: dir}
+	for _, r := range []struct {
+		to   *[]byte
+		path string
+	}{
+		{&f.Tokenizer, path}, {&f.Config, filepath.Join(dir, "tokenizer_config.json")},
+		{&f.SpecialTokens, filepath.Join(dir, "special_tokens_map.json")}, {&f.Model, filepath.Join(dir, "config.json")},
+		{&f.Generation, filepath.Join(dir, "generation_config.json")}, {&f.ChatTemplate, filepath.Join(dir, "chat_template.jinja")},
+	} {
+		b, err := readFile(r.path)
+		if errors.Is(err, fs.ErrNotExist) && r.to != &f.Tokenizer {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		*r.to = b
+	}
+	return Parse(f)
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err == nil && len(b) > maxJSON {
+		err = fmt.Errorf("%s: larger than %d MB", path, maxJSON>>20)
+	}
+	return b, err
+}
+
+// Parse makes the tokenizer that the files describe.
+func Parse(f Files) (*Tokenizer, error) {
+	s := &spec{
+		source: filepath.Join(f.Name, "tokenizer.json"), exactTypes: true,
+		bos: none, eos: none, unk: none, pad: none,
+	}
+	s.keys = func(field string) string {
+		if key := jsonKeys[field]; key != "" {
+			return key
+		}
+		return field
+	}
+	var file tokenizerJSON
+	if err := json.Unmarshal(f.Tokenizer, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", s.source, jsonError(err))
+	}
+	if err := s.readModel(&file); err != nil {
+		return nil, err
+	}
+	if err := s.readPipeline(&file); err != nil {
+		return nil, err
+	}
+	if err := s.readConfig(f); err != nil {
+		return nil, err
+	}
+	return build(s)
+}
+
+var jsonKeys = map[string]string{"tokens": "model.vocab", "merges": "model.merges", "special": "special tokens"}
+
+// jsonError says where in the file a syntax error is.
+func jsonError(err error) error {
+	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("at byte %d: %w", e.Offset, err)
+	}
+	return err
+}
+
+// A tokenText is a token in tokenizer_config.json: a string, or an object with its content.
+type tokenText string
+
+func (t *tokenText) UnmarshalJSON(b []byte) error {
+	var text string
+	if err := json.Unmarshal(b, &text); err == nil {
+		*t = tokenText(text)
+		return nil
+	}
+	var object struct{ Content string }
+	err := json.Unmarshal(b, &object)
+	*t = tokenText(object.Content)
+	return err
+}
+
+// idList is an id or a list of ids.
+type idList []int64
+
+func (l *idList) UnmarshalJSON(b []byte) error {
+	if bytes.HasPrefix(b, []byte("[")) {
+		return json.Unmarshal(b, (*[]int64)(l))
+	}
+	var id *int64
+	if err := json.Unmarshal(b, &id); err != nil || id == nil {
+		return err
+	}
+	*l = idList{*id}
+	return nil
+}
+
+type configJSON struct {
+	BOS           *tokenText      `json:"bos_token"`
+	EOS           *tokenText      `json:"eos_token"`
+	UNK           *tokenText      `json:"unk_token"`
+	PAD           *tokenText      `json:"pad_token"`
+	AddBOS        *bool           `json:"add_bos_token"`
+	AddEOS        *bool           `json:"add_eos_token"`
+	ChatTemplate  json.RawMessage `json:"chat_template"`
+	TokenizerType string          `json:"tokenizer_class"`
+}
+
+type modelConfigJSON struct {
+	BOS  idList           `json:"bos_token_id"`
+	EOS  idList           `json:"eos_token_id"`
+	Text *modelConfigJSON `json:"text_config"`
+}
+
+// readConfig reads the special tokens and the chat template from the files beside tokenizer.json.
+func (s *spec) readConfig(f Files) error {
+	decode := func(name string, b []byte, to any) error {
+		if len(b) == 0 {
+			return nil
+		}
+		if err := json.Unmarshal(b, to); err != nil {
+			return fmt.Errorf("%s: %w", filepath.Join(f.Name, name), jsonError(err))
+		}
+		return nil
+	}
+	var config, special configJSON
+	var model, generation modelConfigJSON
+	if err := errors.Join(
+		decode("special_tokens_map.json", f.SpecialTokens, &special), decode("tokenizer_config.json", f.Config, &config),
+		decode("config.json", f.Model, &model), decode("generation_config.json", f.Generation, &generation),
+	); err != nil {
+		return err
+	}
+	if model.Text != nil {
+		model.BOS = append(model.BOS, model.Text.BOS...)
+		model.EOS = append(model.EOS, model.Text.EOS...)
+	}
+	ids := make(map[string]int32, len(s.tokens))
+	for i, text := range s.tokens {
+		ids[text] = int32(i)
+	}
+	for _, tok := range []struct {
+		to   *int32
+		from []*tokenText
+		ids  []int64
+	}{
+		{&s.bos, []*tokenText{config.BOS, special.BOS}, model.BOS},
+		{&s.eos, []*tokenText{config.EOS, special.EOS}, model.EOS},
+		{&s.pad, []*tokenText{config.PAD, special.PAD}, nil},
+	} {
+		for _, text := range tok.from {
+			if text == nil || *text == "" || *tok.to != none {
+				continue
+			}
+			id, ok := ids[string(*text)]
+			if !ok && tok.to != &s.pad {
+				return fmt.Errorf("%s: the special token %q of the files beside it is not in the vocabulary", s.source, *text)
+			}
+			if ok {
+				*tok.to = id
+			}
+		}
+		if *tok.to == none && len(tok.ids) > 0 && tok.ids[0] >= 0 && tok.ids[0] < int64(len(s.tokens)) {
+			*tok.to = int32(tok.ids[0])
+		}
+	}
+	for _, id := range append(model.EOS, generation.EOS...) {
+		if id < 0 || id >= int64(len(s.tokens)) {
+			return fmt.Errorf("%s: eos_token_id %d of the files beside it is outside the vocabulary of %d tokens", s.source, id, len(s.tokens))
+		}
+		s.eog = append(s.eog, int32(id))
+	}
+	s.overrideEnds(&config)
+	return s.readTemplates(f, config.ChatTemplate)
+}
+
+// overrideEnds applies add_bos_token and add_eos_token. Where the post-processor says nothing of a
+// token, true adds it; the tokenizer classes that build their own post-processor obey false too.
+func (s *spec) overrideEnds(c *configJSON) {
+	obeys := map[string]bool{
+		"LlamaTokenizer": true, "LlamaTokenizerFast": true, "CodeLlamaTokenizer": true, "CodeLlamaTokenizerFast": true,
+		"GemmaTokenizer": true, "GemmaTokenizerFast": true, "CohereTokenizer": true, "CohereTokenizerFast": true,
+	}[c.TokenizerType]
+	for _, end := range []struct {
+		add *bool
+		id  int32
+		to  *[]int32
+	}{{c.AddBOS, s.bos, &s.prefix}, {c.AddEOS, s.eos, &s.suffix}} {
+		switch {
+		case end.add == nil || end.id == none:
+		case *end.add && len(*end.to) == 0:
+			*end.to = []int32{end.id}
+		case !*end.add && obeys:
+			*end.to = nil
+		}
+	}
+}
+
+// readTemplates takes the chat template from its own file, or from tokenizer_config.json, which has
+// one text or a list of named ones.
+func (s *spec) readTemplates(f Files, raw json.RawMessage) error {
+	if len(f.ChatTemplate) > 0 {
+		s.templates = []Template{{"default", string(f.ChatTemplate)}}
+		return nil
+	}
+	if len(raw) == 0 || string(raw) == "null" {
+		return nil
+	}
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		s.templates = []Template{{"default", text}}
+		return nil
+	}
+	var list []struct{ Name, Template string }
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fmt.Errorf("%s: chat_template: %w", filepath.Join(f.Name, "tokenizer_config.json"), err)
+	}
+	for _, e := range list {
+		s.templates = append(s.templates, Template{e.Name, e.Template})
+	}
+	return nil
+}

@@ -1,0 +1,239 @@
+package tokenizer
+
+// Scanners for patterns that match only part of a text, used one after another: the words that one
+// leaves are cut by the next. What a pattern does not match is a word too.
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// matches makes a scanner of a matcher, which returns the length of its match at the start of s, or
+// 0: the first word is that match, or the text before the next one. A matcher must fail in constant
+// time for the whole to be linear.
+func matches(match func(s string) int) scanner {
+	return func(s string) int {
+		if n := match(s); n > 0 {
+			return n
+		}
+		i := 0
+		for {
+			_, n := at(s, i)
+			i += n
+			if i == len(s) || match(s[i:]) > 0 {
+				return i
+			}
+		}
+	}
+}
+
+// runs matches [set]+, and what lies between.
+func runs(set class) scanner {
+	return func(s string) int {
+		if n := run(s, 0, set); n > 0 {
+			return n
+		}
+		return runNot(s, 0, set)
+	}
+}
+
+// singles matches one character of set.
+func singles(set class) scanner { return matches(one(set)) }
+
+func one(set class) func(string) int {
+	return func(s string) int {
+		if c, n := at(s, 0); c&set != 0 {
+			return n
+		}
+		return 0
+	}
+}
+
+// spaced matches \s?[set]+.
+func spaced(set class) scanner {
+	return matches(func(s string) int {
+		i := 0
+		if c, n := at(s, 0); c&space != 0 {
+			i = n
+		}
+		if end := run(s, i, set); end > i {
+			return end
+		}
+		return 0
+	})
+}
+
+// trailingSpace matches \s+$, the white space that ends the text.
+func trailingSpace(s string) int {
+	i := len(s)
+	for i > 0 {
+		_, n := utf8.DecodeLastRuneInString(s[:i])
+		if c, _ := at(s, i-n); c&space == 0 {
+			break
+		}
+		i -= n
+	}
+	if i == 0 {
+		return len(s)
+	}
+	return i
+}
+
+// Falcon's first cut, Hugging Face's Punctuation: [\p{P}$+<=>^~|`]+
+func falconPunct(s string) int {
+	in := func(i int) (bool, int) {
+		c, n := at(s, i)
+		return c&(punct|asciiPunct) != 0, n
+	}
+	first, i := in(0)
+	for {
+		now, n := in(i)
+		if n == 0 || now != first {
+			return i
+		}
+		i += n
+	}
+}
+
+// threeDigits matches [0-9][0-9][0-9].
+var threeDigits = matches(func(s string) int {
+	if len(s) < 3 {
+		return 0
+	}
+	for i := range 3 {
+		if s[i] < '0' || s[i] > '9' {
+			return 0
+		}
+	}
+	return 3
+})
+
+// groupsOf3 matches \p{N}{1,3}.
+var groupsOf3 = matches(func(s string) int {
+	if c, n := at(s, 0); c&number != 0 {
+		return digitGroup(s, n, 3)
+	}
+	return 0
+})
+
+// DeepSeek V3's last cut:
+//
+//	[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_`{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*
+//	|\s*[\r\n]+|\s+(?!\S)|\s+
+var scanDeepSeek3 = matches(func(s string) int {
+	c, n := at(s, 0)
+	if c&asciiPunct != 0 {
+		if end := run(s, n, asciiLetter); end > n {
+			return end
+		}
+	}
+	if c&(newline|letter|punct|symbol) == 0 {
+		if end := run(s, n, letter|mark); end > n {
+			return end
+		}
+	}
+	if end := run(s, 0, letter|mark); end > 0 {
+		return end
+	}
+	i := 0
+	if s[0] == ' ' {
+		i = 1
+	}
+	if end := run(s, i, punct|symbol); end > i {
+		return run(s, end, newline)
+	}
+	if c&space != 0 {
+		return scanSpace(s, true)
+	}
+	return 0
+})
+
+// lines matches [^\n]+|[\n]+.
+func lines(s string) int {
+	if s[0] == '\n' {
+		return len(s) - len(strings.TrimLeft(s, "\n"))
+	}
+	if i := strings.IndexByte(s, '\n'); i > 0 {
+		return i
+	}
+	return len(s)
+}
+
+// A charset is a list of ranges written as in a regular expression: characters and a-b.
+type charset struct{ lo, hi []rune } // sorted, apart from each other
+
+func newCharset(text string) *charset {
+	type span struct{ lo, hi rune }
+	var spans []span
+	for rs := []rune(text); len(rs) > 0; {
+		if len(rs) > 2 && rs[1] == '-' {
+			spans, rs = append(spans, span{rs[0], rs[2]}), rs[3:]
+		} else {
+			spans, rs = append(spans, span{rs[0], rs[0]}), rs[1:]
+		}
+	}
+	slices.SortFunc(spans, func(a, b span) int { return int(a.lo - b.lo) })
+	c := new(charset)
+	for _, p := range spans {
+		if k := len(c.hi) - 1; k >= 0 && p.lo <= c.hi[k] {
+			c.hi[k] = max(c.hi[k], p.hi)
+		} else {
+			c.lo, c.hi = append(c.lo, p.lo), append(c.hi, p.hi)
+		}
+	}
+	return c
+}
+
+func (c *charset) has(r rune) bool {
+	k, ok := slices.BinarySearch(c.lo, r)
+	return ok || k > 0 && r <= c.hi[k-1]
+}
+
+// run returns the end of the characters of the set from i on.
+func (c *charset) run(s string, i int) int {
+	for i < len(s) {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if !c.has(r) {
+			break
+		}
+		i += n
+	}
+	return i
+}
+
+// plus matches [set]+, and with a leading \s? where spaced is set.
+func (c *charset) plus(spaced bool) scanner {
+	return matches(func(s string) int {
+		i := 0
+		if cl, n := at(s, 0); spaced && cl&space != 0 {
+			i = n
+		}
+		if end := c.run(s, i); end > i {
+			return end
+		}
+		return 0
+	})
+}
+
+// bloomStop ends the words of Bloom and its relatives: ` ?[^(\s|.,!?…。，、।۔،)]+`
+var bloomStop = newCharset("(|.,!?…。，、।۔،)")
+
+var scanBloom = matches(func(s string) int {
+	i := 0
+	if s[0] == ' ' {
+		i = 1
+	}
+	start := i
+	for {
+		c, n := at(s, i)
+		if n == 0 || c&space != 0 || bloomStop.run(s[i:i+n], 0) > 0 {
+			break
+		}
+		i += n
+	}
+	if i > start {
+		return i
+	}
+	return 0
+})

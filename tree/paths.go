@@ -1,0 +1,74 @@
+// Paths of a tree: from the root to a node, all of them as a matrix, and the walk down the
+// path that a target's own tokens choose.
+
+package tree
+
+import "slices"
+
+// Path appends the nodes from the root to i, both included.
+func (t *Tree) Path(i int, dst []int32) []int32 {
+	start := len(dst)
+	for ; i >= 0; i = int(t.Parent[i]) {
+		dst = append(dst, int32(i))
+	}
+	slices.Reverse(dst[start:])
+	return dst
+}
+
+// Paths is the retrieval matrix R of paper 000 §4.4: one row for each path from the root to a leaf,
+// in the order of the leaves' indices, as wide as the longest, padded with -1.
+type Paths struct {
+	Rows, Cols int
+	Node       []int32 // Rows × Cols
+}
+
+// Row is path r with its padding.
+func (p Paths) Row(r int) []int32 { return p.Node[r*p.Cols : (r+1)*p.Cols] }
+
+// Paths lists the paths to the leaves, using dst's memory for the matrix.
+func (t *Tree) Paths(dst []int32) Paths {
+	p := Paths{Cols: t.MaxDepth() + 1, Node: dst[:0]}
+	for i := range t.Token {
+		if !t.Leaf(i) {
+			continue
+		}
+		p.Node = t.Path(i, p.Node)
+		p.Rows++
+		for len(p.Node) < p.Rows*p.Cols {
+			p.Node = append(p.Node, -1)
+		}
+	}
+	return p
+}
+
+// Walk follows a string of tokens down a tree. Where siblings carry the same token, as the two halves
+// of a spliced tree may, it follows all of them, so it ends on the longest matching path
+// of the whole tree (paper 000 §6.1: the candidate with the largest a).
+type Walk struct {
+	t        *Tree
+	at, then []int32 // the nodes that spell the tokens followed so far, ascending
+}
+
+// Start puts the walk at the root of t.
+func (w *Walk) Start(t *Tree) { w.t, w.at = t, append(w.at[:0], 0) }
+
+// Node is where the walk stands: of several nodes that spell the same tokens, the first.
+func (w *Walk) Node() int { return int(w.at[0]) }
+
+// Follow moves to the child that carries token; without one it stays and returns false.
+func (w *Walk) Follow(token int32) bool {
+	w.then = w.then[:0]
+	for _, i := range w.at {
+		for c := w.t.first[i]; c >= 0; c = w.t.next[c] {
+			if w.t.Token[c] == token {
+				w.then = append(w.then, c)
+			}
+		}
+	}
+	if len(w.then) == 0 {
+		return false
+	}
+	slices.Sort(w.then)
+	w.at, w.then = w.then, w.at
+	return true
+}
