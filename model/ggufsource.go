@@ -1,0 +1,120 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+type ggufSource struct {
+	c Config
+	*gguf.File
+}
+
+func openGGUF(path string) (*ggufSource, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	s := &ggufSource{File: f}
+	if s.c, err = s.read(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *ggufSource) config() (Config, error) { return s.c, nil }
+
+// read makes the configuration from the metadata.
+func (s *ggufSource) read() (Config, error) {
+	k := s.Keys()
+	arch := k.String("general.architecture")
+	c := Config{Arch: arch, Name: k.String("general.name", "")}
+	key := func(name string) string { return arch + "." + name }
+	switch arch {
+	case "llama", "qwen2", "qwen3":
+		c.NormEps = float32(k.Float(key("attention.layer_norm_rms_epsilon")))
+	case "gptneox":
+		c.NormEps = float32(k.Float(key("attention.layer_norm_epsilon")))
+		c.Parallel = k.Bool(key("use_parallel_residual"), true)
+	default:
+		if err := k.Err(); err != nil {
+			return c, err
+		}
+		return c, fmt.Errorf("general.architecture %q is not one grove runs: want llama, qwen2, qwen3 or gptneox", arch)
+	}
+	c.Hidden = k.Int(key("embedding_length"))
+	c.Layers = k.Int(key("block_count"))
+	c.FFN = k.Int(key("feed_forward_length"))
+	c.Context = k.Int(key("context_length"))
+	c.Heads = k.Int(key("attention.head_count"))
+	c.KVHeads = k.Int(key("attention.head_count_kv"), c.Heads)
+	c.HeadDim = k.Int(key("attention.key_length"), c.Hidden/max(c.Heads, 1))
+	if v := k.Int(key("attention.value_length"), c.HeadDim); v != c.HeadDim {
+		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", key("attention.value_length"), v, c.HeadDim)
+	}
+	for _, other := range []string{"attention.sliding_window", "expert_count"} {
+		if k.Int(key(other), 0) != 0 {
+			return c, fmt.Errorf("key %q is set: models with it are not supported", key(other))
+		}
+	}
+	// The embedding knows the vocabulary better than the optional metadata does.
+	if t, ok := s.File.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
+		c.Vocab = t.Shape[0]
+	}
+	_, untied := s.File.Tensor("output.weight")
+	c.Tied = !untied
+	c.Rope = RopeConfig{
+		Base:       k.Float(key("rope.freq_base"), 10000),
+		Dims:       k.Int(key("rope.dimension_count"), c.HeadDim),
+		Neighbours: arch == "llama",
+		Scale:      1,
+	}
+	switch kind := k.String(key("rope.scaling.type"), "none"); kind {
+	case "none":
+	case "linear":
+		c.Rope.Scale = k.Float(key("rope.scaling.factor"), 1)
+	default:
+		return c, fmt.Errorf("key %q is %q: want none or linear (Llama 3's scaling is the tensor rope_freqs.weight)", key("rope.scaling.type"), kind)
+	}
+	if err := k.Err(); err != nil {
+		return c, err
+	}
+	return c, s.ropeFactors(&c)
+}
+
+// ropeFactors reads Llama 3's scaling, a tensor of divisors.
+func (s *ggufSource) ropeFactors(c *Config) error {
+	if _, ok := s.File.Tensor("rope_freqs.weight"); !ok {
+		return nil
+	}
+	t, err := s.Load("rope_freqs.weight")
+	if err != nil {
+		return err
+	}
+	if n := t.Elements(); n != c.Rope.Dims/2 {
+		return fmt.Errorf("tensor rope_freqs.weight has %d elements: want half of the %d rotated dimensions", n, c.Rope.Dims)
+	}
+	c.Rope.Factors, err = t.Float32s()
+	return err
+}
+
+func (s *ggufSource) tensor(name string) (tensor.Tensor, bool, error) {
+	if _, ok := s.File.Tensor(name); !ok {
+		return tensor.Tensor{}, false, nil
+	}
+	t, err := s.Load(name)
+	return t, err == nil, err
+}
+
+func (s *ggufSource) done(t tensor.Tensor) { s.Release(t.Name) }
+
+func (s *ggufSource) tokenizer() (*tokenizer.Tokenizer, error) {
+	if _, ok := s.String("tokenizer.ggml.model"); !ok {
+		return nil, nil
+	}
+	return tokenizer.FromGGUF(s.File)
+}

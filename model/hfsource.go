@@ -1,0 +1,218 @@
+package model
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// hfConfig is the part of a Hugging Face config.json that makes a model. Pointers tell a
+// missing field from a zero.
+type hfConfig struct {
+	Architectures []string `json:"architectures"`
+	ModelType     string   `json:"model_type"`
+
+	HiddenSize       int     `json:"hidden_size"`
+	Layers           int     `json:"num_hidden_layers"`
+	Heads            int     `json:"num_attention_heads"`
+	KVHeads          int     `json:"num_key_value_heads"`
+	HeadDim          int     `json:"head_dim"`
+	IntermediateSize int     `json:"intermediate_size"`
+	VocabSize        int     `json:"vocab_size"`
+	MaxPositions     int     `json:"max_position_embeddings"`
+	RMSNormEps       float64 `json:"rms_norm_eps"`
+	LayerNormEps     float64 `json:"layer_norm_eps"`
+	HiddenAct        string  `json:"hidden_act"`
+	Tied             *bool   `json:"tie_word_embeddings"`
+	SlidingWindow    *bool   `json:"use_sliding_window"`
+	ParallelResidual *bool   `json:"use_parallel_residual"`
+
+	RopeTheta  float64  `json:"rope_theta"`
+	RopeParams *hfRope  `json:"rope_parameters"` // the newer place of theta and scaling
+	RopeScale  *hfRope  `json:"rope_scaling"`
+	RotaryBase float64  `json:"rotary_emb_base"`
+	RotaryPct  *float64 `json:"rotary_pct"`
+}
+
+type hfRope struct {
+	Type     string   `json:"rope_type"`
+	OldType  string   `json:"type"`
+	Theta    float64  `json:"rope_theta"`
+	Factor   float64  `json:"factor"`
+	Low      float64  `json:"low_freq_factor"`
+	High     float64  `json:"high_freq_factor"`
+	Original float64  `json:"original_max_position_embeddings"`
+	Partial  *float64 `json:"partial_rotary_factor"`
+}
+
+func (r *hfRope) kind() string {
+	if r.Type != "" {
+		return r.Type
+	}
+	return r.OldType
+}
+
+type hfSource struct {
+	dir string
+	cfg hfConfig
+	c   Config
+	*safetensors.File
+}
+
+func openHF(dir string) (*hfSource, error) {
+	path := filepath.Join(dir, "config.json")
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
+	} else if err != nil {
+		return nil, err
+	}
+	s := &hfSource{dir: dir}
+	if err := json.Unmarshal(data, &s.cfg); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if s.c, err = s.cfg.config(); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if s.File, err = safetensors.OpenFolder(dir); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func (s *hfSource) config() (Config, error) { return s.c, nil }
+
+func (h *hfConfig) config() (Config, error) {
+	c := Config{
+		Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
+		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
+		NormEps: float32(h.RMSNormEps),
+		Rope:    RopeConfig{Base: h.RopeTheta, Scale: 1},
+	}
+	act := "silu"
+	switch h.ModelType {
+	case "llama", "qwen2", "qwen3":
+		c.Arch = h.ModelType
+		c.Tied = h.Tied != nil && *h.Tied
+	case "gpt_neox":
+		c.Arch, act = "gptneox", "gelu"
+		c.NormEps = float32(h.LayerNormEps)
+		c.Parallel = h.ParallelResidual == nil || *h.ParallelResidual
+		c.Tied = h.Tied != nil && *h.Tied
+	default:
+		return c, fmt.Errorf("model_type %q is not one grove runs: want llama, qwen2, qwen3 or gpt_neox", h.ModelType)
+	}
+	if h.HiddenAct != act {
+		return c, fmt.Errorf("hidden_act %q: %s models run here use %q", h.HiddenAct, h.ModelType, act)
+	}
+	if h.SlidingWindow != nil && *h.SlidingWindow {
+		return c, fmt.Errorf("use_sliding_window is true: windowed attention is not supported")
+	}
+	if c.KVHeads == 0 {
+		c.KVHeads = c.Heads
+	}
+	if c.HeadDim == 0 && c.Heads > 0 {
+		c.HeadDim = c.Hidden / c.Heads
+	}
+	return c, h.rope(&c)
+}
+
+// rope reads the rotation from whichever of the three places the file's vintage keeps it in.
+func (h *hfConfig) rope(c *Config) error {
+	pct := 1.0
+	if c.Arch == "gptneox" {
+		pct = 0.25 // transformers' default
+		if h.RotaryPct != nil {
+			pct = *h.RotaryPct
+		}
+		if h.RotaryBase != 0 {
+			c.Rope.Base = h.RotaryBase
+		}
+	}
+	scaling := h.RopeScale
+	if p := h.RopeParams; p != nil {
+		if p.Theta != 0 {
+			c.Rope.Base = p.Theta
+		}
+		if p.Partial != nil {
+			pct = *p.Partial
+		}
+		if scaling == nil {
+			scaling = p
+		}
+	}
+	if c.Rope.Base == 0 {
+		c.Rope.Base = 10000 // transformers' default
+	}
+	if !(pct > 0 && pct <= 1) {
+		return fmt.Errorf("rotary_pct is %g: want more than 0, at most 1", pct)
+	}
+	c.Rope.Dims = int(pct * float64(c.HeadDim))
+	if scaling == nil {
+		return nil
+	}
+	switch scaling.kind() {
+	case "", "default":
+	case "linear":
+		c.Rope.Scale = scaling.Factor
+	case "llama3":
+		if !(scaling.Factor > 0 && scaling.Low > 0 && scaling.High > scaling.Low && scaling.Original > 0) || c.Rope.Dims < 2 || c.Rope.Dims > maxWidth {
+			return fmt.Errorf("rope_scaling: llama3 scaling wants positive factor, low_freq_factor < high_freq_factor and original_max_position_embeddings")
+		}
+		c.Rope.Factors = llama3Factors(c.Rope.Base, c.Rope.Dims, scaling.Factor, scaling.Low, scaling.High, scaling.Original)
+	default:
+		return fmt.Errorf("rope_scaling: type %q is not supported: want linear or llama3", scaling.kind())
+	}
+	return nil
+}
+
+func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
+	hf, ok := hfName(s.c.Arch, name)
+	if !ok {
+		return tensor.Tensor{}, false, nil
+	}
+	if _, ok := s.Tensor(hf); !ok {
+		return tensor.Tensor{}, false, nil
+	}
+	t, err := s.Load(hf)
+	if err == nil && strings.Contains(hf, "query_key_value.") {
+		t, err = s.splitHeads(t)
+	}
+	return t, err == nil, err
+}
+
+func (s *hfSource) done(t tensor.Tensor) { s.Release(t.Name) }
+
+// splitHeads reorders GPT-NeoX's fused projection, which holds query, key and value of each
+// head in turn, into all queries, all keys, all values.
+func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
+	h, d := s.c.Heads, s.c.HeadDim
+	if len(t.Shape) == 0 || t.Shape[0] != 3*h*d {
+		return t, fmt.Errorf("%s: tensor %q has shape %v: want %d rows, 3 for each dimension of %d heads", s.dir, t.Name, t.Shape, 3*h*d, h)
+	}
+	chunk := len(t.Data) / (3 * h) // the rows of one of a head's three parts
+	data := make([]byte, 0, len(t.Data))
+	for part := range 3 {
+		for head := range h {
+			o := (3*head + part) * chunk
+			data = append(data, t.Data[o:o+chunk]...)
+		}
+	}
+	t.Data = data
+	return t, nil
+}
+
+func (s *hfSource) tokenizer() (*tokenizer.Tokenizer, error) {
+	if _, err := os.Stat(filepath.Join(s.dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return tokenizer.FromJSON(s.dir)
+}

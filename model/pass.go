@@ -1,0 +1,192 @@
+package model
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Rows is one sequence's part of a pass.
+type Rows struct {
+	Cache  *nn.Cache  // committed rows; the pass leaves the tree's rows pending in it
+	Tree   *tree.Tree // new rows; the root follows the last committed row
+	Logits []int32    // the nodes whose logits are wanted
+}
+
+// Pass is the memory of forward passes of one model, run one at a time.
+type Pass struct {
+	m      *Model
+	exec   *nn.Exec
+	forest nn.Forest
+	tokens []int32
+
+	x, last, logits nn.Buffer
+	bufs            nn.BlockBuffers
+	out             nn.Mat // logits of the last run
+	first           []int  // per sequence, its first row of out
+
+	taps   []nn.Mat // residual streams of the last run, in the order asked
+	tapBuf []nn.Buffer
+	tapAt  []int // per sequence, its first row
+	chain  tree.Tree
+}
+
+// NewPass returns an empty pass.
+func (m *Model) NewPass() *Pass { return &Pass{m: m, exec: nn.NewExec(m.pool)} }
+
+// Model is the model the pass runs.
+func (p *Pass) Model() *Model { return p.m }
+
+// Run computes every row of the given trees over their caches, all in one pass. taps lists
+// layers whose residual stream to keep, for all rows: 0 is the embedding, i what the i-th
+// block puts out, up to the number of layers (before the final norm), as Hugging Face counts
+// hidden states. Results are valid until the next Run.
+//
+// When ctx ends, Run returns its error; caches are as before.
+func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
+	if err := p.check(rows, taps); err != nil {
+		return err
+	}
+	m := p.m
+	p.forest.Reset()
+	p.tokens, p.tapAt = p.tokens[:0], p.tapAt[:0]
+	for _, r := range rows {
+		p.tapAt = append(p.tapAt, len(p.tokens))
+		p.forest.Add(r.Cache, r.Tree)
+		p.tokens = append(p.tokens, r.Tree.Token...)
+		r.Cache.Reserve(r.Tree.Len())
+	}
+	n := len(p.tokens)
+	x := p.x.Mat(n, m.Config.Hidden)
+	p.exec.Embed(m.embed, p.tokens, x)
+	p.tap(0, taps, x)
+	for i := range m.blocks {
+		if err := ctx.Err(); err != nil {
+			for _, r := range rows {
+				r.Cache.Reserve(0)
+			}
+			return err
+		}
+		p.exec.Block(&m.blocks[i], i, &p.forest, x, &p.bufs)
+		p.tap(i+1, taps, x)
+	}
+	p.head(rows, x)
+	return nil
+}
+
+// head computes the logits asked for.
+func (p *Pass) head(rows []Rows, x nn.Mat) {
+	n := 0
+	p.first = p.first[:0]
+	for _, r := range rows {
+		p.first = append(p.first, n)
+		n += len(r.Logits)
+	}
+	p.out = nn.Mat{}
+	if n == 0 {
+		return
+	}
+	last := p.last.Mat(n, x.Cols)
+	for s, r := range rows {
+		for i, node := range r.Logits {
+			copy(last.Row(p.first[s]+i), x.Row(p.tapAt[s]+int(node)))
+		}
+	}
+	p.out = p.logits.Mat(n, p.m.Config.Vocab)
+	p.exec.Linear(nn.Source{X: last, Norm: &p.m.norm}, nn.Proj{Linear: &p.m.head, Dst: p.out})
+}
+
+// Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers.
+func (p *Pass) Logits(s, i int) []float32 { return p.out.Row(p.first[s] + i) }
+
+// Tap returns the t-th tap asked for, at a node of sequence s: Hidden numbers.
+func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node) }
+
+// tap keeps x when layer is among those asked for.
+func (p *Pass) tap(layer int, taps []int, x nn.Mat) {
+	for len(p.tapBuf) < len(taps) {
+		p.tapBuf = append(p.tapBuf, nn.Buffer{})
+		p.taps = append(p.taps, nn.Mat{})
+	}
+	for t, l := range taps {
+		if l == layer {
+			p.taps[t] = p.tapBuf[t].Mat(x.Rows, x.Cols)
+			copy(p.taps[t].Data, x.Data[:x.Rows*x.Cols])
+		}
+	}
+}
+
+// check refuses rows that make no pass.
+func (p *Pass) check(rows []Rows, taps []int) error {
+	m := p.m
+	if len(rows) == 0 {
+		return fmt.Errorf("model: a pass of no sequences")
+	}
+	for s, r := range rows {
+		if r.Cache == nil || r.Tree == nil || r.Tree.Len() == 0 {
+			return fmt.Errorf("model: sequence %d has no cache or no rows", s)
+		}
+		if r.Cache.Pages() != &m.pages {
+			return fmt.Errorf("model: sequence %d has a cache of another model", s)
+		}
+		for _, o := range rows[:s] {
+			if o.Cache == r.Cache {
+				return fmt.Errorf("model: sequence %d shares its cache with another of the pass; Fork it", s)
+			}
+		}
+		for i, id := range r.Tree.Token {
+			if id < 0 || int(id) >= m.Config.Vocab {
+				return fmt.Errorf("model: sequence %d, node %d: token %d is not in the vocabulary of %d", s, i, id, m.Config.Vocab)
+			}
+			if at := r.Cache.Len() + int(r.Tree.Depth[i]); at >= m.limit {
+				return &ContextError{Need: at + 1, Limit: m.limit}
+			}
+		}
+		for _, node := range r.Logits {
+			if node < 0 || int(node) >= r.Tree.Len() {
+				return fmt.Errorf("model: sequence %d asks for logits of node %d of %d", s, node, r.Tree.Len())
+			}
+		}
+	}
+	for _, l := range taps {
+		if l < 0 || l > m.Config.Layers {
+			return fmt.Errorf("model: tap at layer %d: want 0 to %d", l, m.Config.Layers)
+		}
+	}
+	return nil
+}
+
+// ContextError says that a sequence would outgrow the context.
+type ContextError struct{ Need, Limit int }
+
+func (e *ContextError) Error() string {
+	return fmt.Sprintf("the text needs %d tokens of context and the limit is %d: shorten it, or open the model with a larger context", e.Need, e.Limit)
+}
+
+// PrefillChunk is the number of rows of a prefill pass: enough for the products to run at
+// their peak, few enough for activations to stay in cache.
+const PrefillChunk = 512
+
+// Prefill runs tokens as a chain in chunks and commits them. wantLogits computes those of the
+// last token, as Logits(0, 0). When ctx ends, what was committed stays, and Prefill returns its error.
+func (p *Pass) Prefill(ctx context.Context, c *nn.Cache, tokens []int32, wantLogits bool) error {
+	if need := c.Len() + len(tokens); need > p.m.limit {
+		return &ContextError{Need: need, Limit: p.m.limit}
+	}
+	for len(tokens) > 0 {
+		n := min(PrefillChunk, len(tokens))
+		p.chain.ResetChain(tokens[:n])
+		rows := [1]Rows{{Cache: c, Tree: &p.chain}}
+		if wantLogits && n == len(tokens) {
+			rows[0].Logits = []int32{int32(n - 1)}
+		}
+		if err := p.Run(ctx, rows[:], nil); err != nil {
+			return err
+		}
+		c.CommitAll()
+		tokens = tokens[n:]
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package synth
+
+import (
+	"context"
+	"io"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Write writes the shape's model for a seed as a GGUF file, whole or not at all.
+func Write(ctx context.Context, path string, s Shape, o Options) error {
+	if err := s.check(o.Type); err != nil {
+		return err
+	}
+	w := gguf.NewWriter()
+	s.setMeta(w, o.Type)
+	if err := s.setTokenizer(w); err != nil {
+		return err
+	}
+	ts := s.plan()
+	m := start(ctx, ts, o, true)
+	defer m.stop()
+	for i := range ts {
+		t := &ts[i]
+		w.Add(t.gguf, t.encoding(o.Type), t.shape(), func(out io.Writer) error { return m.write(t, out) })
+	}
+	return w.WriteFile(path)
+}
+
+// fileTypes are llama.cpp's numbers for "mostly this type".
+var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.BF16: 32}
+
+func (s Shape) setMeta(w *gguf.Writer, typ tensor.Type) {
+	w.Set("general.architecture", s.Arch)
+	w.Set("general.type", "model")
+	w.Set("general.name", s.Name)
+	w.Set("general.description", "random weights for measurements and tests")
+	w.Set("general.file_type", fileTypes[typ])
+	w.Set("general.quantization_version", uint32(2))
+	set := func(key string, v any) { w.Set(s.Arch+"."+key, v) }
+	set("vocab_size", uint32(s.Vocab))
+	set("context_length", uint32(s.Context))
+	set("embedding_length", uint32(s.Hidden))
+	set("block_count", uint32(s.Layers))
+	set("feed_forward_length", uint32(s.FFN))
+	set("attention.head_count", uint32(s.Heads))
+	set("rope.dimension_count", uint32(s.RopeDims))
+	set("rope.freq_base", float32(s.RopeBase))
+	if s.Arch == "gptneox" {
+		set("attention.layer_norm_epsilon", float32(s.NormEps))
+		set("use_parallel_residual", s.Parallel)
+		return
+	}
+	set("attention.head_count_kv", uint32(s.KVHeads))
+	set("attention.layer_norm_rms_epsilon", float32(s.NormEps))
+	if s.Arch != "qwen2" {
+		set("attention.key_length", uint32(s.HeadDim))
+		set("attention.value_length", uint32(s.HeadDim))
+	}
+}
+
+func (s Shape) setTokenizer(w *gguf.Writer) error {
+	v, err := buildVocab(s.Tokens, s.Vocab)
+	if err != nil {
+		return err
+	}
+	if s.Tokens == SPM {
+		w.Set("tokenizer.ggml.model", "llama")
+		w.Set("tokenizer.ggml.pre", "default")
+	} else {
+		w.Set("tokenizer.ggml.model", "gpt2")
+		w.Set("tokenizer.ggml.pre", string(s.Tokens))
+	}
+	w.Set("tokenizer.ggml.tokens", v.pieces)
+	w.Set("tokenizer.ggml.token_type", v.kinds)
+	if s.Tokens == SPM {
+		w.Set("tokenizer.ggml.scores", v.scores)
+		w.Set("tokenizer.ggml.unknown_token_id", uint32(0))
+		w.Set("tokenizer.ggml.add_space_prefix", true)
+	} else {
+		merges := make([]string, len(v.merges))
+		for i, m := range v.merges {
+			merges[i] = m[0] + " " + m[1]
+		}
+		w.Set("tokenizer.ggml.merges", merges)
+	}
+	for _, t := range []struct {
+		key string
+		id  int32
+	}{{"bos", v.bos}, {"eos", v.eos}, {"eot", v.eot}} {
+		if t.id >= 0 {
+			w.Set("tokenizer.ggml."+t.key+"_token_id", uint32(t.id))
+		}
+	}
+	w.Set("tokenizer.ggml.add_bos_token", v.addBOS)
+	if v.template != "" {
+		w.Set("tokenizer.chat_template", v.template)
+	}
+	return nil
+}

@@ -1,0 +1,123 @@
+package synth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// WriteHF writes the shape's model for a seed as a Hugging Face folder: config.json,
+// model.safetensors, tokenizer.json and tokenizer_config.json. In F32 it is the same function as
+// Write's file of the same seed. The type is F32, F16 or BF16, of vectors too.
+func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
+	if o.Type == tensor.Q8_0 {
+		return fmt.Errorf("synth: Q8_0 has no place in a safetensors file: use F32, F16 or BF16")
+	}
+	if err := s.check(o.Type); err != nil {
+		return err
+	}
+	v, err := buildVocab(s.Tokens, s.Vocab)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
+	}
+	for _, f := range []struct {
+		name string
+		v    any
+	}{
+		{"config.json", s.config(v, o.Type)},
+		{"tokenizer.json", v.tokenizerJSON(s.Tokens)},
+		{"tokenizer_config.json", v.tokenizerConfig(s.Tokens)},
+	} {
+		if err := writeJSON(filepath.Join(dir, f.name), f.v); err != nil {
+			return err
+		}
+	}
+
+	var ts []planned
+	for _, t := range s.plan() {
+		if t.hf != "" {
+			t.uniform = true
+			ts = append(ts, t)
+		}
+	}
+	slices.SortFunc(ts, func(a, b planned) int { return strings.Compare(a.hf, b.hf) }) // as the writer asks for them
+	m := start(ctx, ts, o, false)
+	defer m.stop()
+	w := safetensors.NewWriter()
+	w.SetMetadata("format", "pt")
+	for i := range ts {
+		t := &ts[i]
+		w.Add(t.hf, o.Type, t.shape(), func(out io.Writer) error { return m.write(t, out) })
+	}
+	return w.WriteFile(filepath.Join(dir, "model.safetensors"))
+}
+
+func writeJSON(path string, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(b.Bytes())
+		return err
+	})
+}
+
+type object = map[string]any
+
+// config is config.json, in the words of transformers.
+func (s Shape) config(v *vocab, typ tensor.Type) object {
+	c := object{
+		"torch_dtype":             map[tensor.Type]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}[typ],
+		"hidden_size":             s.Hidden,
+		"num_hidden_layers":       s.Layers,
+		"num_attention_heads":     s.Heads,
+		"intermediate_size":       s.FFN,
+		"vocab_size":              s.Vocab,
+		"max_position_embeddings": s.Context,
+		"tie_word_embeddings":     s.Tied,
+	}
+	if v.bos >= 0 {
+		c["bos_token_id"] = v.bos
+	}
+	c["eos_token_id"] = v.eos
+	if s.Arch == "gptneox" {
+		c["architectures"], c["model_type"], c["hidden_act"] = []string{"GPTNeoXForCausalLM"}, "gpt_neox", "gelu"
+		c["layer_norm_eps"] = s.NormEps
+		c["rotary_emb_base"] = s.RopeBase
+		c["rotary_pct"] = float64(s.RopeDims) / float64(s.HeadDim)
+		c["use_parallel_residual"] = s.Parallel
+		c["attention_bias"] = true
+		return c
+	}
+	class := map[string]string{"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[s.Arch]
+	c["architectures"], c["model_type"], c["hidden_act"] = []string{class}, s.Arch, "silu"
+	c["num_key_value_heads"] = s.KVHeads
+	c["rms_norm_eps"] = s.NormEps
+	c["rope_theta"] = s.RopeBase
+	if s.Arch != "qwen2" { // whose bias is not a choice, nor its head dimension
+		c["attention_bias"] = false
+		c["head_dim"] = s.HeadDim
+	}
+	if r := s.Llama3; r != nil {
+		c["rope_scaling"] = object{"rope_type": "llama3", "factor": r.Factor, "low_freq_factor": r.Low,
+			"high_freq_factor": r.High, "original_max_position_embeddings": r.Original}
+	}
+	return c
+}

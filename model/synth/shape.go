@@ -1,0 +1,141 @@
+package synth
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Shape is everything about a model but its numbers.
+type Shape struct {
+	Name    string
+	Arch    string // llama, qwen2, qwen3, gptneox
+	Vocab   int
+	Hidden  int // width of the residual stream
+	Layers  int
+	Heads   int // query heads
+	KVHeads int // key/value heads; divides Heads
+	HeadDim int
+	FFN     int // width of the MLP
+	Context int
+
+	NormEps  float64
+	RopeBase float64
+	RopeDims int         // rotated dimensions of a head
+	Llama3   *Llama3Rope // nil for plain RoPE
+
+	Tied     bool // the output head is the embedding
+	Parallel bool // attention and MLP read the same input (gptneox)
+
+	Tokens Tokens
+}
+
+// Llama3Rope is the RoPE scaling of Llama 3.1 and later, in config.json's words.
+type Llama3Rope struct {
+	Factor, Low, High float64
+	Original          int // context before scaling
+}
+
+// Tokens names the kind of tokenizer a model comes with.
+type Tokens string
+
+const (
+	SPM      Tokens = "spm"       // SentencePiece pieces with byte fallback (Llama 2)
+	Llama3   Tokens = "llama-bpe" // byte-level BPE, split as Llama 3
+	Qwen2    Tokens = "qwen2"     // byte-level BPE, split as Qwen2
+	GPT2     Tokens = "gpt-2"     // byte-level BPE, split as GPT-2
+	minVocab        = 400         // the bytes, the specials and some merges
+	maxVocab        = 400_000     // what buildVocab's words suffice for
+)
+
+// Parameters is the number of weights, a tied head counted once.
+func (s Shape) Parameters() int64 {
+	var n int64
+	for _, t := range s.plan() {
+		if t.hf != "" {
+			n += int64(t.elements())
+		}
+	}
+	return n
+}
+
+// Validate reports what keeps the shape from being a model that both worlds load.
+func (s Shape) Validate() error {
+	fail := func(format string, args ...any) error {
+		return fmt.Errorf("synth: shape %q: "+format, append([]any{s.Name}, args...)...)
+	}
+	switch s.Arch {
+	case "llama", "qwen2", "qwen3", "gptneox":
+	default:
+		return fail("architecture %q is not known: use llama, qwen2, qwen3 or gptneox", s.Arch)
+	}
+	switch s.Tokens {
+	case SPM, Llama3, Qwen2, GPT2:
+	default:
+		return fail("tokenizer %q is not known: use %s, %s, %s or %s", s.Tokens, SPM, Llama3, Qwen2, GPT2)
+	}
+	for _, f := range []struct {
+		what      string
+		v, lo, hi int
+	}{
+		{"vocabulary", s.Vocab, minVocab, maxVocab},
+		{"hidden size", s.Hidden, 1, 1 << 16},
+		{"layer count", s.Layers, 1, 1 << 10},
+		{"head count", s.Heads, 1, 1 << 10},
+		{"key/value head count", s.KVHeads, 1, s.Heads},
+		{"head dimension", s.HeadDim, 2, 1 << 12},
+		{"feed-forward size", s.FFN, 1, 1 << 18},
+		{"context length", s.Context, 1, 1 << 24},
+		{"rotated dimensions", s.RopeDims, 2, s.HeadDim},
+	} {
+		if f.v < f.lo || f.v > f.hi {
+			return fail("%s is %d: want %d to %d", f.what, f.v, f.lo, f.hi)
+		}
+	}
+	square := s.Heads*s.HeadDim == s.Hidden
+	switch {
+	case s.Heads%s.KVHeads != 0:
+		return fail("%d heads do not share %d key/value heads evenly", s.Heads, s.KVHeads)
+	case s.RopeDims%2 != 0:
+		return fail("%d rotated dimensions: want an even number", s.RopeDims)
+	case !(s.NormEps > 0 && s.NormEps < 1):
+		return fail("norm epsilon is %g: want a small positive number", s.NormEps)
+	case !(s.RopeBase > 1):
+		return fail("rope base is %g: want more than 1", s.RopeBase)
+	case s.Arch != "gptneox" && s.RopeDims != s.HeadDim:
+		return fail("%d of %d dimensions rotated: only gptneox rotates a part", s.RopeDims, s.HeadDim)
+	case s.Arch != "gptneox" && s.Parallel:
+		return fail("parallel residual: only gptneox has it")
+	case s.Arch == "gptneox" && s.Tied:
+		return fail("tied head: GGUF's gptneox has its own")
+	case s.Arch == "gptneox" && s.KVHeads != s.Heads:
+		return fail("%d key/value heads for %d heads: gptneox has one for each", s.KVHeads, s.Heads)
+	case (s.Arch == "qwen2" || s.Arch == "gptneox") && !square:
+		return fail("%d heads of %d are not the hidden size %d: %s wants them to be", s.Heads, s.HeadDim, s.Hidden, s.Arch)
+	case s.Llama3 != nil && s.Arch != "llama":
+		return fail("llama 3 rope scaling: only llama has it")
+	case s.Llama3 != nil && !(s.Llama3.Factor >= 1 && s.Llama3.Low > 0 && s.Llama3.High > s.Llama3.Low && s.Llama3.Original > 0):
+		return fail("rope scaling %+v: want factor ≥ 1, 0 < low < high, a positive original context", *s.Llama3)
+	}
+	return nil
+}
+
+// check is Validate, and that the matrices can be written as typ.
+func (s Shape) check(typ tensor.Type) error {
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	switch typ {
+	case tensor.F32, tensor.F16, tensor.BF16:
+		return nil
+	case tensor.Q8_0:
+	default:
+		return fmt.Errorf("synth: type %v cannot be written: use F32, F16, BF16 or Q8_0", typ)
+	}
+	for _, t := range s.plan() {
+		if t.matrix && t.cols%32 != 0 {
+			return fmt.Errorf("synth: shape %q: rows of %s are %d long, not whole blocks of 32: use another type than Q8_0", s.Name, t.gguf, t.cols)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,63 @@
+package synth
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// shapes holds the named shapes. The tiny ones have one of everything that can go wrong: widths
+// that are not powers of two, heads that do not add up to the hidden size, every sharing of
+// key/value heads, and rotations whose scaling starts within a test's reach.
+var shapes = []Shape{
+	{Name: "tiny-llama2", Arch: "llama", Vocab: 544, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 5, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM},
+	{Name: "tiny-llama3", Arch: "llama", Vocab: 768, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 544,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Llama3: &Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 256},
+		Tied: true, Tokens: Llama3},
+	{Name: "tiny-qwen2", Arch: "qwen2", Vocab: 640, Hidden: 224, Layers: 3, Heads: 7, KVHeads: 1, HeadDim: 32, FFN: 608,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2},
+	{Name: "tiny-qwen3", Arch: "qwen3", Vocab: 1000, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 64, FFN: 480,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: true, Tokens: Qwen2},
+	{Name: "tiny-qwen3-untied", Arch: "qwen3", Vocab: 512, Hidden: 128, Layers: 2, Heads: 4, KVHeads: 4, HeadDim: 48, FFN: 352,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tokens: Qwen2},
+	{Name: "tiny-gptneox", Arch: "gptneox", Vocab: 600, Hidden: 192, Layers: 3, Heads: 4, KVHeads: 4, HeadDim: 48, FFN: 768,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 12, Parallel: true, Tokens: GPT2},
+	{Name: "tiny-gptneox-sequential", Arch: "gptneox", Vocab: 600, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 5, HeadDim: 32, FFN: 640,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: GPT2},
+
+	{Name: "qwen3-0.6b", Arch: "qwen3", Vocab: 151936, Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
+		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
+	{Name: "qwen3-1.7b", Arch: "qwen3", Vocab: 151936, Hidden: 2048, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 6144,
+		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
+	{Name: "qwen2.5-0.5b", Arch: "qwen2", Vocab: 151936, Hidden: 896, Layers: 24, Heads: 14, KVHeads: 2, HeadDim: 64, FFN: 4864,
+		Context: 32768, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: true, Tokens: Qwen2},
+	{Name: "llama-3.2-1b", Arch: "llama", Vocab: 128256, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192,
+		Context: 131072, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 64, Llama3: &Llama3Rope{Factor: 32, Low: 1, High: 4, Original: 8192},
+		Tied: true, Tokens: Llama3},
+	{Name: "tinyllama-1.1b", Arch: "llama", Vocab: 32000, Hidden: 2048, Layers: 22, Heads: 32, KVHeads: 4, HeadDim: 64, FFN: 5632,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 64, Tokens: SPM},
+	{Name: "smollm2-135m", Arch: "llama", Vocab: 49152, Hidden: 576, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64, FFN: 1536,
+		Context: 8192, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 64, Tied: true, Tokens: GPT2},
+	{Name: "pythia-70m", Arch: "gptneox", Vocab: 50304, Hidden: 512, Layers: 6, Heads: 8, KVHeads: 8, HeadDim: 64, FFN: 2048,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: GPT2},
+	{Name: "pythia-160m", Arch: "gptneox", Vocab: 50304, Hidden: 768, Layers: 12, Heads: 12, KVHeads: 12, HeadDim: 64, FFN: 3072,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: GPT2},
+	{Name: "pythia-410m", Arch: "gptneox", Vocab: 50304, Hidden: 1024, Layers: 24, Heads: 16, KVHeads: 16, HeadDim: 64, FFN: 4096,
+		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Parallel: true, Tokens: GPT2},
+}
+
+// Shapes lists the named shapes, the tiny ones first.
+func Shapes() []Shape { return slices.Clone(shapes) }
+
+// Lookup finds a shape by its name, in either case.
+func Lookup(name string) (Shape, error) {
+	names := make([]string, len(shapes))
+	for i, s := range shapes {
+		if strings.EqualFold(s.Name, name) {
+			return s, nil
+		}
+		names[i] = s.Name
+	}
+	return Shape{}, fmt.Errorf("synth: no shape is named %q: use one of %s", name, strings.Join(names, ", "))
+}

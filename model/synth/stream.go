@@ -1,0 +1,175 @@
+package synth
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Options says which numbers to write and how.
+type Options struct {
+	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16 or Q8_0; vectors are F32 in GGUF
+	Seed uint64
+
+	// Progress, if set, is called now and then with the bytes of tensor data written so far and in all.
+	Progress func(done, total int64)
+}
+
+// chunkElements is how many numbers a worker makes at a time: enough to be worth a handover, few
+// enough that a small model keeps every worker busy.
+const chunkElements = 1 << 18
+
+// chunk is a run of rows of one tensor, encoded.
+type chunk struct {
+	t      *planned
+	typ    tensor.Type
+	r0, r1 int
+	data   []byte
+	err    error
+	ready  chan struct{}
+}
+
+// encoding is the type a tensor gets in a file of matrices of type typ.
+func (t *planned) encoding(typ tensor.Type) tensor.Type {
+	if !t.matrix && !t.uniform {
+		return tensor.F32
+	}
+	return typ
+}
+
+// size is the tensor's data in bytes.
+func (t *planned) size(typ tensor.Type) int64 {
+	row, _ := t.encoding(typ).Size(t.elements()) // check has seen to it
+	return int64(row)
+}
+
+// maker makes tensors on all processors, ahead of whoever writes them. Memory holds a few chunks for
+// each processor, whatever the model's size.
+type maker struct {
+	ctx     context.Context
+	cancel  context.CancelFunc
+	wg      sync.WaitGroup
+	queue   chan *chunk // in file order; its length bounds what is made ahead
+	buffers sync.Pool
+
+	seed  uint64
+	gguf  bool // whose order of rows
+	done  int64
+	total int64
+	tell  func(done, total int64)
+}
+
+// start begins making ts, in order. The maker must be stopped.
+func start(ctx context.Context, ts []planned, o Options, gguf bool) *maker {
+	workers := runtime.GOMAXPROCS(0)
+	m := &maker{queue: make(chan *chunk, 2*workers), seed: o.Seed, gguf: gguf, tell: o.Progress}
+	m.ctx, m.cancel = context.WithCancel(ctx)
+	for i := range ts {
+		m.total += ts[i].size(o.Type)
+	}
+	todo := make(chan *chunk)
+	m.wg.Go(func() {
+		defer close(todo)
+		m.cut(ts, o.Type, todo)
+	})
+	for range workers {
+		m.wg.Go(func() {
+			var f []float32
+			for c := range todo {
+				if b, ok := m.buffers.Get().(*[]byte); ok {
+					c.data = *b
+				}
+				f, c.err = c.make(f, m.seed, m.gguf)
+				close(c.ready)
+			}
+		})
+	}
+	return m
+}
+
+// cut queues every chunk for the writer and then for the workers, so that a chunk the writer waits for is on its way.
+func (m *maker) cut(ts []planned, typ tensor.Type, todo chan<- *chunk) {
+	for i := range ts {
+		t := &ts[i]
+		step := max(1, chunkElements/t.cols)
+		for r := 0; r < t.rows; r += step {
+			c := &chunk{t: t, typ: t.encoding(typ), r0: r, r1: min(r+step, t.rows), ready: make(chan struct{})}
+			select {
+			case m.queue <- c:
+			case <-m.ctx.Done():
+				return
+			}
+			select {
+			case todo <- c:
+			case <-m.ctx.Done():
+				return
+			}
+		}
+	}
+}
+
+// stop ends the making, finished or not, and waits for the workers.
+func (m *maker) stop() {
+	m.cancel()
+	m.wg.Wait()
+}
+
+// write writes a tensor's data. Tensors must be asked for in the order they were given.
+func (m *maker) write(t *planned, out io.Writer) error {
+	for r := 0; r < t.rows; {
+		if err := m.ctx.Err(); err != nil {
+			return err
+		}
+		var c *chunk
+		select {
+		case c = <-m.queue:
+		case <-m.ctx.Done():
+			return m.ctx.Err()
+		}
+		select {
+		case <-c.ready:
+		case <-m.ctx.Done():
+			return m.ctx.Err()
+		}
+		switch {
+		case c.err != nil:
+			return c.err
+		case c.t != t:
+			return fmt.Errorf("synth: %s is asked for when %s is next", t.gguf, c.t.gguf)
+		}
+		if _, err := out.Write(c.data); err != nil {
+			return err
+		}
+		r = c.r1
+		m.done += int64(len(c.data))
+		if m.tell != nil {
+			m.tell(m.done, m.total)
+		}
+		b := c.data
+		m.buffers.Put(&b)
+	}
+	return nil
+}
+
+// make fills and encodes the chunk, with f as room for its numbers.
+func (c *chunk) make(f []float32, seed uint64, gguf bool) ([]float32, error) {
+	n := (c.r1 - c.r0) * c.t.cols
+	if cap(f) < n {
+		f = make([]float32, n)
+	}
+	f = f[:n]
+	c.t.fill(f, seed, gguf, c.r0, c.r1)
+	size, err := c.typ.Size(n)
+	if err != nil {
+		return f, err
+	}
+	if cap(c.data) < size {
+		c.data = make([]byte, size)
+	}
+	c.data = c.data[:size]
+	return f, tensor.Quantize(c.typ, f, c.data)
+}

@@ -1,0 +1,59 @@
+package synth
+
+import (
+	"math"
+)
+
+// spread is the standard deviation of draw's integers: four uniform numbers of 16 bits.
+var spread = math.Sqrt(4 * (65536.0*65536 - 1) / 12)
+
+// fill draws part of a tensor: rows [r0, r1) in GGUF's or Hugging Face's order, into dst.
+//
+// A number is mean + integer·scale with one rounding each, the integer exact, so that no machine
+// has a choice.
+func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
+	if t.fixed != nil {
+		copy(dst, t.fixed[r0:r1])
+		return
+	}
+	key := tensorKey(seed, t.gguf)
+	mean, scale := float32(t.mean), float32(t.std/spread)
+	for r := r0; r < r1; r++ {
+		from := r
+		if gguf && t.order != nil {
+			from = t.order(r)
+		}
+		fillRow(dst[:t.cols], mix64(key+uint64(from)*golden), mean, scale)
+		dst = dst[t.cols:]
+	}
+}
+
+func fillRow(dst []float32, key uint64, mean, scale float32) {
+	for i := range dst {
+		key += golden
+		dst[i] = mean + float32(float32(draw(mix64(key)))*scale)
+	}
+}
+
+// draw sums four numbers of 16 bits: close to normal, bounded by 3.5 standard deviations, exact in f32.
+func draw(z uint64) int32 {
+	return int32(z&0xffff+z>>16&0xffff+z>>32&0xffff+z>>48) - 2*0xffff
+}
+
+const golden = 0x9e3779b97f4a7c15 // 2^64 over the golden ratio
+
+// mix64 is the finaliser of SplitMix64 (Steele, Lea and Flood, 2014).
+func mix64(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// tensorKey hashes a name (FNV-1a) and mixes the seed in.
+func tensorKey(seed uint64, name string) uint64 {
+	h := uint64(0xcbf29ce484222325)
+	for _, c := range []byte(name) {
+		h = (h ^ uint64(c)) * 0x100000001b3
+	}
+	return mix64(h ^ mix64(seed+golden))
+}

@@ -1,0 +1,190 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// Attention is multi-head attention with grouped queries: Heads/KVHeads neighbouring query
+// heads share a key/value head.
+type Attention struct {
+	Heads, KVHeads, Dim int
+	QNorm, KNorm        *Norm // per head, nil without (Qwen3 has them)
+	Rope                *Rope
+}
+
+// QKVCols is the width of the rows Attend reads: queries, keys, values.
+func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
+
+// Attend computes attention of one layer for every row of the forest. qkv is
+// n × (Heads+2·KVHeads)·Dim; queries and keys in it are normalised and rotated in place, keys
+// and values go to the caches as pending rows. out is n × Heads·Dim.
+//
+// A row's scores are laid out in position order wherever its keys are stored: committed rows,
+// then its ancestors. So are the weights when values are summed. The result is therefore the
+// same to the bit for any tree, chunking or batch around the row.
+func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
+	if e.tape != nil {
+		e.tape.keepAttention(a, layer, f, qkv, out)
+	}
+	a.Rope.prepare(f.maxPosition())
+	e.storeJob = storeJob{a: a, layer: layer, f: f, qkv: qkv, rope: a.Rope.view()}
+	e.perRow(f.Len(), 2*qkv.Cols, &e.storeJob)
+
+	group := a.Heads / a.KVHeads
+	j := &e.attendJob
+	j.e, j.a, j.layer, j.f, j.qkv, j.out = e, a, layer, f, qkv, out
+	j.block = max(1, queryBlock/group)
+	j.blocks = j.blocks[:0]
+	slots, rest := 0, 0
+	for _, r := range f.rows {
+		rest = max(rest, r.to-r.from)
+	}
+	for s, g := range f.segs {
+		for r := 0; r < g.rows; r += j.block {
+			j.blocks = append(j.blocks, attendBlock{s, r, min(r+j.block, g.rows)})
+		}
+		slots = max(slots, pagesFor(g.base+g.rows)*PageRows)
+	}
+	for w := range e.scratch {
+		s := &e.scratch[w]
+		s.queries = grow(s.queries, j.block*group*a.Dim)
+		s.out = grow(s.out, j.block*group*a.Dim)
+		s.scores = grow(s.scores, j.block*group*slots)
+		s.gather = grow(s.gather, rest)
+	}
+	e.pool.Run(len(j.blocks)*a.KVHeads, j)
+}
+
+// queryBlock is the number of queries (rows × heads of a group) that share one walk over the
+// keys and values of a head.
+const queryBlock = 16
+
+// storeJob prepares row i: per-head norms, rotation, and its keys and values into the cache.
+type storeJob struct {
+	a     *Attention
+	layer int
+	f     *Forest
+	qkv   Mat
+	rope  ropeView
+}
+
+func (j *storeJob) Do(_, i int) {
+	a, d, row := j.a, j.a.Dim, j.qkv.Row(i)
+	cos, sin := j.rope.at(j.f.rows[i].position)
+	for h := range a.Heads + a.KVHeads {
+		x := row[h*d : (h+1)*d]
+		norm := a.QNorm
+		if h >= a.Heads {
+			norm = a.KNorm
+		}
+		if norm != nil {
+			norm.apply(x, x)
+		}
+		j.rope.rotate(x, cos, sin)
+	}
+	g := j.f.segmentOf(i)
+	keys, values := row[a.Heads*d:], row[(a.Heads+a.KVHeads)*d:]
+	for h := range a.KVHeads {
+		g.cache.store(j.layer, h, g.base+i-g.row, keys[h*d:(h+1)*d], values[h*d:(h+1)*d])
+	}
+}
+
+// segmentOf returns the sequence that row i belongs to.
+func (f *Forest) segmentOf(i int) *segment {
+	lo, hi := 0, len(f.segs)
+	for hi-lo > 1 {
+		if mid := (lo + hi) / 2; f.segs[mid].row <= i {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return &f.segs[lo]
+}
+
+type attendBlock struct{ seg, from, to int } // rows [from, to) of a sequence
+
+type attendJob struct {
+	e        *Exec
+	a        *Attention
+	layer    int
+	f        *Forest
+	qkv, out Mat
+	block    int
+	blocks   []attendBlock
+}
+
+// Do attends for one key/value head and one block of rows.
+func (j *attendJob) Do(worker, task int) {
+	a, d := j.a, j.a.Dim
+	b := j.blocks[task/a.KVHeads]
+	head := task % a.KVHeads
+	g := &j.f.segs[b.seg]
+	rows := j.f.rows[g.row+b.from : g.row+b.to]
+	group := a.Heads / a.KVHeads
+	n := len(rows) * group // queries: row r's heads are r·group .. r·group+group−1
+
+	// shared is the number of leading slots that all rows of the block see in position order;
+	// last is one past the furthest slot any of them sees.
+	shared, last := g.base+rows[0].prefix, 0
+	for _, r := range rows {
+		shared = min(shared, g.base+r.prefix)
+		last = max(last, g.base+r.prefix)
+		if r.to > r.from {
+			for _, v := range j.f.rest[r.from:r.to] {
+				last = max(last, g.base+int(v)+1)
+			}
+		}
+	}
+
+	s := &j.e.scratch[worker]
+	q, o := s.queries[:n*d], s.out[:n*d]
+	for i := range rows {
+		row := j.qkv.Row(g.row + b.from + i)
+		copy(q[i*group*d:(i+1)*group*d], row[head*group*d:])
+	}
+	clear(o)
+
+	stride := pagesFor(last) * PageRows
+	w := s.scores[:n*stride]
+	for p := range pagesFor(last) {
+		simd.Scores(w[p*PageRows:], stride, q, d, n, d, g.cache.keys(j.layer, head, p))
+	}
+	scale := float32(1 / math.Sqrt(float64(d)))
+	for i, r := range rows {
+		rest := j.f.rest[r.from:r.to]
+		ordered := g.base + r.prefix
+		for h := range group {
+			x := w[(i*group+h)*stride:][:stride]
+			for t, v := range rest { // bring the scattered ancestors into position order
+				s.gather[t] = x[g.base+int(v)]
+			}
+			copy(x[ordered:], s.gather[:len(rest)])
+			simd.Softmax(x[:ordered+len(rest)], scale)
+		}
+	}
+
+	for p := 0; p*PageRows < shared; p++ {
+		simd.Mix(o, d, w[p*PageRows:], stride, n, d, min(PageRows, shared-p*PageRows), g.cache.values(j.layer, head, p))
+	}
+	for i, r := range rows {
+		ordered := g.base + r.prefix
+		for h := range group {
+			x, y := w[(i*group+h)*stride:], o[(i*group+h)*d:][:d]
+			for slot := shared; slot < ordered; slot++ {
+				simd.Axpy(y, x[slot], g.value(j.layer, head, slot, d))
+			}
+			for t, v := range j.f.rest[r.from:r.to] {
+				simd.Axpy(y, x[ordered+t], g.value(j.layer, head, g.base+int(v), d))
+			}
+		}
+		copy(j.out.Row(g.row + b.from + i)[head*group*d:], o[i*group*d:(i+1)*group*d])
+	}
+}
+
+// value returns the value row in a slot.
+func (g *segment) value(layer, head, slot, d int) []float32 {
+	return g.cache.values(layer, head, slot/PageRows)[slot%PageRows*d:][:d]
+}

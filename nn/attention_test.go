@@ -1,0 +1,172 @@
+package nn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/tree"
+)
+
+// text is one sequence as attention sees it: the queries, keys and values of its rows, by position.
+type text struct{ qkv [][]float32 }
+
+func randomRow(r *rand.Rand, n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(r.NormFloat64())
+	}
+	return v
+}
+
+func randomRope(dim int) *Rope { return NewRope(Frequencies(10000, dim, nil), dim%4 == 0) }
+
+// reference computes the last row's attention over a text in f64, from the definition.
+func reference(a *Attention, rows [][]float32) []float32 {
+	d, n := a.Dim, len(rows)
+	a.Rope.prepare(n)
+	rotated := func(row []float32, head, pos int) []float64 {
+		x := append([]float32(nil), row[head*d:(head+1)*d]...)
+		cos, sin := a.Rope.view().at(pos)
+		a.Rope.view().rotate(x, cos, sin)
+		y := make([]float64, d)
+		for i := range y {
+			y[i] = float64(x[i])
+		}
+		return y
+	}
+	out := make([]float32, a.Heads*d)
+	for h := range a.Heads {
+		q := rotated(rows[n-1], h, n-1)
+		kv := h / (a.Heads / a.KVHeads)
+		w := make([]float64, n)
+		var sum float64
+		for i, row := range rows {
+			k := rotated(row, a.Heads+kv, i)
+			for j := range q {
+				w[i] += q[j] * k[j]
+			}
+			w[i] = math.Exp(w[i] / math.Sqrt(float64(d)))
+			sum += w[i]
+		}
+		for j := range d {
+			var o float64
+			for i, row := range rows {
+				o += w[i] / sum * float64(row[(a.Heads+a.KVHeads+kv)*d+j])
+			}
+			out[h*d+j] = float32(o)
+		}
+	}
+	return out
+}
+
+// attend runs one pass of the rows of t and returns its output.
+func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][]float32) Mat {
+	var f Forest
+	for s, c := range caches {
+		f.Add(c, trees[s])
+		c.Reserve(trees[s].Len())
+	}
+	var in, out Buffer
+	qkv := in.Mat(len(rows), a.QKVCols())
+	for i, row := range rows {
+		copy(qkv.Row(i), row)
+	}
+	o := out.Mat(len(rows), a.Heads*a.Dim)
+	e.Attend(a, 0, &f, qkv, o)
+	return o
+}
+
+func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }
+
+// Every node of a random tree over a random text, beside another sequence, on any number of
+// workers and at every level, gets the bits it would get were its path run row by row; and
+// those are near the definition's.
+func TestAttentionSeesItsPathAlone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		kv := rapid.IntRange(1, 3).Draw(t, "kv heads")
+		dim := 2 * rapid.IntRange(1, 20).Draw(t, "half dim")
+		a := &Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
+		mem := &Pages{Layers: 1, Heads: kv, Dim: dim}
+		committed := rapid.IntRange(0, 70).Draw(t, "committed")
+		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
+		levels := cpu.Levels()
+		defer cpu.Use(levels[rapid.IntRange(0, len(levels)-1).Draw(t, "level")])()
+
+		var past [][]float32
+		for range committed {
+			past = append(past, randomRow(r, a.QKVCols()))
+		}
+		tr := tree.New(0)
+		rows := [][]float32{randomRow(r, a.QKVCols())}
+		bushy := rapid.Bool().Draw(t, "bushy")
+		for i := 1; i < nodes; i++ {
+			parent := i - 1
+			if bushy || r.IntN(4) == 0 {
+				parent = r.IntN(i)
+			}
+			tr.Append(parent, int32(i), 0)
+			rows = append(rows, randomRow(r, a.QKVCols()))
+		}
+
+		pool := par.New(rapid.IntRange(1, 4).Draw(t, "threads"))
+		defer pool.Close()
+		e := NewExec(pool)
+		c := mem.NewCache()
+		if committed > 0 {
+			attend(e, a, []*Cache{c}, []*tree.Tree{chain(committed)}, past)
+			c.CommitAll()
+		}
+		mate := mem.NewCache()
+		mateRows := rapid.IntRange(1, 9).Draw(t, "mate")
+		all := append([][]float32(nil), rows...)
+		for range mateRows {
+			all = append(all, randomRow(r, a.QKVCols()))
+		}
+		got := attend(e, a, []*Cache{c, mate}, []*tree.Tree{tr, chain(mateRows)}, all)
+
+		node := r.IntN(nodes)
+		var path []int32
+		for _, v := range tr.Visible(node, nil) {
+			path = append(path, v)
+		}
+		one := NewExec(par.New(1))
+		line := append([][]float32(nil), past...)
+		alone := mem.NewCache()
+		var want Mat
+		for _, v := range path {
+			line = append(line, rows[v])
+		}
+		for _, row := range line {
+			want = attend(one, a, []*Cache{alone}, []*tree.Tree{chain(1)}, [][]float32{row})
+			alone.CommitAll()
+		}
+		ref := reference(a, line)
+		for i, w := range want.Row(0) {
+			if g := got.Row(node)[i]; math.Float32bits(g) != math.Float32bits(w) {
+				t.Fatalf("node %d of %d, element %d: %x in the tree, %x alone", node, nodes, i, g, w)
+			}
+			if math.Abs(float64(w-ref[i])) > 2e-5 {
+				t.Fatalf("element %d is %g, by the definition %g", i, w, ref[i])
+			}
+		}
+
+		// Committing the path leaves the cache that running it row by row leaves.
+		if err := c.Commit(path); err != nil {
+			t.Fatal(err)
+		}
+		next := randomRow(r, a.QKVCols())
+		x := attend(e, a, []*Cache{c}, []*tree.Tree{chain(1)}, [][]float32{next}).Row(0)
+		y := attend(one, a, []*Cache{alone}, []*tree.Tree{chain(1)}, [][]float32{next}).Row(0)
+		for i := range x {
+			if math.Float32bits(x[i]) != math.Float32bits(y[i]) {
+				t.Fatalf("after the commit, element %d: %x, want %x", i, x[i], y[i])
+			}
+		}
+	})
+}

@@ -1,0 +1,68 @@
+package nn
+
+// MLP is the feed-forward half of a block: Down·(silu(Gate·x) · Up·x) when Gate is set,
+// else Down·gelu(Up·x).
+type MLP struct {
+	Gate     *Linear
+	Up, Down Linear
+}
+
+// Block is one transformer layer, pre-norm.
+type Block struct {
+	AttnNorm, MLPNorm Norm
+	Attn              Attention
+	QKV               []Linear // one fused product, or queries, keys, values
+	Out               Linear
+	MLP               MLP
+	Parallel          bool // attention and MLP both read the block's input (GPT-NeoX), instead of one after the other
+}
+
+// BlockBuffers is the activation memory of a block, shared by the blocks of a pass.
+type BlockBuffers struct{ qkv, attn, out, gate, up, down Buffer }
+
+// Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
+func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
+	out := e.Mat(&m.out, x.Rows, x.Cols)
+	e.attention(b, layer, f, x, out, m)
+	if b.Parallel {
+		down := e.Mat(&m.down, x.Rows, x.Cols)
+		e.mlp(b, x, down, m)
+		e.Add(x, out)
+		e.Add(x, down)
+		return
+	}
+	e.Add(x, out)
+	out = e.Mat(&m.out, x.Rows, x.Cols)
+	e.mlp(b, x, out, m)
+	e.Add(x, out)
+}
+
+// attention writes Out·attend(QKV·norm(x)) to dst.
+func (e *Exec) attention(b *Block, layer int, f *Forest, x, dst Mat, m *BlockBuffers) {
+	qkv := e.Mat(&m.qkv, x.Rows, b.Attn.QKVCols())
+	var projs [3]Proj
+	at := 0
+	for i := range b.QKV {
+		w := b.QKV[i].W.Out()
+		projs[i] = Proj{&b.QKV[i], qkv.Columns(at, at+w)}
+		at += w
+	}
+	e.Linear(Source{X: x, Norm: &b.AttnNorm}, projs[:len(b.QKV)]...)
+	attn := e.Mat(&m.attn, x.Rows, b.Attn.Heads*b.Attn.Dim)
+	e.Attend(&b.Attn, layer, f, qkv, attn)
+	e.Linear(Source{X: attn}, Proj{&b.Out, dst})
+}
+
+// mlp writes MLP(norm(x)) to dst.
+func (e *Exec) mlp(b *Block, x, dst Mat, m *BlockBuffers) {
+	mlp := &b.MLP
+	up := e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
+	if mlp.Gate == nil {
+		e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{&mlp.Up, up})
+		e.Linear(Source{X: up, Act: GELU}, Proj{&mlp.Down, dst})
+		return
+	}
+	gate := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out())
+	e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{mlp.Gate, gate}, Proj{&mlp.Up, up})
+	e.Linear(Source{X: gate, Act: SiLUMul, Up: up}, Proj{&mlp.Down, dst})
+}

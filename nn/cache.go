@@ -1,0 +1,184 @@
+package nn
+
+import (
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// Pages is the memory of all caches of one network: pages of PageRows rows each, holding
+// keys and values of every layer and head. Freed pages are used again.
+type Pages struct {
+	Layers, Heads, Dim int // key/value heads, and dimensions of a head
+
+	mu   sync.Mutex
+	free []*page
+}
+
+// PageRows is the number of rows of a cache page.
+const PageRows = simd.PageRows
+
+// page holds, for each layer and head, PageRows keys transposed (Dim × PageRows: scores of
+// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim).
+type page struct {
+	refs atomic.Int32
+	data []float32
+}
+
+func (p *Pages) get() *page {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var g *page
+	if n := len(p.free); n > 0 {
+		g = p.free[n-1]
+		p.free = p.free[:n-1]
+	} else {
+		g = &page{data: make([]float32, p.Layers*p.Heads*2*p.Dim*PageRows)}
+	}
+	g.refs.Store(1)
+	return g
+}
+
+func (p *Pages) put(g *page) {
+	if g.refs.Add(-1) > 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.free = append(p.free, g)
+}
+
+// Cache is the keys and values of one sequence. Rows [0, Len) are committed, in position
+// order. A pass adds its rows after them, pending, in the order of the tree's nodes; Commit
+// keeps a path of those and drops the others. One goroutine uses a Cache at a time.
+type Cache struct {
+	mem     *Pages
+	pages   []*page
+	len     int
+	pending int
+}
+
+// NewCache returns an empty cache.
+func (p *Pages) NewCache() *Cache { return &Cache{mem: p} }
+
+// Len is the number of committed rows, which is also the position of the next one.
+func (c *Cache) Len() int { return c.len }
+
+// Pending is the number of rows of the last pass, neither committed nor dropped yet.
+func (c *Cache) Pending() int { return c.pending }
+
+// Pages is the memory the cache takes its pages from.
+func (c *Cache) Pages() *Pages { return c.mem }
+
+// Fork returns a second cache with the same committed rows. Pages are shared until one of the two writes.
+func (c *Cache) Fork() *Cache {
+	f := &Cache{mem: c.mem, len: c.len, pages: make([]*page, pagesFor(c.len))}
+	copy(f.pages, c.pages)
+	for _, g := range f.pages {
+		g.refs.Add(1)
+	}
+	return f
+}
+
+// Truncate drops the committed rows from n on, and all pending ones.
+func (c *Cache) Truncate(n int) error {
+	if n < 0 || n > c.len {
+		return fmt.Errorf("nn: truncate a cache of %d rows to %d: want 0 to %d", c.len, n, c.len)
+	}
+	c.len, c.pending = n, 0
+	for len(c.pages) > pagesFor(n) {
+		last := len(c.pages) - 1
+		c.mem.put(c.pages[last])
+		c.pages = c.pages[:last]
+	}
+	return nil
+}
+
+// Free returns the cache's memory. The cache is empty afterwards.
+func (c *Cache) Free() { _ = c.Truncate(0) }
+
+// Reserve makes room for n pending rows after the committed ones and drops those that were
+// pending. Pages shared with a fork are copied, since the pass will write them.
+func (c *Cache) Reserve(n int) {
+	for i := c.len / PageRows; i < pagesFor(c.len+n); i++ {
+		if i == len(c.pages) {
+			c.pages = append(c.pages, c.mem.get())
+			continue
+		}
+		if old := c.pages[i]; old.refs.Load() > 1 {
+			g := c.mem.get()
+			copy(g.data, old.data)
+			c.pages[i] = g
+			c.mem.put(old)
+		}
+	}
+	c.pending = n
+}
+
+// Commit keeps the pending rows listed in nodes, a path from the root down, and drops the
+// rest: the path's keys and values move to follow the committed rows, and no pass is run
+// again. nodes ascend, as those of any path do (parents come before children).
+func (c *Cache) Commit(nodes []int32) error {
+	for t, n := range nodes {
+		if n < 0 || int(n) >= c.pending || t > 0 && n <= nodes[t-1] {
+			return fmt.Errorf("nn: commit node %d after %v of a pass of %d rows: want an ascending path within the pass", n, nodes[:t], c.pending)
+		}
+	}
+	for t, n := range nodes {
+		if int(n) != t { // n > t: the row moved onto is not on the path, or has moved already
+			c.move(c.len+t, c.len+int(n))
+		}
+	}
+	c.len += len(nodes)
+	c.pending = 0
+	return nil
+}
+
+// CommitAll keeps every pending row, which must be a chain.
+func (c *Cache) CommitAll() {
+	c.len += c.pending
+	c.pending = 0
+}
+
+// move copies row src of every layer and head to row dst.
+func (c *Cache) move(dst, src int) {
+	d := c.mem.Dim
+	to, from := c.pages[dst/PageRows].data, c.pages[src/PageRows].data
+	dst, src = dst%PageRows, src%PageRows
+	size := d * PageRows
+	for o := 0; o < len(to); o += 2 * size {
+		tk, fk := to[o:o+size], from[o:o+size]
+		for i := 0; i < size; i += PageRows {
+			tk[i+dst] = fk[i+src]
+		}
+		copy(to[o+size+dst*d:o+size+(dst+1)*d], from[o+size+src*d:o+size+(src+1)*d])
+	}
+}
+
+// keys returns page i's keys of a layer and head: Dim × PageRows.
+func (c *Cache) keys(layer, head, i int) []float32 {
+	size := c.mem.Dim * PageRows
+	o := (layer*c.mem.Heads + head) * 2 * size
+	return c.pages[i].data[o : o+size]
+}
+
+// values returns page i's values of a layer and head: PageRows × Dim.
+func (c *Cache) values(layer, head, i int) []float32 {
+	size := c.mem.Dim * PageRows
+	o := (layer*c.mem.Heads+head)*2*size + size
+	return c.pages[i].data[o : o+size]
+}
+
+// store writes one head's key and value of a layer into row slot.
+func (c *Cache) store(layer, head, slot int, k, v []float32) {
+	kp, vp := c.keys(layer, head, slot/PageRows), c.values(layer, head, slot/PageRows)
+	slot %= PageRows
+	for d, x := range k {
+		kp[d*PageRows+slot] = x
+	}
+	copy(vp[slot*len(v):], v)
+}
+
+func pagesFor(rows int) int { return (rows + PageRows - 1) / PageRows }

@@ -1,0 +1,127 @@
+package nn
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// rowModel is what a cache should hold: one number per committed row.
+type rowModel struct {
+	c    *Cache
+	rows []float32
+}
+
+// write runs a pass of n pending rows, each marked with its own number in every layer and head.
+func (m *rowModel) write(n int, next *float32) []float32 {
+	m.c.Reserve(n)
+	var marks []float32
+	for i := range n {
+		*next++
+		marks = append(marks, *next)
+		for layer := range m.c.mem.Layers {
+			for head := range m.c.mem.Heads {
+				m.c.store(layer, head, m.c.Len()+i, mark(*next, layer, head, 0, m.c.mem.Dim), mark(*next, layer, head, 1, m.c.mem.Dim))
+			}
+		}
+	}
+	return marks
+}
+
+func mark(x float32, layer, head, kind, dim int) []float32 {
+	v := make([]float32, dim)
+	for d := range v {
+		v[d] = x*64 + float32(layer*8+head*4+kind*2+d%2)
+	}
+	return v
+}
+
+func (m *rowModel) verify(t *rapid.T) {
+	if m.c.Len() != len(m.rows) {
+		t.Fatalf("cache has %d rows, want %d", m.c.Len(), len(m.rows))
+	}
+	mem := m.c.mem
+	for i, x := range m.rows {
+		for layer := range mem.Layers {
+			for head := range mem.Heads {
+				k, v := mark(x, layer, head, 0, mem.Dim), mark(x, layer, head, 1, mem.Dim)
+				for d := range mem.Dim {
+					if got := m.c.keys(layer, head, i/PageRows)[d*PageRows+i%PageRows]; got != k[d] {
+						t.Fatalf("row %d layer %d head %d: key %v, want %v", i, layer, head, got, k[d])
+					}
+					if got := m.c.values(layer, head, i/PageRows)[i%PageRows*mem.Dim+d]; got != v[d] {
+						t.Fatalf("row %d layer %d head %d: value %v, want %v", i, layer, head, got, v[d])
+					}
+				}
+			}
+		}
+	}
+}
+
+// Whatever forks, passes, commits and truncations happen, in whatever order, each cache
+// holds the rows it should: none sees another's writes.
+func TestCacheHoldsItsRows(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mem := &Pages{Layers: 2, Heads: 2, Dim: 4}
+		caches := []*rowModel{{c: mem.NewCache()}}
+		var next float32
+		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+			i := rapid.IntRange(0, len(caches)-1).Draw(t, "cache")
+			m := caches[i]
+			switch rapid.IntRange(0, 4).Draw(t, "op") {
+			case 0, 1: // a pass, of which a path is kept
+				n := rapid.IntRange(1, 2*PageRows+3).Draw(t, "rows")
+				marks := m.write(n, &next)
+				var path []int32
+				for j := range n {
+					if rapid.Bool().Draw(t, "keep") {
+						path = append(path, int32(j))
+						m.rows = append(m.rows, marks[j])
+					}
+				}
+				if err := m.c.Commit(path); err != nil {
+					t.Fatal(err)
+				}
+			case 2: // a pass given up, then a chain
+				m.write(rapid.IntRange(1, 5).Draw(t, "dropped"), &next)
+				m.rows = append(m.rows, m.write(rapid.IntRange(1, 40).Draw(t, "chain"), &next)...)
+				m.c.CommitAll()
+			case 3:
+				n := rapid.IntRange(0, len(m.rows)).Draw(t, "len")
+				if err := m.c.Truncate(n); err != nil {
+					t.Fatal(err)
+				}
+				m.rows = m.rows[:n:n]
+			case 4:
+				if len(caches) < 4 {
+					caches = append(caches, &rowModel{m.c.Fork(), append([]float32(nil), m.rows...)})
+				}
+			}
+			for _, m := range caches {
+				m.verify(t)
+			}
+		}
+		for _, m := range caches {
+			m.c.Free()
+		}
+		for i, g := range mem.free {
+			if g.refs.Load() != 0 {
+				t.Fatalf("free page %d still has %d references", i, g.refs.Load())
+			}
+		}
+	})
+}
+
+func TestCommitRefusesWhatIsNoPath(t *testing.T) {
+	mem := &Pages{Layers: 1, Heads: 1, Dim: 2}
+	for _, path := range [][]int32{{-1}, {3}, {0, 0}, {1, 0}} {
+		c := mem.NewCache()
+		c.Reserve(3)
+		if err := c.Commit(path); err == nil || c.Len() != 0 || c.Pending() != 3 {
+			t.Errorf("commit %v: error %v, %d rows, %d pending", path, err, c.Len(), c.Pending())
+		}
+	}
+	if err := mem.NewCache().Truncate(1); err == nil {
+		t.Error("truncate beyond the end: no error")
+	}
+}

@@ -1,0 +1,61 @@
+package nn
+
+import "github.com/grovellm/grove/tree"
+
+// Forest is the rows of one pass: for each sequence a cache and a tree of new rows. The rows
+// of a sequence are numbered as its tree's nodes, and follow those of the sequence before.
+type Forest struct {
+	segs []segment
+	rows []forestRow
+	rest []int32 // the nodes of all rows' visible lists, after their prefixes
+	vis  []int32 // scratch
+}
+
+// segment is one sequence's part of the forest.
+type segment struct {
+	cache     *Cache
+	base      int // committed rows before the pass
+	row, rows int // its rows are [row, row+rows)
+}
+
+// forestRow says what a row sees beyond the committed rows: nodes 0..prefix−1 of its tree,
+// which sit in the cache in position order already, then rest[from:to]. A chain is all
+// prefix; in a tree the prefix is short.
+type forestRow struct {
+	position int
+	prefix   int
+	from, to int
+}
+
+// Reset empties the forest.
+func (f *Forest) Reset() {
+	f.segs, f.rows, f.rest = f.segs[:0], f.rows[:0], f.rest[:0]
+}
+
+// Len is the number of rows.
+func (f *Forest) Len() int { return len(f.rows) }
+
+// Add appends the rows of t, which are to be cached after the committed rows of c.
+func (f *Forest) Add(c *Cache, t *tree.Tree) {
+	n := t.Len()
+	f.segs = append(f.segs, segment{cache: c, base: c.Len(), row: len(f.rows), rows: n})
+	for i := range n {
+		f.vis = t.Visible(i, f.vis[:0])
+		prefix := 0
+		for prefix < len(f.vis) && int(f.vis[prefix]) == prefix {
+			prefix++
+		}
+		from := len(f.rest)
+		f.rest = append(f.rest, f.vis[prefix:]...)
+		f.rows = append(f.rows, forestRow{c.Len() + int(t.Depth[i]), prefix, from, len(f.rest)})
+	}
+}
+
+// maxPosition is the greatest position of any row.
+func (f *Forest) maxPosition() int {
+	p := 0
+	for i := range f.rows {
+		p = max(p, f.rows[i].position)
+	}
+	return p
+}

@@ -1,0 +1,212 @@
+package nn
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// linearRecord is products of one source.
+type linearRecord struct {
+	src   Source
+	in    Mat // the source as it entered the products: n × in
+	x     Mat // a copy of src.X when it is normalised (the residual stream is overwritten later), else src.X
+	projs []Proj
+}
+
+// keep notes a product for the tape. It runs before the product, which fills in.
+func (t *Tape) keep(src Source, projs []Proj) *linearRecord {
+	r := &linearRecord{src: src, in: src.X, x: src.X, projs: append([]Proj(nil), projs...)}
+	if src.Norm != nil || src.Act != None {
+		r.in = t.plain(src.X.Rows, src.X.Cols)
+	}
+	if src.Norm != nil {
+		r.x = t.plain(src.X.Rows, src.X.Cols)
+		r.x.grad = src.X.grad
+		for i := range src.X.Rows {
+			copy(r.x.Row(i), src.X.Row(i))
+		}
+	}
+	t.record(r)
+	return r
+}
+
+// keepRow keeps row i of the source as it enters the products.
+func (r *linearRecord) keepRow(i int, x []float32) {
+	if r.src.Norm != nil || r.src.Act != None {
+		copy(r.in.Row(i), x)
+	}
+}
+
+func (r *linearRecord) backward(t *Tape) {
+	slab, used := t.arena.mark()
+	defer t.arena.release(slab, used)
+	needIn := r.src.X.grad != nil || r.src.Norm != nil
+	din := t.plain(r.in.Rows, r.in.Cols)
+	for i, p := range r.projs {
+		dy, ok := p.Dst.Grad()
+		if !ok {
+			continue
+		}
+		if b := t.gradOf(p.Linear.Bias); b != nil {
+			t.columnSums(b, dy)
+		}
+		if w := t.params.Of(p.Linear.W); w != nil {
+			t.addTMul(w.gradMat(), dy, r.in)
+		}
+		if !needIn {
+			continue
+		}
+		dst := din
+		if i > 0 {
+			dst = t.plain(din.Rows, din.Cols)
+		}
+		t.products.mul(dst, t.transposed(p.Linear.W), dy, false)
+		if i > 0 {
+			t.exec.add(din, dst)
+		}
+	}
+	if needIn {
+		t.sourceBackward(&r.src, r.x, din)
+	}
+}
+
+// gradMat is the gradient of a matrix.
+func (p *Param) gradMat() Mat { return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Grad} }
+
+// Mat is the masters of a matrix.
+func (p *Param) Mat() Mat { return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Data} }
+
+// GradMat is the gradient of a matrix.
+func (p *Param) GradMat() Mat { return p.gradMat() }
+
+// addTMul computes dst += aᵀ·b.
+func (t *Tape) addTMul(dst, a, b Mat) {
+	slab, used := t.arena.mark()
+	defer t.arena.release(slab, used)
+	tmp := t.plain(dst.Rows, dst.Cols)
+	t.products.TMul(tmp, a, b)
+	t.exec.add(dst, tmp)
+}
+
+// sourceBackward takes the gradient of a product's input back to what it was made of.
+func (t *Tape) sourceBackward(src *Source, x, din Mat) {
+	switch {
+	case src.Norm != nil:
+		dx := x.grad
+		t.rowsInto(x.Rows, [][]float32{t.gradOf(src.Norm.Weight), t.gradOf(src.Norm.Bias)}, func(from, to int, part [][]float32) {
+			none := make([]float32, x.Cols)
+			for i := from; i < to; i++ {
+				d := none
+				if dx != nil {
+					d = dx[i*src.X.Stride:][:x.Cols]
+				}
+				src.Norm.normBackward(d, din.Row(i), x.Row(i), part[0], part[1])
+			}
+		})
+	case src.Act == SiLUMul:
+		dg, _ := src.X.Grad()
+		du, _ := src.Up.Grad()
+		each(t.exec.pool, (x.Rows+gradRows-1)/gradRows, func(_, c int) {
+			e := make([]float32, x.Cols)
+			for i := c * gradRows; i < min((c+1)*gradRows, x.Rows); i++ {
+				siluMulBackward(dg.Row(i), du.Row(i), din.Row(i), x.Row(i), src.Up.Row(i), e)
+			}
+		})
+	case src.Act == GELU:
+		dx, _ := src.X.Grad()
+		each(t.exec.pool, (x.Rows+gradRows-1)/gradRows, func(_, c int) {
+			for i := c * gradRows; i < min((c+1)*gradRows, x.Rows); i++ {
+				geluBackward(dx.Row(i), din.Row(i), x.Row(i))
+			}
+		})
+	default:
+		dx, _ := src.X.Grad()
+		t.exec.add(dx, din)
+	}
+}
+
+// siluMulBackward is the gradient of y = g·σ(g)·u: du += dy·g·σ, dg += dy·u·σ·(1 + g·(1−σ)).
+// e is scratch.
+func siluMulBackward(dg, du, dy, g, u, e []float32) {
+	for i, v := range g {
+		e[i] = -v
+	}
+	simd.Exp(e, e)
+	dg, du, dy, u, e = dg[:len(g)], du[:len(g)], dy[:len(g)], u[:len(g)], e[:len(g)]
+	for i, v := range g {
+		s := 1 / (1 + e[i])
+		du[i] += dy[i] * v * s
+		dg[i] += dy[i] * u[i] * s * (1 + v*(1-s))
+	}
+}
+
+// geluBackward is the gradient of y = x·Φ(x): Φ(x) + x·φ(x).
+func geluBackward(dx, dy, x []float32) {
+	for i, v := range x {
+		z := float64(v)
+		cdf := 0.5 * math.Erfc(-z/math.Sqrt2)
+		pdf := math.Exp(-z*z/2) / math.Sqrt(2*math.Pi)
+		dx[i] += dy[i] * float32(cdf+z*pdf)
+	}
+}
+
+// columnSums adds the sum of m's rows to dst.
+func (t *Tape) columnSums(dst []float32, m Mat) {
+	t.rowsInto(m.Rows, [][]float32{dst}, func(from, to int, part [][]float32) {
+		for i := from; i < to; i++ {
+			simd.Add(part[0], m.Row(i))
+		}
+	})
+}
+
+// transposed returns W packed for dx = dy·W.
+func (t *Tape) transposed(w *gemm.Matrix) *gemm.Matrix {
+	if p := t.params.Of(w); p != nil {
+		return p.wt
+	}
+	if m := t.frozen[w]; m != nil {
+		return m
+	}
+	a := Mat{Rows: w.Out(), Cols: w.In(), Stride: w.In(), Data: make([]float32, w.Out()*w.In())}
+	for i := range a.Rows {
+		w.Row(a.Row(i), i)
+	}
+	m, err := gemm.New(t.params.kind, a.Cols, a.Rows)
+	if err != nil {
+		panic(err) // no memory
+	}
+	t.products.packTransposed(m, a)
+	t.frozen[w] = m
+	return m
+}
+
+// embedRecord is rows looked up.
+type embedRecord struct {
+	p      *Param
+	tokens []int32
+	dst    Mat
+}
+
+func (r *embedRecord) backward(t *Tape) {
+	d, _ := r.dst.Grad()
+	g := r.p.gradMat()
+	for i, id := range r.tokens {
+		simd.Add(g.Row(int(id)), d.Row(i))
+	}
+}
+
+// embed looks rows up in the masters, and says whether t is trained.
+func (t *Tape) embed(table Table, tokens []int32, dst Mat) bool {
+	w, ok := table.(*gemm.Matrix)
+	if !ok || t.params.Of(w) == nil {
+		return false
+	}
+	p := t.params.Of(w)
+	for i, id := range tokens {
+		copy(dst.Row(i), p.Data[int(id)*p.Cols:][:p.Cols])
+	}
+	t.record(&embedRecord{p, tokens, dst})
+	return true
+}

@@ -1,0 +1,135 @@
+package nn
+
+import (
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// Linear is y = W·x + b. W is out×in, packed; Bias may be nil.
+type Linear struct {
+	W    *gemm.Matrix
+	Bias []float32
+}
+
+// Proj is one product of several that share their input.
+type Proj struct {
+	Linear *Linear
+	Dst    Mat // n × out
+}
+
+// Activation is what happens between the two halves of an MLP.
+type Activation uint8
+
+const (
+	None    Activation = iota
+	SiLUMul            // silu(X) · Up
+	GELU               // 0.5·x·(1+erf(x/√2))
+)
+
+// Source is the input of a product: rows of X, normalised when Norm is set, or passed
+// through Act. It is made row by row on the way into the product and never stored.
+type Source struct {
+	X    Mat
+	Norm *Norm
+	Act  Activation
+	Up   Mat // for SiLUMul
+}
+
+// Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
+func (e *Exec) Linear(src Source, projs ...Proj) {
+	j := &e.linearJob
+	j.e, j.src, j.keep = e, src, nil
+	if e.tape != nil {
+		j.keep = e.tape.keep(src, projs)
+	}
+	j.projs = append(j.projs[:0], projs...)
+	n, in := src.X.Rows, src.X.Cols
+	for w := range e.scratch {
+		e.scratch[w].row = grow(e.scratch[w].row, in)
+	}
+	j.uses = [inputTypes]bool{}
+	j.panels = 0
+	for _, p := range projs {
+		t := p.Linear.W.Type()
+		if !j.uses[t] {
+			j.uses[t] = true
+			e.inputs[t].Reset(t, n, in)
+		}
+		j.panels += p.Linear.W.Panels()
+	}
+	e.perRow(n, in, (*convertJob)(j))
+
+	// Several tasks a worker even out cores that are slower or interrupted; too small a
+	// task would spend its time on claiming and on the first misses of a new stream.
+	j.chunk = max(1, j.panels/(e.Threads()*tasksPerWorker))
+	tasks := (j.panels + j.chunk - 1) / j.chunk
+	e.pool.Run(tasks, j)
+}
+
+const tasksPerWorker = 8
+
+type linearJob struct {
+	e             *Exec
+	src           Source
+	keep          *linearRecord // under a tape
+	projs         []Proj
+	uses          [inputTypes]bool
+	panels, chunk int
+}
+
+// convertJob makes row i of the source and hands it to every input type in use.
+type convertJob linearJob
+
+func (j *convertJob) Do(worker, i int) {
+	row := j.e.scratch[worker].row[:j.src.X.Cols]
+	x := j.src.row(i, row)
+	if j.keep != nil {
+		j.keep.keepRow(i, x)
+	}
+	for t := range j.uses {
+		if j.uses[t] {
+			j.e.inputs[t].SetRow(i, x)
+		}
+	}
+}
+
+// row returns row i of the source: X's own, or what is made of it in the scratch given.
+func (s *Source) row(i int, scratch []float32) []float32 {
+	x := s.X.Row(i)
+	switch {
+	case s.Norm != nil:
+		s.Norm.apply(scratch, x)
+	case s.Act == SiLUMul:
+		simd.SiLUMul(scratch, x, s.Up.Row(i))
+	case s.Act == GELU:
+		simd.GELU(scratch, x)
+	default:
+		return x
+	}
+	return scratch
+}
+
+// Do computes the t-th chunk of panels, counted through the projections one after another.
+func (j *linearJob) Do(_, t int) {
+	from, to := t*j.chunk, min((t+1)*j.chunk, j.panels)
+	for i := range j.projs {
+		p := &j.projs[i]
+		w := p.Linear.W
+		n := w.Panels()
+		if from < n && to > 0 {
+			p.run(&j.e.inputs[w.Type()], max(from, 0), min(to, n))
+		}
+		from, to = from-n, to-n
+	}
+}
+
+func (p *Proj) run(x *gemm.Input, p0, p1 int) {
+	w := p.Linear.W
+	w.Mul(p.Dst.Data, p.Dst.Stride, x, p0, p1)
+	if b := p.Linear.Bias; b != nil {
+		o0, o1 := p0*gemm.Panel, min(p1*gemm.Panel, w.Out())
+		for i := range p.Dst.Rows {
+			simd.Add(p.Dst.Row(i)[o0:o1], b[o0:o1])
+		}
+	}
+}

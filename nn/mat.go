@@ -1,0 +1,57 @@
+package nn
+
+// Mat is a matrix of activations, one row a token, in row-major order. A Mat may be some
+// columns of a wider one: rows are Stride apart.
+type Mat struct {
+	Rows, Cols, Stride int
+	Data               []float32
+	grad               []float32 // laid out as Data: the loss's gradient, under a tape
+}
+
+// Row returns row i, of Cols elements.
+func (m Mat) Row(i int) []float32 {
+	o := i * m.Stride
+	return m.Data[o : o+m.Cols : o+m.Cols]
+}
+
+// Columns returns the view of columns [from, to).
+func (m Mat) Columns(from, to int) Mat {
+	v := Mat{Rows: m.Rows, Cols: to - from, Stride: m.Stride, Data: m.Data[from:]}
+	if m.grad != nil {
+		v.grad = m.grad[from:]
+	}
+	return v
+}
+
+// Slice returns rows [from, to).
+func (m Mat) Slice(from, to int) Mat {
+	v := m
+	v.Rows, v.Data = to-from, m.Data[from*m.Stride:]
+	if m.grad != nil {
+		v.grad = m.grad[from*m.Stride:]
+	}
+	return v
+}
+
+// Grad returns the gradient of the loss by m, which a tape's Backward fills; ok is false for a
+// matrix that no tape made.
+func (m Mat) Grad() (g Mat, ok bool) {
+	return Mat{Rows: m.Rows, Cols: m.Cols, Stride: m.Stride, Data: m.grad}, m.grad != nil
+}
+
+// Buffer is memory for a Mat that a pass fills anew each time: it grows to the largest
+// pass seen and then allocates no more.
+type Buffer struct{ data []float32 }
+
+// Mat returns a rows×cols matrix over the buffer; its contents are undefined.
+func (b *Buffer) Mat(rows, cols int) Mat {
+	if n := rows * cols; cap(b.data) < n {
+		b.data = make([]float32, n)
+	}
+	return Mat{Rows: rows, Cols: cols, Stride: cols, Data: b.data[:cap(b.data)]}
+}
+
+// NewMat returns a matrix of zeros.
+func NewMat(rows, cols int) Mat {
+	return Mat{Rows: rows, Cols: cols, Stride: cols, Data: make([]float32, rows*cols)}
+}

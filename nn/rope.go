@@ -1,0 +1,84 @@
+package nn
+
+import (
+	"math"
+	"sync"
+
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// Rope is rotary position embedding (RoFormer, eq. 15) over the first 2·len(freq) dimensions
+// of a head. Pairs of dimensions are rotated by position·freq.
+type Rope struct {
+	freq  []float64
+	pairs bool // neighbours (2i, 2i+1) form a pair; otherwise (i, i+len(freq))
+
+	mu    sync.Mutex
+	table [][]float32 // per block of ropeBlock positions: position × (cos…, sin…)
+}
+
+const ropeBlock = 64
+
+// NewRope returns a rotation of pairs of dimensions with the given angles per position, in radians.
+// neighbours tells which dimensions pair up: (2i, 2i+1), as GGUF files of the llama family
+// are laid out, or, without, (i, i+len(freq)).
+func NewRope(freq []float64, neighbours bool) *Rope {
+	return &Rope{freq: freq, pairs: neighbours}
+}
+
+// Frequencies returns base^(−2i/dims) for i in [0, dims/2), each divided by factors[i] where given.
+func Frequencies(base float64, dims int, factors []float32) []float64 {
+	f := make([]float64, dims/2)
+	for i := range f {
+		f[i] = math.Pow(base, -2*float64(i)/float64(dims))
+		if factors != nil {
+			f[i] /= float64(factors[i])
+		}
+	}
+	return f
+}
+
+// prepare makes the table reach position p.
+func (r *Rope) prepare(p int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for len(r.table)*ropeBlock <= p {
+		h := len(r.freq)
+		block := make([]float32, ropeBlock*2*h)
+		for i := range ropeBlock {
+			pos := float64(len(r.table)*ropeBlock + i)
+			for d, f := range r.freq {
+				sin, cos := math.Sincos(pos * f)
+				block[i*2*h+d], block[i*2*h+h+d] = float32(cos), float32(sin)
+			}
+		}
+		r.table = append(r.table, block)
+	}
+}
+
+// view is the table as it stands; later growth does not touch it.
+func (r *Rope) view() ropeView {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return ropeView{r.table, len(r.freq), r.pairs}
+}
+
+type ropeView struct {
+	table [][]float32
+	half  int
+	pairs bool
+}
+
+// at returns the cosines and sines of position p.
+func (v ropeView) at(p int) (cos, sin []float32) {
+	t := v.table[p/ropeBlock][p%ropeBlock*2*v.half:]
+	return t[:v.half], t[v.half : 2*v.half]
+}
+
+func (v ropeView) rotate(x, cos, sin []float32) {
+	if v.pairs {
+		simd.RopePairs(x, cos, sin)
+		return
+	}
+	simd.RopeHalf(x, cos, sin)
+}
