@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
@@ -24,13 +25,21 @@ type Options struct {
 func Open(path string, o Options) (*Model, error) {
 	src, err := openSource(path)
 	if err != nil {
-		return nil, err
+		return nil, named(path, err)
 	}
 	m, err := load(src, o)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("%s: %w", path, err), src.Close())
+		return nil, errors.Join(named(path, err), src.Close())
 	}
 	return m, src.Close()
+}
+
+// named puts the path before an error that does not say it.
+func named(path string, err error) error {
+	if strings.Contains(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
 }
 
 func openSource(path string) (source, error) {

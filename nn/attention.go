@@ -30,7 +30,8 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	}
 	a.Rope.prepare(f.maxPosition())
 	e.storeJob = storeJob{a: a, layer: layer, f: f, qkv: qkv, rope: a.Rope.view()}
-	e.perRow(f.Len(), 2*qkv.Cols, &e.storeJob)
+	blocks := (f.Len() + storeBlock - 1) / storeBlock
+	e.share(blocks*a.KVHeads, 2*f.Len()*qkv.Cols, &e.storeJob)
 
 	group := a.Heads / a.KVHeads
 	j := &e.attendJob
@@ -61,7 +62,12 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 // keys and values of a head.
 const queryBlock = 16
 
-// storeJob prepares row i: per-head norms, rotation, and its keys and values into the cache.
+// storeBlock is the number of rows whose keys one task stores. Keys of neighbouring rows
+// share cache lines, dimension by dimension, so they are best written together.
+const storeBlock = 16
+
+// storeJob prepares the queries, keys and values of one key/value head for a block of rows:
+// per-head norms, rotation, and the keys and values into the cache.
 type storeJob struct {
 	a     *Attention
 	layer int
@@ -70,25 +76,30 @@ type storeJob struct {
 	rope  ropeView
 }
 
-func (j *storeJob) Do(_, i int) {
-	a, d, row := j.a, j.a.Dim, j.qkv.Row(i)
-	cos, sin := j.rope.at(j.f.rows[i].position)
-	for h := range a.Heads + a.KVHeads {
-		x := row[h*d : (h+1)*d]
-		norm := a.QNorm
-		if h >= a.Heads {
-			norm = a.KNorm
+func (j *storeJob) Do(_, task int) {
+	a, d := j.a, j.a.Dim
+	head := task % a.KVHeads
+	group := a.Heads / a.KVHeads
+	from := task / a.KVHeads * storeBlock
+	for i := from; i < min(from+storeBlock, j.f.Len()); i++ {
+		row := j.qkv.Row(i)
+		cos, sin := j.rope.at(j.f.rows[i].position)
+		for h := head * group; h < (head+1)*group; h++ {
+			j.prepare(row[h*d:(h+1)*d], a.QNorm, cos, sin)
 		}
-		if norm != nil {
-			norm.apply(x, x)
-		}
-		j.rope.rotate(x, cos, sin)
+		k, v := row[(a.Heads+head)*d:][:d], row[(a.Heads+a.KVHeads+head)*d:][:d]
+		j.prepare(k, a.KNorm, cos, sin)
+		g := j.f.segmentOf(i)
+		g.cache.store(j.layer, head, g.base+i-g.row, k, v)
 	}
-	g := j.f.segmentOf(i)
-	keys, values := row[a.Heads*d:], row[(a.Heads+a.KVHeads)*d:]
-	for h := range a.KVHeads {
-		g.cache.store(j.layer, h, g.base+i-g.row, keys[h*d:(h+1)*d], values[h*d:(h+1)*d])
+}
+
+// prepare normalises and rotates a query or key.
+func (j *storeJob) prepare(x []float32, norm *Norm, cos, sin []float32) {
+	if norm != nil {
+		norm.apply(x, x)
 	}
+	j.rope.rotate(x, cos, sin)
 }
 
 // segmentOf returns the sequence that row i belongs to.

@@ -12,9 +12,6 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// text is one sequence as attention sees it: the queries, keys and values of its rows, by position.
-type text struct{ qkv [][]float32 }
-
 func randomRow(r *rand.Rand, n int) []float32 {
 	v := make([]float32, n)
 	for i := range v {
@@ -131,10 +128,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		got := attend(e, a, []*Cache{c, mate}, []*tree.Tree{tr, chain(mateRows)}, all)
 
 		node := r.IntN(nodes)
-		var path []int32
-		for _, v := range tr.Visible(node, nil) {
-			path = append(path, v)
-		}
+		path := tr.Visible(node, nil)
 		one := NewExec(par.New(1))
 		line := append([][]float32(nil), past...)
 		alone := mem.NewCache()

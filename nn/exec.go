@@ -14,6 +14,9 @@ type Exec struct {
 	scratch []workerScratch
 	tape    *Tape // nil when serving
 
+	logits, teacher Buffer // of a part of a loss without a tape
+
+	blockJob  blockJob
 	rowJob    rowJob
 	linearJob linearJob
 	storeJob  storeJob
@@ -47,15 +50,33 @@ func (e *Exec) Threads() int { return e.pool.Threads() }
 // costs more than doing it here (a region costs a few µs; a core does ~10 elements a ns).
 const smallWork = 16 << 10
 
-// perRow runs j over n rows of cols elements each.
-func (e *Exec) perRow(n, cols int, j par.Job) {
-	if n == 1 || n*cols < smallWork {
-		for i := range n {
-			j.Do(0, i)
-		}
+// share runs the tasks of j on all workers, or here when there are few elements in all.
+func (e *Exec) share(tasks, elements int, j par.Job) {
+	if elements >= smallWork {
+		e.pool.Run(tasks, j)
 		return
 	}
-	e.pool.Run(n, j)
+	for t := range tasks {
+		j.Do(0, t)
+	}
+}
+
+// perRow runs j over n rows of cols elements each, a few rows to a task.
+func (e *Exec) perRow(n, cols int, j par.Job) {
+	e.blockJob = blockJob{j, n, max(1, n/(e.Threads()*4))}
+	e.share((n+e.blockJob.size-1)/e.blockJob.size, n*cols, &e.blockJob)
+}
+
+// blockJob makes tasks of several rows each out of a job of one row a task.
+type blockJob struct {
+	row     par.Job
+	n, size int
+}
+
+func (b *blockJob) Do(worker, task int) {
+	for i := task * b.size; i < min((task+1)*b.size, b.n); i++ {
+		b.row.Do(worker, i)
+	}
 }
 
 // Add computes x += y, the residual stream taking in a block's output.

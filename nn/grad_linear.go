@@ -15,26 +15,39 @@ type linearRecord struct {
 	projs []Proj
 }
 
-// keep notes a product for the tape. It runs before the product, which fills in.
+// keep notes a product for the tape. It runs before the product, which fills in its rows.
 func (t *Tape) keep(src Source, projs []Proj) *linearRecord {
+	r := t.newLinear(src, projs)
+	t.record(r)
+	return r
+}
+
+func (t *Tape) newLinear(src Source, projs []Proj) *linearRecord {
 	r := &linearRecord{src: src, in: src.X, x: src.X, projs: append([]Proj(nil), projs...)}
-	if src.Norm != nil || src.Act != None {
+	if r.madeInput() {
 		r.in = t.plain(src.X.Rows, src.X.Cols)
 	}
 	if src.Norm != nil {
 		r.x = t.plain(src.X.Rows, src.X.Cols)
 		r.x.grad = src.X.grad
-		for i := range src.X.Rows {
-			copy(r.x.Row(i), src.X.Row(i))
-		}
+		each(t.exec.pool, (src.X.Rows+gradRows-1)/gradRows, func(_, c int) {
+			for i := c * gradRows; i < min((c+1)*gradRows, src.X.Rows); i++ {
+				copy(r.x.Row(i), src.X.Row(i))
+			}
+		})
 	}
-	t.record(r)
 	return r
 }
 
+// madeInput says that what enters the product is made of X, and not X itself.
+func (r *linearRecord) madeInput() bool { return r.src.Norm != nil || r.src.Act != None }
+
+// needsInput says that the gradient goes on to the source.
+func (r *linearRecord) needsInput() bool { return r.src.X.grad != nil || r.src.Norm != nil }
+
 // keepRow keeps row i of the source as it enters the products.
 func (r *linearRecord) keepRow(i int, x []float32) {
-	if r.src.Norm != nil || r.src.Act != None {
+	if r.madeInput() {
 		copy(r.in.Row(i), x)
 	}
 }
@@ -42,7 +55,7 @@ func (r *linearRecord) keepRow(i int, x []float32) {
 func (r *linearRecord) backward(t *Tape) {
 	slab, used := t.arena.mark()
 	defer t.arena.release(slab, used)
-	needIn := r.src.X.grad != nil || r.src.Norm != nil
+	needIn := r.needsInput()
 	din := t.plain(r.in.Rows, r.in.Cols)
 	for i, p := range r.projs {
 		dy, ok := p.Dst.Grad()
@@ -53,7 +66,7 @@ func (r *linearRecord) backward(t *Tape) {
 			t.columnSums(b, dy)
 		}
 		if w := t.params.Of(p.Linear.W); w != nil {
-			t.addTMul(w.gradMat(), dy, r.in)
+			t.products.AddTMul(w.GradMat(), dy, r.in)
 		}
 		if !needIn {
 			continue
@@ -70,24 +83,6 @@ func (r *linearRecord) backward(t *Tape) {
 	if needIn {
 		t.sourceBackward(&r.src, r.x, din)
 	}
-}
-
-// gradMat is the gradient of a matrix.
-func (p *Param) gradMat() Mat { return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Grad} }
-
-// Mat is the masters of a matrix.
-func (p *Param) Mat() Mat { return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Data} }
-
-// GradMat is the gradient of a matrix.
-func (p *Param) GradMat() Mat { return p.gradMat() }
-
-// addTMul computes dst += aᵀ·b.
-func (t *Tape) addTMul(dst, a, b Mat) {
-	slab, used := t.arena.mark()
-	defer t.arena.release(slab, used)
-	tmp := t.plain(dst.Rows, dst.Cols)
-	t.products.TMul(tmp, a, b)
-	t.exec.add(dst, tmp)
 }
 
 // sourceBackward takes the gradient of a product's input back to what it was made of.
@@ -191,7 +186,7 @@ type embedRecord struct {
 
 func (r *embedRecord) backward(t *Tape) {
 	d, _ := r.dst.Grad()
-	g := r.p.gradMat()
+	g := r.p.GradMat()
 	for i, id := range r.tokens {
 		simd.Add(g.Row(int(id)), d.Row(i))
 	}

@@ -61,9 +61,9 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 
 	// Several tasks a worker even out cores that are slower or interrupted; too small a
 	// task would spend its time on claiming and on the first misses of a new stream.
+	// (A long run for each worker first and short ones after gained nothing.)
 	j.chunk = max(1, j.panels/(e.Threads()*tasksPerWorker))
-	tasks := (j.panels + j.chunk - 1) / j.chunk
-	e.pool.Run(tasks, j)
+	e.pool.Run((j.panels+j.chunk-1)/j.chunk, j)
 }
 
 const tasksPerWorker = 8

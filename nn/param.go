@@ -26,15 +26,22 @@ func (p *Param) Shape() []int {
 	return []int{p.Rows, p.Cols}
 }
 
+// Mat is the masters of a matrix.
+func (p *Param) Mat() Mat { return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Data} }
+
+// GradMat is the gradient of a matrix.
+func (p *Param) GradMat() Mat {
+	return Mat{Rows: p.Rows, Cols: p.Cols, Stride: p.Cols, Data: p.Grad}
+}
+
 // Params is the trained tensors of a network, in the order they were made. Layers are built of
 // what Matrix and Vector return, as they are built of loaded weights to serve; a [Tape]
 // finds the parameter behind each.
 type Params struct {
-	kind    gemm.Type
-	list    []*Param
-	matrix  map[*gemm.Matrix]*Param
-	vector  map[*float32]*Param
-	pending error
+	kind   gemm.Type
+	list   []*Param
+	matrix map[*gemm.Matrix]*Param
+	vector map[*float32]*Param
 }
 
 // NewParams returns an empty list whose matrices are multiplied as t: F32, or BF16 with

@@ -7,6 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/num"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/simd"
 )
 
 // Products multiplies matrices of activations, gradients and masters on the kernels of
@@ -25,6 +26,7 @@ type Products struct {
 	inputs []gemm.Input
 	bytes  []byte      // an operand on its way into panels
 	rows   [][]float32 // per worker: some rows of it
+	sum    []float32
 }
 
 // NewProducts returns products of operands of type t (F32 or BF16) on the pool's workers.
@@ -57,6 +59,15 @@ func (m *Products) TMul(dst, a, b Mat) {
 	w := m.scratch(b.Cols, b.Rows)
 	m.packTransposed(w, b)
 	m.mul(dst, w, a, true)
+}
+
+// AddTMul computes dst += aᵀ·b.
+func (m *Products) AddTMul(dst, a, b Mat) {
+	n := dst.Rows * dst.Cols
+	m.sum = grow(m.sum, n)
+	sum := Mat{Rows: dst.Rows, Cols: dst.Cols, Stride: dst.Cols, Data: m.sum}
+	m.TMul(sum, a, b)
+	each(m.pool, dst.Rows, func(_, i int) { simd.Add(dst.Row(i), sum.Row(i)) })
 }
 
 // scratch returns a matrix to pack an operand in; one of each shape is kept.

@@ -263,7 +263,8 @@ func TestHistory(t *testing.T) {
 		h.Push(3)
 		h.Reset(last)
 		var text []int32
-		for _, tok := range rapid.SliceOfN(rapid.Int32Range(-200, 200), 0, 200).Draw(r, "steps") {
+		n := rapid.IntRange(0, 300).Draw(r, "length")
+		for _, tok := range rapid.SliceOfN(rapid.Int32Range(-100, 200), n, n).Draw(r, "steps") {
 			if tok < 0 && len(text) > 0 {
 				text = text[:len(text)-1]
 				h.Pop()

@@ -25,24 +25,27 @@ func (t *Tokenizer) DecodeWith(ids []int32, o DecodeOptions) string {
 	return b.String()
 }
 
-// pieceAt returns the text of id where start says that the space which encoding put in front of the
-// text must come off again.
+// pieceAt returns the text of id. start says that the space which encoding put in front of the text
+// must come off again if id begins with one, and is updated. Encoding puts it in front of every stretch
+// of text between special tokens (spaceSegments); after tokens that are left out it stays, so that the
+// words on both sides do not run together.
 func (t *Tokenizer) pieceAt(id int32, special bool, start *bool) string {
 	if !t.has(id) {
 		return ""
 	}
-	p := t.piece[id]
-	if ty := t.types[id]; ty != Normal && ty != Byte {
-		*start = *start && t.space == spaceFirst && t.IsSpecial(id) || t.space == spaceSegments
-		if !special && t.IsSpecial(id) {
-			return ""
+	p, ty := t.piece[id], t.types[id]
+	if ty == Normal || ty == Byte {
+		if *start && t.space != spaceNever && ty == Normal {
+			p = strings.TrimPrefix(p, " ")
 		}
+		*start = false
 		return p
 	}
-	if *start && t.space != spaceNever && t.types[id] == Normal {
-		p = strings.TrimPrefix(p, " ")
+	if t.IsSpecial(id) && !special {
+		return ""
 	}
-	*start = false
+	// Without byte tokens, the unknown token stands within text.
+	*start = t.space == spaceSegments && !(ty == Unknown && t.byteTok[0] == none)
 	return p
 }
 

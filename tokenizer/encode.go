@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"strings"
 	"unicode/utf8"
 )
 
@@ -9,6 +10,10 @@ import (
 type EncodeOptions struct {
 	AddSpecial   bool // put the tokens around the text that the model expects (BOS, EOS)
 	ParseSpecial bool // let text name control tokens, as the output of a chat template does
+
+	// Shield is a text that, put inside the name of a token, keeps it from being found; it is taken
+	// out before the rest is encoded. Package chat shields what users wrote with it.
+	Shield string
 }
 
 // Encode returns the ids of text.
@@ -27,7 +32,7 @@ func (t *Tokenizer) AppendTokens(dst []int32, text string, o EncodeOptions) []in
 	if o.AddSpecial {
 		dst = append(dst, t.prefix...)
 	}
-	dst = t.encode(dst, text, o.ParseSpecial, sc)
+	dst = t.encode(dst, text, o, sc)
 	if o.AddSpecial {
 		dst = append(dst, t.suffix...)
 	}
@@ -35,53 +40,44 @@ func (t *Tokenizer) AppendTokens(dst []int32, text string, o EncodeOptions) []in
 }
 
 // encode cuts text at special tokens and encodes what lies between.
-func (t *Tokenizer) encode(dst []int32, text string, parse bool, sc *scratch) []int32 {
+func (t *Tokenizer) encode(dst []int32, text string, o EncodeOptions, sc *scratch) []int32 {
 	kind := 0
-	if parse {
+	if o.ParseSpecial {
 		kind = 1
 	}
-	m := t.match[kind]
-	if m.empty() {
-		return t.segment(dst, text, true, t.match[2+kind], sc)
-	}
-	at := 0
-	for {
-		sp, ok := m.next(text, at)
-		if !ok {
-			return t.segment(dst, text[at:], at == 0, t.match[2+kind], sc)
-		}
-		dst = t.segment(dst, text[at:sp.start], at == 0, t.match[2+kind], sc)
-		dst = append(dst, sp.token)
-		at = sp.end
-	}
+	before, after := t.match[kind], t.match[2+kind]
+	return cutAt(before, dst, text, func(dst []int32, text string, first bool) []int32 {
+		// Some files want added tokens found in the normalised text.
+		text = apply(t.normalize, text, first)
+		return cutAt(after, dst, text, func(dst []int32, text string, start bool) []int32 {
+			if o.Shield != "" {
+				text = strings.ReplaceAll(text, o.Shield, "")
+			}
+			text = apply(t.escape, text, first && start)
+			return t.split(dst, text, t.stages, len(dst), sc)
+		})
+	})
 }
 
-// segment encodes text without special tokens, first being set at the start of the whole text. Some
-// files want added tokens found in the normalised text: that is what after does.
-func (t *Tokenizer) segment(dst []int32, text string, first bool, after *matcher, sc *scratch) []int32 {
-	if text == "" {
-		return dst
-	}
-	text = apply(t.normalize, text, first)
-	at := 0
-	for !after.empty() {
-		sp, ok := after.next(text, at)
+// cutAt appends the tokens that m finds in text and what each gives for the text between them, start
+// being set at the beginning of text.
+func cutAt(m *matcher, dst []int32, text string, each func(dst []int32, text string, start bool) []int32) []int32 {
+	from, at := 0, 0
+	for !m.empty() {
+		sp, ok := m.next(text, from, at)
 		if !ok {
 			break
 		}
-		dst = t.plain(dst, text[at:sp.start], first && at == 0, sc)
+		if at < sp.start {
+			dst = each(dst, text[at:sp.start], at == 0)
+		}
 		dst = append(dst, sp.token)
-		at = sp.end
+		from, at = sp.after, sp.end
 	}
-	return t.plain(dst, text[at:], first && at == 0, sc)
-}
-
-// plain encodes text without special or added tokens.
-func (t *Tokenizer) plain(dst []int32, text string, first bool, sc *scratch) []int32 {
-	if text == "" {
-		return dst
+	if at < len(text) {
+		dst = each(dst, text[at:], at == 0)
 	}
-	return t.split(dst, apply(t.escape, text, first), t.stages, len(dst), sc)
+	return dst
 }
 
 // split cuts text into words by the stages and encodes them. from is where the segment's ids begin.
@@ -182,22 +178,26 @@ func (t *Tokenizer) emit(dst []int32, s int32, from int) []int32 {
 	default:
 		text = utf8.AppendRune(buf[:0], r)
 	}
+	spelled := true
 	for _, b := range text {
-		dst = t.emitByte(dst, b, from)
+		spelled = spelled && t.byteTok[b] != none
 	}
-	return dst
-}
-
-func (t *Tokenizer) emitByte(dst []int32, b byte, from int) []int32 {
-	switch id := t.byteTok[b]; {
-	case id != none:
-		return append(dst, id)
-	case t.unk == none:
-		for _, b := range []byte("\uFFFD") {
+	for _, b := range text {
+		switch {
+		case t.byteTok[b] != none && (spelled || t.model == byteBPE):
 			dst = append(dst, t.byteTok[b])
+		case t.unk != none:
+			if !t.fuseUnk || len(dst) == from || dst[len(dst)-1] != t.unk {
+				dst = append(dst, t.unk)
+			}
+			if t.model != byteBPE {
+				return dst // one for the character
+			}
+		case b >= utf8.RuneSelf: // UTF-8 never has it; lesser ones are control characters, left out
+			for _, b := range []byte("\uFFFD") {
+				dst = append(dst, t.byteTok[b])
+			}
 		}
-	case !(t.fuseUnk && len(dst) > from && dst[len(dst)-1] == t.unk):
-		dst = append(dst, t.unk)
 	}
 	return dst
 }

@@ -14,6 +14,14 @@ var eogNames = []string{
 	"<|fim_pad|>", "<fim-pad>", "<fim_pad>", "<|fim_repo|>", "<|repo_name|>", "<fim-repo>", "<|file_sep|>",
 }
 
+// fimNames are the tokens around the parts of a file in fill-in-the-middle prompts: control tokens,
+// which some GGUF files call user-defined.
+var fimNames = []string{
+	"<|fim_prefix|>", "<fim-prefix>", "<fim_prefix>", "<｜fim▁begin｜>", "<PRE>", "▁<PRE>", "<|code_prefix|>", "<|prefix|>",
+	"<|fim_suffix|>", "<fim-suffix>", "<fim_suffix>", "<｜fim▁hole｜>", "<SUF>", "▁<SUF>", "<|code_suffix|>", "<|suffix|>",
+	"<|fim_middle|>", "<fim-middle>", "<fim_middle>", "<｜fim▁end｜>", "<MID>", "▁<MID>", "<|code_middle|>", "<|middle|>",
+}
+
 // findEOG marks the tokens that end a generation, and makes those found by name control tokens: a
 // GGUF file that calls them plain text is mistaken. In a tokenizer.json (exact set) they are what it
 // says, and plain words are left alone.
@@ -22,6 +30,9 @@ func (t *Tokenizer) findEOG(declared []int32, exact bool) {
 	for i, text := range t.text {
 		if t.types[i] != Byte && !(exact && t.types[i] == Normal) && slices.Contains(eogNames, text) {
 			named[text] = int32(i)
+		}
+		if !exact && t.types[i] != Byte && slices.Contains(fimNames, text) {
+			t.types[i] = Control
 		}
 	}
 	has := func(names ...string) bool {

@@ -38,6 +38,9 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
+	if len(s.tokens) == 0 {
+		return nil, s.errorf("tokens", "the vocabulary is empty")
+	}
 	for i, ty := range types {
 		if ty < 0 || ty > int64(Byte) {
 			return nil, s.errorf("types", "entry %d is %d, which is no token type", i, ty)

@@ -113,10 +113,12 @@ func (s *spec) readPipeline(file *tokenizerJSON) error {
 			return err
 		}
 	}
+	afterBytes := false
 	for i, st := range pre {
-		if err := s.addPreTokenizer(st, i == 0); err != nil {
+		if err := s.addPreTokenizer(st, i == 0, afterBytes); err != nil {
 			return err
 		}
+		afterBytes = afterBytes || st.Type == "ByteLevel"
 	}
 	for _, st := range post {
 		if err := s.addPostProcessor(st); err != nil {
@@ -155,8 +157,13 @@ func isTrue(b *bool, def bool) bool {
 	return *b
 }
 
-func (s *spec) addPreTokenizer(st step, first bool) error {
+// addPreTokenizer adds one step. Those after ByteLevel see its alphabet instead of the text.
+func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
 	const field = "pre_tokenizer"
+	ascii := st.Type == "Split" && st.Pattern != nil && st.Pattern.Regex != nil && *st.Pattern.Regex == "[0-9][0-9][0-9]"
+	if afterBytes && st.Type != "Digits" && !ascii {
+		return s.errorf(field, "%s after ByteLevel is not supported", st.Type)
+	}
 	switch st.Type {
 	case "ByteLevel":
 		if isTrue(st.AddPrefixSpace, true) {
@@ -169,6 +176,10 @@ func (s *spec) addPreTokenizer(st step, first bool) error {
 			s.stages = append(s.stages, scanGPT2)
 		}
 	case "Digits":
+		if afterBytes {
+			s.stages = append(s.stages, alphabetDigits(st.IndividualDigits))
+			return nil
+		}
 		if st.IndividualDigits {
 			s.stages = append(s.stages, singles(number))
 		} else {
@@ -178,7 +189,7 @@ func (s *spec) addPreTokenizer(st step, first bool) error {
 		if st.Behavior != "Contiguous" {
 			return s.errorf(field, "Punctuation: behavior %q is not supported, only Contiguous", st.Behavior)
 		}
-		s.stages = append(s.stages, falconPunct)
+		s.stages = append(s.stages, allPunct)
 	case "Split":
 		return s.addSplit(st)
 	case "Metaspace":

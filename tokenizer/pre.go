@@ -25,6 +25,7 @@ var (
 	asGPT4o     = preset{stages: []scanner{scanGPT4o}}
 	asDeepSeek3 = preset{stages: []scanner{groupsOf3, kanaHan.plus(false), scanDeepSeek3}}
 	asBailing   = asQwen2
+	allPunct    = oneOf(punct, "$+<=>^~|`") // Hugging Face's Punctuation
 	asBloom     = preset{stages: []scanner{scanBloom}}
 )
 
@@ -44,8 +45,8 @@ var presets = func() map[string]preset {
 	set(asGPT2, "gpt-2", "phi-2", "jina-es", "jina-de", "gigachat", "jina-v2-es", "jina-v2-de", "a.x-4.0", "mellum",
 		"modern-bert", "mpt", "olmo", "jais", "trillion", "granite-docling", "exaone4")
 	set(asStarCoder, "starcoder", "refact", "command-r", "smollm", "codeshell", "exaone", "minerva-7b", "mellum2")
-	set(preset{stages: []scanner{falconPunct, scanGPT2, threeDigits}}, "falcon")
-	set(preset{stages: []scanner{falconPunct, scanGPT2, runs(number), threeDigits}}, "default")
+	set(preset{stages: []scanner{allPunct, scanGPT2, threeDigits}}, "falcon")
+	set(preset{stages: []scanner{oneOf(punct, "$+<=>^~|"), scanGPT2, runs(number), threeDigits}}, "default")
 	set(preset{stages: []scanner{singles(newline), latin.plus(true), asianPunct.plus(true), trailingSpace, hanHangul.plus(false),
 		runs(number)}}, "deepseek-llm")
 	set(preset{stages: []scanner{singles(newline), spaced(letter), spaced(punct), hanHangul.plus(false), singles(number)}}, "deepseek-coder")

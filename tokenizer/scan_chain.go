@@ -64,35 +64,66 @@ func spaced(set class) scanner {
 	})
 }
 
-// trailingSpace matches \s+$, the white space that ends the text.
+// trailingSpace matches \s+$, the white space that ends the text or a line: Oniguruma's $, which is
+// Hugging Face's, also stands before every line end.
 func trailingSpace(s string) int {
-	i := len(s)
-	for i > 0 {
-		_, n := utf8.DecodeLastRuneInString(s[:i])
-		if c, _ := at(s, i-n); c&space == 0 {
-			break
-		}
-		i -= n
-	}
-	if i == 0 {
-		return len(s)
-	}
-	return i
-}
-
-// Falcon's first cut, Hugging Face's Punctuation: [\p{P}$+<=>^~|`]+
-func falconPunct(s string) int {
-	in := func(i int) (bool, int) {
+	for i := 0; i < len(s); {
 		c, n := at(s, i)
-		return c&(punct|asciiPunct) != 0, n
-	}
-	first, i := in(0)
-	for {
-		now, n := in(i)
-		if n == 0 || now != first {
+		if c&space == 0 {
+			i += n
+			continue
+		}
+		end := run(s, i, space)
+		match := end
+		if end < len(s) {
+			match = i + n + strings.LastIndexByte(s[i+n:end], '\n')
+		}
+		switch {
+		case match >= i+n && i == 0:
+			return match
+		case match >= i+n:
 			return i
 		}
-		i += n
+		i = end
+	}
+	return len(s)
+}
+
+// oneOf cuts between the characters of [set] and the others, set being bits, or ASCII characters.
+func oneOf(bits class, ascii string) scanner {
+	return func(s string) int {
+		in := func(i int) (bool, int) {
+			c, n := at(s, i)
+			return c&bits != 0 || n == 1 && strings.IndexByte(ascii, s[i]) >= 0, n
+		}
+		first, i := in(0)
+		for {
+			now, n := in(i)
+			if n == 0 || now != first {
+				return i
+			}
+			i += n
+		}
+	}
+}
+
+// alphabetDigits cuts as Digits does after ByteLevel, on text that is already in the alphabet of bytes:
+// there the bytes of ²³¹¼½¾ are digits, whatever character they are part of.
+func alphabetDigits(individual bool) scanner {
+	return func(s string) int {
+		digit := func(b byte) bool {
+			return '0' <= b && b <= '9' || b == 0xb2 || b == 0xb3 || b == 0xb9 || 0xbc <= b && b <= 0xbe
+		}
+		first := digit(s[0])
+		if first && individual {
+			return 1
+		}
+		for i := 1; i < len(s); i++ {
+			if digit(s[i]) != first {
+				return i
+			}
+		}
+		return len(s)
 	}
 }
 
@@ -212,7 +243,7 @@ func (c *charset) plus(spaced bool) scanner {
 		if end := c.run(s, i); end > i {
 			return end
 		}
-		return 0
+		return c.run(s, 0) // the set may hold white space itself
 	})
 }
 

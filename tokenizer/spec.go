@@ -206,7 +206,7 @@ func (t *Tokenizer) indexMerges(s *spec) error {
 	if t.model != byteBPE {
 		for _, m := range []map[string]int32{t.words, extra} {
 			for text, id := range m {
-				if r, n := utf8.DecodeRuneInString(text); n == len(text) && r != utf8.RuneError {
+				if r, n := utf8.DecodeRuneInString(text); n == len(text) && (r != utf8.RuneError || n > 1) {
 					t.runeSym[r] = id
 				}
 			}
@@ -321,8 +321,9 @@ func (t *Tokenizer) symbolText(id int32) string {
 }
 
 // indexBytes finds the token of every byte. Many vocabularies have none for bytes that UTF-8 never
-// uses, and some none for control characters; with no token for unknown text either, those become
-// U+FFFD. A vocabulary that could not spell ordinary text is refused.
+// uses, and some none for control characters; with no token for unknown text either, the first become
+// U+FFFD and the second nothing, as elsewhere. A vocabulary that could not spell ordinary text is
+// refused.
 func (t *Tokenizer) indexBytes(s *spec) error {
 	for b := range t.byteTok {
 		t.byteTok[b] = none

@@ -73,14 +73,16 @@ func (m *matcher) child(at int32, b byte) int32 {
 
 func (m *matcher) empty() bool { return m == nil || len(m.nodes) == 1 }
 
-// span is a token found in text, with the white space that it takes.
+// span is a token found in text, with the white space that it takes. The search goes on at after,
+// the end of the token itself: Hugging Face finds a token even in white space that another has taken.
 type span struct {
-	start, end int
-	token      int32
+	start, end, after int
+	token             int32
 }
 
-// next finds the first token in text at or after from; ok is false where there is none.
-func (m *matcher) next(text string, from int) (_ span, ok bool) {
+// next finds the first token in text at or after from; ok is false where there is none. Text before
+// taken belongs to the last one.
+func (m *matcher) next(text string, from, taken int) (_ span, ok bool) {
 	for i := from; i < len(text); {
 		at := m.first[text[i]]
 		if at == 0 {
@@ -108,20 +110,24 @@ func (m *matcher) next(text string, from int) (_ span, ok bool) {
 			i = end
 			continue
 		}
-		start := i
+		sp := span{i, end, end, token}
 		if a&attrLeft != 0 {
-			start = from + len(strings.TrimRightFunc(text[from:i], unicode.IsSpace))
+			sp.start = taken
+			if taken < i {
+				sp.start += len(strings.TrimRightFunc(text[taken:i], unicode.IsSpace))
+			}
 		}
 		if a&attrRight != 0 {
-			end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			sp.end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
 		}
-		return span{start, end, token}, true
+		return sp, true
 	}
 	return span{}, false
 }
 
+// wordRune is \w: alphabetic, mark, digit, connector, joiner.
 func wordRune(r rune) bool {
-	return r == '_' || unicode.IsLetter(r) || unicode.Is(unicode.M, r) || unicode.Is(unicode.Nd, r) || unicode.Is(unicode.Pc, r)
+	return unicode.In(r, unicode.L, unicode.Nl, unicode.Other_Alphabetic, unicode.M, unicode.Nd, unicode.Pc, unicode.Join_Control)
 }
 
 func endsInWord(s string) bool {

@@ -10,9 +10,147 @@ import (
 
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/num"
+	"pgregory.net/rapid"
 )
 
 var allTypes = []Type{F32, F16, BF16, Q8_0}
+
+// levels runs f at every level this processor has.
+func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
+	for _, l := range cpu.Levels() {
+		t.Run(l.String(), func(t *testing.T) {
+			defer cpu.Use(l)()
+			f(t, l)
+		})
+	}
+}
+
+// The law of this package: every element of a product is the scalar definition, at every
+// level, for every shape, number of rows and range of panels, and nothing else is written.
+func TestMulIsTheDefinition(t *testing.T) {
+	levels(t, func(t *testing.T, l cpu.Level) {
+		rapid.Check(t, func(t *rapid.T) {
+			typ := rapid.SampledFrom(allTypes).Draw(t, "type")
+			out := rapid.IntRange(1, 100).Draw(t, "out")
+			in := rapid.IntRange(1, 300).Draw(t, "in")
+			n := rapid.IntRange(1, 20).Draw(t, "n")
+			switch rapid.IntRange(0, 9).Draw(t, "kind") {
+			case 0: // many rows: several chunks
+				n, in = rapid.IntRange(1, 140).Draw(t, "rows"), 1+in%80
+			case 1: // many slices of k
+				in, out = 1+in*5, 1+out%40
+			}
+			c := newCase(t, typ, out, in, n)
+			c.compare(t, func(o, r int) float32 { return scalar(typ, c.src[o*typ.rowBytes(c.in):], c.rows[r]) })
+		})
+	})
+}
+
+// Any tiling gives the same bits: rows one by one or together, panels in any ranges, at any
+// level. (Sizes where the scalar definition would take too long.)
+func TestMulTilings(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom(allTypes).Draw(t, "type")
+		c := newCase(t, typ, rapid.IntRange(1, 200).Draw(t, "out"), rapid.IntRange(1, 1500).Draw(t, "in"), rapid.IntRange(1, 70).Draw(t, "n"))
+		one := make([]float32, c.n*c.out)
+		var x Input
+		func() {
+			defer cpu.Use(cpu.Levels()[min(1, len(cpu.Levels())-1)])()
+			x.Reset(typ, 1, c.in)
+			for r, row := range c.rows {
+				x.SetRow(0, row)
+				for p := range c.m.Panels() {
+					c.m.Mul(one[r*c.out:][:c.out], c.out, &x, p, p+1)
+				}
+			}
+		}()
+		for _, l := range cpu.Levels() {
+			if l == cpu.Portable {
+				continue // the definition's own test
+			}
+			func() {
+				defer cpu.Use(l)()
+				c.compare(t, func(o, r int) float32 { return one[r*c.out+o] })
+			}()
+		}
+	})
+}
+
+// A testCase is a matrix, rows to multiply it by, and what to multiply of it.
+type testCase struct {
+	typ        Type
+	out, in, n int
+	wild       bool
+	src        []byte
+	m          *Matrix
+	rows       [][]float32
+	stride     int
+	p0, p1     int
+}
+
+func newCase(t *rapid.T, typ Type, out, in, n int) *testCase {
+	if typ == Q8_0 {
+		in = (in + block - 1) / block * block
+	}
+	c := &testCase{typ: typ, out: out, in: in, n: n, wild: rapid.Bool().Draw(t, "wild")}
+	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+	c.src = fileRows(r, typ, out, in, c.wild)
+	c.m = pack(t, typ, out, in, c.src)
+	for range n {
+		row := make([]float32, in)
+		for k := range row {
+			row[k] = value(r, c.wild)
+		}
+		if c.wild && r.IntN(30) == 0 {
+			row[r.IntN(in)] = []float32{float32(math.Inf(1)), float32(math.NaN()), -math.MaxFloat32}[r.IntN(3)]
+		}
+		c.rows = append(c.rows, row)
+	}
+	c.stride = out + rapid.IntRange(0, 40).Draw(t, "gap")
+	c.p0 = rapid.IntRange(0, c.m.Panels()-1).Draw(t, "p0")
+	c.p1 = rapid.IntRange(c.p0+1, c.m.Panels()).Draw(t, "p1")
+	return c
+}
+
+// compare multiplies at the active level and holds every element of dst against want.
+func (c *testCase) compare(t *rapid.T, want func(o, r int) float32) {
+	const guard = 12345
+	var x Input
+	x.Reset(c.typ, c.n, c.in)
+	for i, row := range c.rows {
+		x.SetRow(i, row)
+	}
+	dst := make([]float32, c.n*c.stride)
+	for i := range dst {
+		dst[i] = guard
+	}
+	c.m.Mul(dst[:(c.n-1)*c.stride+c.out], c.stride, &x, c.p0, c.p1)
+	for i, got := range dst {
+		w, o, r := float32(guard), i%c.stride, i/c.stride
+		if o >= c.p0*Panel && o < min(c.p1*Panel, c.out) {
+			w = want(o, r)
+		}
+		if !same(got, w) {
+			t.Fatalf("%v at %v: row %d output %d is %x (%#08x), want %x (%#08x)", c.typ, cpu.Active(), r, o,
+				got, math.Float32bits(got), w, math.Float32bits(w))
+		}
+	}
+}
+
+func TestRow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom(allTypes).Draw(t, "type")
+		c := newCase(t, typ, rapid.IntRange(1, 70).Draw(t, "out"), rapid.IntRange(1, 200).Draw(t, "in"), 0)
+		o := rapid.IntRange(0, c.out-1).Draw(t, "row")
+		got := make([]float32, c.in)
+		c.m.Row(got, o)
+		for k, v := range got {
+			if want := weight(typ, c.src[o*typ.rowBytes(c.in):], k); !same(v, want) {
+				t.Fatalf("%v: Row(%d)[%d] = %g, want %g", typ, o, k, v, want)
+			}
+		}
+	})
+}
 
 // value draws an activation or weight: mostly ordinary, with zeros, outliers and, when
 // wild, magnitudes down to the subnormals and up to where sums overflow.
@@ -72,177 +210,7 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 	return b
 }
 
-// scalar is the definition of an output element, straight from the file's bytes.
-func scalar(t Type, row []byte, x []float32) float32 {
-	le := binary.LittleEndian
-	acc := float32(0)
-	switch t {
-	case F32:
-		for k, v := range x {
-			acc = num.FMA(math.Float32frombits(le.Uint32(row[k*4:])), v, acc)
-		}
-	case F16:
-		for k, v := range x {
-			acc = num.FMA(num.F16(le.Uint16(row[k*2:])), v, acc)
-		}
-	case BF16:
-		for k := 0; k < len(x); k += 2 {
-			if k+1 < len(x) {
-				acc = fmaFlushBig(num.BF16(le.Uint16(row[k*2+2:])), num.BF16(num.ToBF16(flush(x[k+1]))), acc)
-			} else {
-				acc = fmaFlushBig(0, 0, acc)
-			}
-			acc = fmaFlushBig(num.BF16(le.Uint16(row[k*2:])), num.BF16(num.ToBF16(flush(x[k]))), acc)
-		}
-	case Q8_0:
-		for g := 0; g < len(x); g += Group {
-			xg := x[g:min(g+Group, len(x))]
-			top := float32(0)
-			bad := false
-			for _, v := range xg {
-				top = max(top, float32(math.Abs(float64(v))))
-				bad = bad || v-v != 0
-			}
-			part := float32(0)
-			for b := 0; b < len(xg); b += block {
-				w := row[(g+b)/block*fileBlock:]
-				sum := 0
-				for i, v := range xg[b : b+block] {
-					if !bad && top >= 0x1p-100 {
-						sum += int(int8(w[2+i])) * int(math.RoundToEven(float64(v*(127/top))))
-					}
-				}
-				part = num.FMA(float32(sum), num.F16(le.Uint16(w)), part)
-			}
-			scale := top / 127
-			if bad {
-				scale = float32(math.NaN())
-			} else if top < 0x1p-100 {
-				scale = 0
-			}
-			acc = num.FMA(part, scale, acc)
-		}
-	}
-	return acc
-}
-
-// fmaFlushBig is fmaFlush by exact arithmetic, where the operands are finite.
-func fmaFlushBig(a, b, c float32) float32 {
-	a, b, c = flush(a), flush(b), flush(c)
-	plain := num.FMA(a, b, c)
-	if math.Abs(float64(plain)) > 0x1p-126 || plain != plain || plain == 0 {
-		return plain
-	}
-	x := new(big.Float).SetPrec(600).SetFloat64(float64(a))
-	x.Mul(x, new(big.Float).SetFloat64(float64(b)))
-	x.Add(x, new(big.Float).SetFloat64(float64(c)))
-	y := new(big.Float).SetPrec(24).SetMode(big.ToNearestEven).Set(x)
-	if y.Cmp(big.NewFloat(0x1p-126)) < 0 && y.Cmp(big.NewFloat(-0x1p-126)) > 0 {
-		return float32(math.Copysign(0, float64(x.Sign())))
-	}
-	f, _ := y.Float32()
-	return f
-}
-
-// same says that two results are the same bits, all NaNs being one.
-func same(a, b float32) bool {
-	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
-}
-
-func pack(t testing.TB, typ Type, out, in int, src []byte) *Matrix {
-	t.Helper()
-	m, err := New(typ, out, in)
-	if err != nil {
-		t.Fatal(err)
-	}
-	mid := m.Panels() / 2
-	m.PackPanels(src, mid, m.Panels())
-	m.PackPanels(src, 0, mid)
-	return m
-}
-
-func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
-	for _, l := range cpu.Levels() {
-		t.Run(l.String(), func(t *testing.T) {
-			defer cpu.Use(l)()
-			f(t, l)
-		})
-	}
-}
-
-// The law: every element of a product is the scalar definition, at every level, for every
-// shape and number of rows, and nothing else is written.
-func TestMulIsTheDefinition(t *testing.T) {
-	levels(t, func(t *testing.T, l cpu.Level) {
-		r := rand.New(rand.NewPCG(uint64(l), 1))
-		cases := 400
-		if testing.Short() {
-			cases = 100
-		}
-		for range cases {
-			typ := allTypes[r.IntN(len(allTypes))]
-			out, in, n := 1+r.IntN(100), 1+r.IntN(300), 1+r.IntN(20)
-			if r.IntN(10) == 0 {
-				n, in = 1+r.IntN(140), 1+r.IntN(80)
-			}
-			if typ == Q8_0 {
-				in = (in + 31) / 32 * 32
-			}
-			checkMul(t, r, typ, out, in, n, r.IntN(2) == 0)
-			if t.Failed() {
-				return
-			}
-		}
-	})
-}
-
-func checkMul(t *testing.T, r *rand.Rand, typ Type, out, in, n int, wild bool) {
-	t.Helper()
-	src := fileRows(r, typ, out, in, wild)
-	m := pack(t, typ, out, in, src)
-	rows := make([][]float32, n)
-	var x Input
-	x.Reset(typ, n, in)
-	for i := range rows {
-		rows[i] = make([]float32, in)
-		for k := range rows[i] {
-			rows[i][k] = value(r, wild)
-		}
-		if wild && r.IntN(30) == 0 {
-			rows[i][r.IntN(in)] = []float32{float32(math.Inf(1)), float32(math.NaN()), -math.MaxFloat32}[r.IntN(3)]
-		}
-		x.SetRow(i, rows[i])
-	}
-	stride := out + r.IntN(40)
-	const guard = 12345
-	dst := make([]float32, n*stride)
-	for i := range dst {
-		dst[i] = guard
-	}
-	p0 := r.IntN(m.Panels())
-	p1 := p0 + 1 + r.IntN(m.Panels()-p0)
-	m.Mul(dst, stride, &x, p0, p1)
-	row := typ.rowBytes(in)
-	for i, got := range dst {
-		want, o := float32(guard), i%stride
-		if o >= p0*Panel && o < min(p1*Panel, out) {
-			want = scalar(typ, src[o*row:][:row], rows[i/stride])
-		}
-		if !same(got, want) {
-			t.Fatalf("%v %d×%d, %d rows, panels [%d,%d), wild %v: row %d output %d is %x (%#08x), want %x (%#08x)", typ, out, in, n, p0, p1, wild,
-				i/stride, o, got, math.Float32bits(got), want, math.Float32bits(want))
-		}
-	}
-	o := r.IntN(out)
-	wide := make([]float32, in)
-	m.Row(wide, o)
-	for k, v := range wide {
-		if want := weight(typ, src[o*row:], k); !same(v, want) {
-			t.Fatalf("%v: Row(%d)[%d] = %g, want %g", typ, o, k, v, want)
-		}
-	}
-}
-
+// weight is element k of a row as the file holds it.
 func weight(t Type, row []byte, k int) float32 {
 	le := binary.LittleEndian
 	switch t {
@@ -257,39 +225,91 @@ func weight(t Type, row []byte, k int) float32 {
 	return num.F16(le.Uint16(b)) * float32(int8(b[2+k%block]))
 }
 
-func TestNewRefuses(t *testing.T) {
-	for _, c := range []struct {
-		t       Type
-		out, in int
-	}{{numTypes, 1, 1}, {F32, 0, 1}, {F32, 1, 0}, {F32, -1, 1}, {F32, 1, -1}, {Q8_0, 1, 33}, {F32, math.MaxInt, 1}, {F32, math.MaxInt/2 + 1, math.MaxInt/2 + 1}, {Q8_0, 1 << 40, 1 << 20}} {
-		if m, err := New(c.t, c.out, c.in); err == nil {
-			t.Errorf("New(%v, %d, %d) = %d bytes, want an error", c.t, c.out, c.in, m.Bytes())
+// scalar is the definition of an output element, straight from the file's bytes.
+func scalar(t Type, row []byte, x []float32) float32 {
+	acc := float32(0)
+	switch t {
+	case F32, F16:
+		for k, v := range x {
+			acc = num.FMA(weight(t, row, k), v, acc)
+		}
+	case BF16:
+		for k := 0; k < len(x); k += 2 {
+			w1, x1 := float32(0), float32(0)
+			if k+1 < len(x) {
+				w1, x1 = weight(t, row, k+1), num.BF16(num.ToBF16(flush(x[k+1])))
+			}
+			acc = fmaFlushBig(w1, x1, acc)
+			acc = fmaFlushBig(weight(t, row, k), num.BF16(num.ToBF16(flush(x[k]))), acc)
+		}
+	case Q8_0:
+		for len(x) > 0 {
+			g := x[:min(Group, len(x))]
+			x = x[len(g):]
+			top, scale := float32(0), float32(0)
+			for _, v := range g {
+				if a := float32(math.Abs(float64(v))); a > top || a != a {
+					top = a
+				}
+				if v-v != 0 {
+					scale = float32(math.NaN()) // an infinity or NaN
+				}
+			}
+			use := scale == 0 && top >= 0x1p-100
+			if use {
+				scale = top / 127
+			}
+			part := float32(0)
+			for ; len(g) > 0; g, row = g[block:], row[fileBlock:] {
+				sum := 0
+				for i, v := range g[:block] {
+					if use {
+						sum += int(int8(row[2+i])) * int(math.RoundToEven(float64(v*(127/top))))
+					}
+				}
+				part = num.FMA(float32(sum), num.F16(binary.LittleEndian.Uint16(row)), part)
+			}
+			acc = num.FMA(part, scale, acc)
 		}
 	}
+	return acc
 }
 
-func TestFMAFlush(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for range 300_000 {
-		a := math.Float32frombits(r.Uint32() & 0xffff0000)
-		b := math.Float32frombits(r.Uint32() & 0xffff0000)
-		c := math.Float32frombits(r.Uint32())
-		if r.IntN(4) > 0 { // products and sums about 2^-126
-			a = math.Float32frombits(math.Float32bits(a)&0x807f0000 | uint32(30+r.IntN(70))<<23)
-			b = math.Float32frombits(math.Float32bits(b)&0x807f0000 | 128<<23 - math.Float32bits(a)&0x7f800000 + uint32(r.IntN(6)-3)<<23)
-			c = math.Float32frombits(math.Float32bits(c)&0x807fffff | uint32(r.IntN(4))<<23)
-		}
-		if r.IntN(4) == 0 {
-			a, b = 0x1p-63, 0x1p-63*float32(1-r.IntN(2)*2)
-			c = math.Float32frombits(uint32(0x00800000) + uint32(r.IntN(5)))
-		}
-		if a-a != 0 || b-b != 0 || c-c != 0 {
-			continue
-		}
-		if got, want := fmaFlush(a, b, c), fmaFlushBig(a, b, c); !same(got, want) {
-			t.Fatalf("fmaFlush(%x, %x, %x) = %x, want %x", a, b, c, got, want)
-		}
+// fmaFlushBig is fmaFlush by exact arithmetic, where the operands are finite.
+func fmaFlushBig(a, b, c float32) float32 {
+	a, b, c = flush(a), flush(b), flush(c)
+	plain := num.FMA(a, b, c)
+	if math.Abs(float64(plain)) > 0x1p-126 || plain != plain || plain == 0 && (a == 0 || b == 0) {
+		return plain
 	}
+	x := new(big.Float).SetPrec(600).SetFloat64(float64(a))
+	x.Mul(x, new(big.Float).SetFloat64(float64(b)))
+	x.Add(x, new(big.Float).SetFloat64(float64(c)))
+	if x.Sign() == 0 {
+		return plain
+	}
+	y := new(big.Float).SetPrec(24).SetMode(big.ToNearestEven).Set(x)
+	if y.Cmp(big.NewFloat(0x1p-126)) < 0 && y.Cmp(big.NewFloat(-0x1p-126)) > 0 {
+		return float32(math.Copysign(0, float64(x.Sign())))
+	}
+	f, _ := y.Float32()
+	return f
+}
+
+// same says that two results are the same bits, all NaNs being one.
+func same(a, b float32) bool {
+	return math.Float32bits(a) == math.Float32bits(b) || a != a && b != b
+}
+
+func pack(t interface{ Fatal(...any) }, typ Type, out, in int, src []byte) *Matrix {
+	m, err := New(typ, out, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mid := m.Panels() / 2
+	m.PackPanels(src, mid, m.Panels())
+	m.PackPanels(src, 0, mid)
+	return m
 }
 
 func ExampleMatrix_Mul() {

@@ -14,42 +14,41 @@ import (
 //
 //	F32, F16  [K]f32
 //	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
-//	Q8_0      [K/Group]{ [Group]int8; [Group/32]int32 = −128·Σ of a block; f32 scale },
-//	          the last group as long as the others, its tail unused
+//	Q8_0      groups { up to Group/32 × { [32]int8; int32 = −128·Σ of them }; f32 scale }
 //
 // with rows an odd number of cache lines apart, so that eight rows at one k never compete for
 // one cache set.
 type Input struct {
 	t      Type
-	level  cpu.Level
+	level  cpu.Level // the level at Reset, whose kernels will read the rows
+	pairs  bool      // BF16: pairs of bf16
 	n, in  int
 	stride int // bytes between rows
 	buf    []byte
 }
 
-const (
-	groupSums  = Group                 // offset of the block sums in a group
-	groupScale = Group + groupBlocks*4 // and of its scale
-	groupBytes = groupScale + 4
-)
-
 // Reset makes x hold n rows of in activations for products with matrices of type t. It
 // allocates only when the rows outgrow all before them.
 func (x *Input) Reset(t Type, n, in int) {
-	if t >= numTypes || n < 0 || in < 0 {
+	if t >= numTypes || n < 0 || in < 0 || t == Q8_0 && in%block != 0 {
 		panic(fmt.Sprintf("gemm: input of %d rows × %d for %v", n, in, t))
 	}
-	x.t, x.n, x.in, x.level = t, n, in, cpu.Active()
+	l := cpu.Active()
+	x.reset(t, n, in, l, t == BF16 && l >= cpu.AVX512BF16 && nativePairs())
+}
+
+func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {
+	x.t, x.n, x.in, x.level, x.pairs = t, n, in, l, pairs
 	size := in * 4
 	switch {
-	case t == BF16 && x.pairs():
+	case pairs:
 		size = (in + 1) / 2 * 4
 	case t == BF16:
 		size = (in + 1) / 2 * 8
 	case t == Q8_0:
-		size = (in + Group - 1) / Group * groupBytes
+		size = quantizedBytes(in)
 	}
-	x.stride = (size+63)/64*64 | 64
+	x.stride = (size+63)&^63 | 64
 	if need := n * x.stride; len(x.buf) < need {
 		b := make([]byte, need+63)
 		off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
@@ -60,35 +59,34 @@ func (x *Input) Reset(t Type, n, in int) {
 // Rows is the number of rows that Reset gave x.
 func (x *Input) Rows() int { return x.n }
 
-// pairs says that bf16 activations are stored as pairs of bf16 and not as f32.
-func (x *Input) pairs() bool { return x.level >= cpu.AVX512BF16 }
-
 // SetRow converts v to row i. Rows may be set in parallel.
 func (x *Input) SetRow(i int, v []float32) {
 	if i < 0 || i >= x.n || len(v) != x.in {
 		panic(fmt.Sprintf("gemm: row %d of %d elements for an input of %d rows × %d", i, len(v), x.n, x.in))
 	}
 	row := x.buf[i*x.stride:][:x.stride]
+	ne := binary.NativeEndian
 	switch {
+	case len(v) == 0:
 	case x.t == Q8_0:
-		quantizeRow(row, v)
-	case x.t != BF16:
-		for k, f := range v {
-			binary.LittleEndian.PutUint32(row[k*4:], math.Float32bits(f))
+		if !quantizeRowAsm(row, v, x.level) {
+			quantizeRow(row, v)
 		}
-	case x.pairs():
-		for k, f := range v {
-			binary.LittleEndian.PutUint16(row[k*2:], toBF16(f))
+	case x.t != BF16:
+		copy(row, unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*4))
+	case x.pairs:
+		for k := pairRow(row, v); k < len(v); k++ {
+			ne.PutUint16(row[k*2:], toBF16(v[k]))
 		}
 		if len(v)%2 == 1 {
-			binary.LittleEndian.PutUint16(row[len(v)*2:], 0)
+			ne.PutUint16(row[len(v)*2:], 0)
 		}
 	default:
-		for k, f := range v {
-			binary.LittleEndian.PutUint32(row[k*4:], uint32(toBF16(f))<<16)
+		for k := roundRow(row, v, x.level); k < len(v); k++ {
+			ne.PutUint32(row[k*4:], uint32(toBF16(v[k]))<<16)
 		}
 		if len(v)%2 == 1 {
-			binary.LittleEndian.PutUint32(row[len(v)*4:], 0)
+			ne.PutUint32(row[len(v)*4:], 0)
 		}
 	}
 }
@@ -105,8 +103,8 @@ func toBF16(f float32) uint16 {
 // A group with an infinity or a NaN gets the scale NaN, so that what was lost shows; one so
 // small that 127/max overflows is zero.
 func quantizeRow(row []byte, v []float32) {
-	le := binary.LittleEndian
-	for ; len(v) > 0; row = row[groupBytes:] {
+	ne := binary.NativeEndian
+	for len(v) > 0 {
 		g := v[:min(Group, len(v))]
 		v = v[len(g):]
 		var top uint32
@@ -120,19 +118,20 @@ func quantizeRow(row []byte, v []float32) {
 		case top < quantFloor:
 			scale, inv = 0, 0
 		}
-		le.PutUint32(row[groupScale:], math.Float32bits(scale))
-		for b := 0; b*block < len(g); b++ {
+		for ; len(g) > 0; g, row = g[block:], row[xBlock:] {
 			sum := int32(0)
-			for i, f := range g[b*block:][:block] {
+			for i, f := range g[:block] {
 				q := int8(0)
 				if inv != 0 {
 					q = int8(math.RoundToEven(float64(float32(f * inv))))
 				}
-				row[b*block+i] = byte(q)
+				row[i] = byte(q)
 				sum += int32(q)
 			}
-			le.PutUint32(row[groupSums+b*4:], uint32(-128*sum))
+			ne.PutUint32(row[block:], uint32(-128*sum))
 		}
+		ne.PutUint32(row, math.Float32bits(scale))
+		row = row[4:]
 	}
 }
 

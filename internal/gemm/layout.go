@@ -20,7 +20,22 @@ const (
 	fileBlock   = 2 + block             // bytes of such a block in a file
 	packedBlock = Panel*2 + Panel*block // and of Panel of them packed
 
-	// Group is the number of activations under one int8 scale in a Q8_0 product.
+	// xBlock is the bytes of a quantised block of activations and the start of its sum.
+	xBlock = block + 4
+
+	// Group is the number of activations under one int8 scale in a Q8_0 product. Each scale
+	// costs a multiplication per output and row on top of the 8 + 1 that a block of 32 costs:
+	// of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and 88 %. And the
+	// wider the group, the coarser the steps beside an outlier. Relative error of a dot
+	// product of 3072 (its activations rounded, the weights exact):
+	//
+	//	activations                      32      64     128     256    whole row
+	//	Gaussian                      0.55 %  0.59 %  0.64 %  0.69 %   0.8 %
+	//	silu(g)·u (into a down proj.)  0.9 %   1.1 %   1.3 %   1.5 %   2.3 %
+	//	1 % of channels 20 times       1.2 %   1.6 %   2.1 %   2.8 %   4.8 %
+	//	0.2 % of channels 100 times    1.3 %   1.8 %   2.5 %   3.6 %   8.8 %
+	//
+	// 128 has nearly all of the speed at nearly the accuracy of 64.
 	Group       = 128
 	groupBlocks = Group / block
 )
@@ -35,3 +50,17 @@ var (
 	stepK     = [numTypes]int{F32: 1, F16: 1, BF16: 2, Q8_0: block}
 	stepBytes = [numTypes]int{F32: Panel * 4, F16: Panel * 2, BF16: Panel * 4, Q8_0: packedBlock}
 )
+
+// xOffset is where step s begins in a row of activations.
+func xOffset(t Type, s int, pairs bool) int {
+	switch {
+	case t == Q8_0:
+		return s*xBlock + s/groupBlocks*4
+	case t == BF16 && !pairs:
+		return s * 8
+	}
+	return s * 4
+}
+
+// quantizedBytes is the size of a row of n activations for Q8_0.
+func quantizedBytes(n int) int { return n/block*xBlock + (n+Group-1)/Group*4 }

@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"encoding/binary"
 	"fmt"
 	"runtime"
 )
@@ -8,9 +9,10 @@ import (
 // PackPanels packs the outputs of panels [p0, p1). src is the whole matrix as a file holds
 // it: row-major, out × in, little endian. Disjoint ranges may be packed in parallel.
 //
-// Each type is a transpose of small elements. It goes tile by tile, one cache line of each
-// of the panel's rows at a time: rows of a power-of-two length fall into the same few cache
-// sets, and a walk down all rows at once would evict each line before its second use.
+// Each type is a transpose of small words, which move as they are, whatever their meaning.
+// It goes tile by tile, two cache lines of each of the panel's rows at a time, because rows
+// of a power-of-two length fall into the same few cache sets: a walk down all of them at
+// once would evict each line before its second use.
 func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 	row := m.t.rowBytes(m.in)
 	if len(src) < m.out*row {
@@ -19,49 +21,92 @@ func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 	for p := p0; p < p1; p++ {
 		dst := m.data[p*m.panel : (p+1)*m.panel]
 		rows := min(Panel, m.out-p*Panel)
-		for r := range rows {
-			packRow(m.t, dst, src[(p*Panel+r)*row:][:row], r)
-		}
-		for r := rows; r < Panel; r++ {
-			padRow(m.t, dst, r)
+		from := src[p*Panel*row:][:rows*row]
+		switch m.t {
+		case F32:
+			packWords(dst, from, row, rows)
+		case F16:
+			packHalves(dst, from, row, rows)
+		case BF16:
+			packWords(dst, from, row, rows)
+			if m.in%2 == 1 {
+				for r := range rows { // the last k is half a word
+					copy(dst[m.in/2*Panel*4+r*4:], from[(r+1)*row-2:(r+1)*row])
+				}
+			}
+		case Q8_0:
+			packBlocks(dst, from, row, rows)
 		}
 	}
 	runtime.KeepAlive(m)
 }
 
-func packRow(t Type, dst, src []byte, lane int) {
-	switch t {
-	case F32:
-		for k := 0; k*4 < len(src); k++ {
-			copy(dst[(k*Panel+lane)*4:][:4], src[k*4:])
-		}
-	case F16:
-		for k := 0; k*2 < len(src); k++ {
-			copy(dst[(k*Panel+lane)*2:][:2], src[k*2:])
-		}
-	case BF16:
-		for k := 0; k*4 < len(src); k++ {
-			copy(dst[(k*Panel+lane)*4:][:4], src[k*4:])
-		}
-	case Q8_0:
-		for b := 0; b*fileBlock < len(src); b++ {
-			s, d := src[b*fileBlock:], dst[b*packedBlock:]
-			copy(d[lane*2:][:2], s)
-			for i := range block {
-				d[Panel*2+(i/4*Panel+lane)*4+i%4] = s[2+i] ^ 0x80
+const packTile = 128 // bytes of a row at a time
+
+// packWords transposes rows of 4-byte words.
+func packWords(dst, src []byte, row, rows int) {
+	ne := binary.NativeEndian
+	for at := 0; at < row; at += packTile {
+		n := min(packTile, row-at) &^ 3
+		for r := range rows {
+			s, d := src[r*row+at:][:n], dst[at*Panel+r*4:]
+			for len(s) >= 16 && len(d) >= 3*Panel*4+4 {
+				a, b, c, e := ne.Uint32(s), ne.Uint32(s[4:]), ne.Uint32(s[8:]), ne.Uint32(s[12:])
+				ne.PutUint32(d, a)
+				ne.PutUint32(d[Panel*4:], b)
+				ne.PutUint32(d[2*Panel*4:], c)
+				ne.PutUint32(d[3*Panel*4:], e)
+				s, d = s[16:], d[min(4*Panel*4, len(d)):]
+			}
+			for ; len(s) >= 4; s = s[4:] {
+				ne.PutUint32(d, ne.Uint32(s))
+				d = d[min(Panel*4, len(d)):]
 			}
 		}
 	}
 }
 
-// padRow gives an output beyond the matrix: weight zero, scale zero.
-func padRow(t Type, dst []byte, lane int) {
-	if t != Q8_0 {
-		return // the memory is zero
+// packHalves transposes rows of 2-byte words.
+func packHalves(dst, src []byte, row, rows int) {
+	ne := binary.NativeEndian
+	for at := 0; at < row; at += packTile {
+		n := min(packTile, row-at)
+		for r := range rows {
+			s, d := src[r*row+at:][:n], dst[at*Panel+r*2:]
+			for len(s) >= 8 && len(d) >= 3*Panel*2+2 {
+				a, b, c, e := ne.Uint16(s), ne.Uint16(s[2:]), ne.Uint16(s[4:]), ne.Uint16(s[6:])
+				ne.PutUint16(d, a)
+				ne.PutUint16(d[Panel*2:], b)
+				ne.PutUint16(d[2*Panel*2:], c)
+				ne.PutUint16(d[3*Panel*2:], e)
+				s, d = s[8:], d[min(4*Panel*2, len(d)):]
+			}
+			for ; len(s) >= 2; s = s[2:] {
+				ne.PutUint16(d, ne.Uint16(s))
+				d = d[min(Panel*2, len(d)):]
+			}
+		}
 	}
-	for b := 0; b < len(dst); b += packedBlock {
-		for i := range block {
-			dst[b+Panel*2+(i/4*Panel+lane)*4+i%4] = 0x80
+}
+
+// packBlocks transposes the scales of Q8_0 blocks and, four at a time, their elements, which
+// become unsigned. An output beyond the matrix has weight zero: 0x80, and scale zero.
+func packBlocks(dst, src []byte, row, rows int) {
+	const flip = 0x80808080
+	ne := binary.NativeEndian
+	for ; len(dst) > 0; dst, src = dst[packedBlock:], src[min(fileBlock, len(src)):] {
+		scales, d := dst[:Panel*2], dst[Panel*2:packedBlock]
+		for r := range rows {
+			s := src[r*row:][:fileBlock]
+			ne.PutUint16(scales[r*2:], ne.Uint16(s))
+			for i := 0; i < block; i += 4 {
+				ne.PutUint32(d[i*Panel+r*4:], ne.Uint32(s[2+i:])^flip)
+			}
+		}
+		for r := rows; r < Panel; r++ {
+			for i := 0; i < block; i += 4 {
+				ne.PutUint32(d[i*Panel+r*4:], flip)
+			}
 		}
 	}
 }

@@ -20,7 +20,7 @@ func mulPortable(m *Matrix, dst []float32, stride int, x *Input, p0, p1 int) {
 			case F16:
 				rowF16(&acc, w, row)
 			case BF16:
-				rowBF16(&acc, w, row, x.pairs())
+				rowBF16(&acc, w, row, x.pairs)
 			case Q8_0:
 				rowQ8(&acc, w, row)
 			}
@@ -32,7 +32,7 @@ func mulPortable(m *Matrix, dst []float32, stride int, x *Input, p0, p1 int) {
 
 func rowF32(acc *[Panel]float32, w, x []byte) {
 	for ; len(w) > 0; w, x = w[Panel*4:], x[4:] {
-		xv := f32(x)
+		xv := native(x)
 		for o := range acc {
 			acc[o] = num.FMA(f32(w[o*4:]), xv, acc[o])
 		}
@@ -41,7 +41,7 @@ func rowF32(acc *[Panel]float32, w, x []byte) {
 
 func rowF16(acc *[Panel]float32, w, x []byte) {
 	for ; len(w) > 0; w, x = w[Panel*2:], x[4:] {
-		xv := f32(x)
+		xv := native(x)
 		for o := range acc {
 			acc[o] = num.FMA(num.F16(binary.LittleEndian.Uint16(w[o*2:])), xv, acc[o])
 		}
@@ -52,10 +52,10 @@ func rowBF16(acc *[Panel]float32, w, x []byte, pairs bool) {
 	for ; len(w) > 0; w = w[Panel*4:] {
 		var x0, x1 float32
 		if pairs {
-			x0, x1 = num.BF16(binary.LittleEndian.Uint16(x)), num.BF16(binary.LittleEndian.Uint16(x[2:]))
+			x0, x1 = num.BF16(binary.NativeEndian.Uint16(x)), num.BF16(binary.NativeEndian.Uint16(x[2:]))
 			x = x[4:]
 		} else {
-			x0, x1 = f32(x), f32(x[4:])
+			x0, x1 = native(x), native(x[4:])
 			x = x[8:]
 		}
 		for o := range acc {
@@ -67,11 +67,11 @@ func rowBF16(acc *[Panel]float32, w, x []byte, pairs bool) {
 }
 
 func rowQ8(acc *[Panel]float32, w, x []byte) {
-	for ; len(w) > 0; x = x[groupBytes:] {
+	for len(w) > 0 {
 		var part [Panel]float32
-		for b := 0; b < groupBlocks && len(w) > 0; b, w = b+1, w[packedBlock:] {
-			xb, wb := x[b*block:][:block], w[Panel*2:packedBlock]
-			start := int32(binary.LittleEndian.Uint32(x[groupSums+b*4:]))
+		for b := 0; b < groupBlocks && len(w) > 0; b++ {
+			xb, wb := x[:block], w[Panel*2:packedBlock]
+			start := int32(binary.NativeEndian.Uint32(x[block:]))
 			for o := range part {
 				sum := start
 				for i, xv := range xb {
@@ -79,15 +79,19 @@ func rowQ8(acc *[Panel]float32, w, x []byte) {
 				}
 				part[o] = num.FMA(float32(sum), num.F16(binary.LittleEndian.Uint16(w[o*2:])), part[o])
 			}
+			w, x = w[packedBlock:], x[xBlock:]
 		}
-		scale := f32(x[groupScale:])
+		scale := native(x)
+		x = x[4:]
 		for o := range acc {
 			acc[o] = num.FMA(part[o], scale, acc[o])
 		}
 	}
 }
 
-func f32(b []byte) float32 { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+// f32 reads a weight, native an activation.
+func f32(b []byte) float32    { return math.Float32frombits(binary.LittleEndian.Uint32(b)) }
+func native(b []byte) float32 { return math.Float32frombits(binary.NativeEndian.Uint32(b)) }
 
 // fmaFlush is num.FMA as VDPBF16PS does it: a subnormal operand is taken as zero, and a
 // result that is subnormal after rounding (to 24 bits, as if the exponent had no end)

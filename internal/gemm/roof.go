@@ -4,13 +4,20 @@ import (
 	"encoding/binary"
 	"runtime"
 
+	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/num"
 )
 
-// ReadKernel reads p once, in order, with the widest loads the active level has, and
-// returns a sum of it. Timing it tells the bandwidth a product could at best stream at.
+// ReadKernel reads p once, in order, with the widest loads the active level has, prefetching
+// as the product kernels do, and returns the exclusive or of its little-endian 8-byte words.
+// Timing it tells the bandwidth that a product could at best stream at.
 func ReadKernel(p []byte) uint64 {
 	var sum uint64
+	if l := cpu.Active(); l > cpu.Portable {
+		if n := len(p) &^ 511; n > 0 {
+			sum, p = readAsm(p[:n], l), p[n:]
+		}
+	}
 	for ; len(p) >= 8; p = p[8:] {
 		sum ^= binary.LittleEndian.Uint64(p)
 	}
@@ -24,6 +31,9 @@ func ReadKernel(p []byte) uint64 {
 // alone and in enough independent chains to fill the unit, iters times round. It returns
 // the operations done, a multiplication and its addition being two.
 func PeakKernel(t Type, iters int) (ops int) {
+	if l := cpu.Active(); l > cpu.Portable && iters > 0 {
+		return iters * peakAsm(t, l, iters)
+	}
 	return peakPortable(t, iters)
 }
 

@@ -1,5 +1,7 @@
 package simd
 
+import "math"
+
 // ArgMax returns the index of the largest number of x, the lowest such index. A NaN never
 // wins; where there is no number, ArgMax returns -1.
 func ArgMax(x []float32) int {
@@ -31,13 +33,13 @@ func TopK(x []float32, idx []int32, val []float32) int {
 		h.idx[i], h.val[i] = int32(i), v
 	}
 	for i := k/2 - 1; i >= 0; i-- {
-		h.down(i, k)
+		h.sift(i, k, h.idx[i], h.val[i])
 	}
 	// The root is the worst of the k best so far: an entry gets in only if it is larger.
 	i := k
 	for ; i < len(x) && h.val[0] != h.val[0]; i++ { // the root is NaN: any number gets in
 		if x[i] == x[i] {
-			h.replace(int32(i), x[i])
+			h.sift(0, k, int32(i), x[i])
 		}
 	}
 	for {
@@ -45,12 +47,13 @@ func TopK(x []float32, idx []int32, val []float32) int {
 		if i >= len(x) {
 			break
 		}
-		h.replace(int32(i), x[i])
+		h.sift(0, k, int32(i), x[i])
 		i++
 	}
 	for n := k - 1; n > 0; n-- { // heapsort: the worst goes last
-		h.swap(0, n)
-		h.down(0, n)
+		id, v := h.idx[n], h.val[n]
+		h.idx[n], h.val[n] = h.idx[0], h.val[0]
+		h.sift(0, n, id, v)
 	}
 	return k
 }
@@ -61,45 +64,39 @@ type heap struct {
 	val []float32
 }
 
-func (h heap) replace(i int32, v float32) {
-	h.idx[0], h.val[0] = i, v
-	h.down(0, len(h.idx))
-}
-
-func (h heap) swap(i, j int) {
-	h.idx[i], h.idx[j] = h.idx[j], h.idx[i]
-	h.val[i], h.val[j] = h.val[j], h.val[i]
-}
-
-// after reports whether entry i comes after entry j in TopK's order.
-func (h heap) after(i, j int) bool {
-	a, b := h.val[i], h.val[j]
-	switch {
-	case a < b:
-		return true
-	case a > b:
-		return false
-	case (a != a) != (b != b):
-		return a != a
+// rank orders entries as one integer: by value, a NaN below all numbers and the zeros
+// equal, then the lower index higher.
+func rank(i int32, v float32) int64 {
+	u := int32(math.Float32bits(v + 0)) // -0 + 0 is 0
+	u ^= u >> 31 & math.MaxInt32        // negative numbers order backwards
+	if v != v {
+		u = math.MinInt32
 	}
-	return h.idx[i] > h.idx[j]
+	return int64(u)<<32 | int64(^uint32(i))
 }
 
-func (h heap) down(i, n int) {
+// sift puts an entry in the place of entry i, or down from there, in a heap of n.
+func (h heap) sift(i, n int, id int32, v float32) {
+	idx, val := h.idx[:n], h.val[:n]
+	r := rank(id, v)
 	for {
 		c := 2*i + 1
-		if c >= n {
-			return
+		if c >= len(idx) {
+			break
 		}
-		if c+1 < n && h.after(c+1, c) {
-			c++
+		rc := rank(idx[c], val[c])
+		if d := c + 1; d < len(idx) {
+			if rd := rank(idx[d], val[d]); rd < rc {
+				c, rc = d, rd
+			}
 		}
-		if !h.after(c, i) {
-			return
+		if rc >= r {
+			break
 		}
-		h.swap(i, c)
+		idx[i], val[i] = idx[c], val[c]
 		i = c
 	}
+	idx[i], val[i] = id, v
 }
 
 // maxScaled is the largest number among scale·x, -Inf if there is none. (The sign of a zero is not defined.)

@@ -25,7 +25,7 @@ package simd
 
 //go:generate go run -C _asm .
 
-// Lanes is the number of partial sums of a reduction.
+// lanes is the number of partial sums of a reduction.
 const lanes = 16
 
 // fold adds lanes 8 apart, then 4, 2 and 1.

@@ -102,7 +102,7 @@ func TestActivationAccuracy(t *testing.T) {
 			}
 			SiLUMul(dst, x, dst)
 		}, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, 3e-7, 1e-36, -200, 1e30},
-		{"gelu", GELU, func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }, 4e-7, 1e-36, -1e30, 1e30},
+		{"gelu", GELU, func(x float64) float64 { return x * 0.5 * math.Erfc(-x/math.Sqrt2) }, 4.5e-7, 1e-36, -1e30, 1e30},
 		// The argument of exp is a rounded cubic: where the result is small its relative error is more.
 		{"gelutanh", GELUTanh, func(x float64) float64 {
 			z := 2 * math.Sqrt(2/math.Pi) * (x + 0.044715*x*x*x)
@@ -128,7 +128,9 @@ func TestActivationAccuracy(t *testing.T) {
 				}
 			}
 			sweep(c.lo, c.hi, run)
-			sweep(max(c.lo, -20), 20, run)
+			if !*every {
+				sweep(max(c.lo, -20), 20, run)
+			}
 			t.Logf("worst relative error beyond %g: %.3g at %g; worst error over max(1, |truth|): %.3g", c.abs, worst, at, worstAbs)
 			if worst > c.rel {
 				t.Errorf("f(%g): relative error %.3g beyond %g, want <= %.3g", at, worst, c.abs, c.rel)

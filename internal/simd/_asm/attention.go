@@ -60,13 +60,18 @@ func (g *gen) block(rows, vectors int) [][]reg.VecVirtual {
 	return acc
 }
 
-// step is one link of every chain of a block: acc[r][c] = FMA(x[r], y[c], acc[r][c]).
-func (g *gen) step(acc [][]reg.VecVirtual, x rowPtr, y []reg.VecVirtual) {
-	for r := range acc {
-		b := g.reg()
-		g.VBROADCASTSS(x.row(r), b)
-		for c := range y {
-			g.VFMADD231PS(y[c], b, acc[r][c])
+// step is one link of every chain of a block: acc[r][c] = FMA(x[r], y[c], acc[r][c]). The vectors
+// of y are loaded one by one, which is what lets AVX2 do with its 16 registers.
+func (g *gen) step(acc [][]reg.VecVirtual, x rowPtr, y func(c int) reg.VecVirtual) {
+	b := make([]reg.VecVirtual, len(acc))
+	for r := range b {
+		b[r] = g.reg()
+		g.VBROADCASTSS(x.row(r), b[r])
+	}
+	for c := range acc[0] {
+		v := y(c)
+		for r := range acc {
+			g.VFMADD231PS(v, b[r], acc[r][c])
 		}
 	}
 }
@@ -108,12 +113,11 @@ func scores(g *gen) {
 		g.TESTQ(d, d)
 		g.JZ(operand.LabelRef(done))
 		g.Label(loop)
-		y := make([]reg.VecVirtual, 32/g.width())
-		for c := range y {
-			y[c] = g.reg()
-			g.VMOVUPS(operand.Mem{Base: k, Disp: 4 * g.width() * c}, y[c])
-		}
-		g.step(acc, x, y)
+		g.step(acc, x, func(c int) reg.VecVirtual {
+			y := g.reg()
+			g.VMOVUPS(operand.Mem{Base: k, Disp: 4 * g.width() * c}, y)
+			return y
+		})
 		g.ADDQ(operand.U32(4*32), k)
 		g.ADDQ(operand.I8(4), x.base)
 		if n > 4 {
@@ -148,11 +152,18 @@ func mix(g *gen) {
 	if err != nil {
 		panic(err)
 	}
-	blocks, tiles := []int{2, 1}, []int{4, 1}
-	if g.level.zmm {
-		blocks, tiles = []int{4, 2, 1}, []int{4, 2, 1}
+	// Rows in a block, and the vectors of it that are mixed at once. Few rows take more of hd
+	// at once: then a page is read from end to end.
+	type shape struct {
+		rows  int
+		tiles []int
 	}
-	for _, n := range blocks {
+	shapes := []shape{{2, []int{4, 1}}, {1, []int{8, 4, 1}}}
+	if g.level.zmm {
+		shapes = []shape{{4, []int{4, 2, 1}}, {2, []int{8, 4, 2, 1}}, {1, []int{8, 4, 2, 1}}}
+	}
+	for _, s := range shapes {
+		n := s.rows
 		next, again := fmt.Sprintf("next%d", n), fmt.Sprintf("rows%d", n)
 		g.Label(again)
 		g.CMPQ(rows, operand.I8(n))
@@ -203,12 +214,11 @@ func mix(g *gen) {
 			g.MOVQ(count.Addr, j)
 			loop := g.label()
 			g.Label(loop)
-			y := make([]reg.VecVirtual, vectors)
-			for c := range y {
-				y[c] = g.reg()
-				load(at(v, c), y[c])
-			}
-			g.step(acc, x, y)
+			g.step(acc, x, func(c int) reg.VecVirtual {
+				y := g.reg()
+				load(at(v, c), y)
+				return y
+			})
 			g.ADDQ(operand.I8(4), x.base)
 			g.LEAQ(operand.Mem{Base: v, Index: hd, Scale: 4}, v)
 			g.DECQ(j)
@@ -224,7 +234,7 @@ func mix(g *gen) {
 				}
 			}
 		}
-		for _, vectors := range tiles {
+		for _, vectors := range s.tiles {
 			lanes := vectors * g.width()
 			loop, done := g.label(), g.label()
 			g.Label(loop)
@@ -233,7 +243,7 @@ func mix(g *gen) {
 			g.CMPQ(end, hd)
 			g.JG(operand.LabelRef(done))
 			tile(vectors)
-			g.ADDQ(operand.I8(lanes), t)
+			g.ADDQ(operand.U32(lanes), t)
 			g.JMP(operand.LabelRef(loop))
 			g.Label(done)
 		}

@@ -85,7 +85,7 @@ func expKernels(g *gen) {
 	dst, x = g.base("dst"), g.base("x")
 	g.each(g.Load(g.Param("dst").Len(), g.GP64()), func(i reg.Register) {
 		v := g.load(ptr{x, i})
-		s, w := g.vec(), g.setNew(g.f(tanh0))
+		s, w := g.vec(), g.set(g.f(tanh0))
 		g.mul(v, v, s)
 		g.fma231(g.f(tanh2), s, w)
 		g.mul(v, w, w)
@@ -100,7 +100,7 @@ func expKernels(g *gen) {
 	dst, x = g.base("dst"), g.base("x")
 	g.each(g.Load(g.Param("dst").Len(), g.GP64()), func(i reg.Register) {
 		v := g.load(ptr{x, i})
-		a, u := g.vec(), g.setNew(g.f(tailMax))
+		a, u := g.vec(), g.set(g.f(tailMax))
 		g.and(g.u(signBit-1), v, a)
 		g.min(a, u, a) // a NaN stays
 		g.sub(g.f(tailMid), a, u)
@@ -116,7 +116,7 @@ func expKernels(g *gen) {
 		t := g.poly(tailPoly, u)
 		g.mul(e, t, t)
 		// P(X <= x) is t for negative x, else 1 - t.
-		f := g.setNew(g.f(1))
+		f := g.set(g.f(1))
 		g.sub(t, f, f)
 		for h := range f {
 			if g.level.zmm {
@@ -173,7 +173,7 @@ func (g *gen) zeroBelow(x vec, lo float64, p vec) {
 
 // expReduced is expReduced of ../exp.go; low may be nil.
 func (g *gen) expReduced(x, low vec) vec {
-	t := g.setNew(g.f(expMagic))
+	t := g.set(g.f(expMagic))
 	g.fma231(g.f(log2e), x, t)
 	n, r := g.vec(), g.copy(x)
 	g.sub(g.f(expMagic), t, n)
@@ -192,7 +192,7 @@ func (g *gen) expReduced(x, low vec) vec {
 
 // poly evaluates a polynomial by Horner's rule, highest coefficient first.
 func (g *gen) poly(c []float64, x vec) vec {
-	p := g.setNew(g.f(c[0]))
+	p := g.set(g.f(c[0]))
 	for _, v := range c[1:] {
 		g.fma213(g.f(v), x, p)
 	}

@@ -18,7 +18,7 @@ type gen struct {
 	level  level
 	consts map[uint32]cst         // of this file, by their bits
 	tables map[string]operand.Mem // of this file
-	mask   *mask // in the tail of a loop: the lanes that exist
+	mask   *mask                  // in the tail of a loop: the lanes that exist
 	labels int
 }
 
@@ -66,7 +66,7 @@ func (g *gen) vec() vec {
 	return vec{g.YMM(), g.YMM()}
 }
 
-// slice loads the base of a slice argument.
+// base loads the base of a slice argument.
 func (g *gen) base(name string) reg.Register {
 	return g.Load(g.Param(name).Base(), g.GP64())
 }
@@ -111,13 +111,6 @@ func (g *gen) u(bits uint32) cst {
 	return c
 }
 
-// set fills all lanes with a constant, in a register of its own.
-func (g *gen) set(c cst) vec {
-	r := g.reg()
-	g.VBROADCASTSS(c.m, r)
-	return g.same(r)
-}
-
 func (g *gen) copy(a vec) vec {
 	v := g.vec()
 	for h := range v {
@@ -126,7 +119,8 @@ func (g *gen) copy(a vec) vec {
 	return v
 }
 
-func (g *gen) setNew(c cst) vec { // as set, but to be changed
+// set fills all lanes with a constant.
+func (g *gen) set(c cst) vec {
 	v := g.vec()
 	for h := range v {
 		g.VBROADCASTSS(c.m, v[h])
@@ -313,7 +307,7 @@ func (g *gen) fold(f inst, v vec) reg.Register {
 	a, b := g.YMM(), g.YMM()
 	if g.level.zmm {
 		g.VEXTRACTF64X4(operand.U8(1), v[0], b)
-		f(b, v[0].(reg.VecVirtual).AsY(), a)
+		f(b, v[0].AsY(), a)
 	} else {
 		f(v[1], v[0], a)
 	}

@@ -22,7 +22,7 @@ func maxScaled(g *gen) {
 	negInf := g.f(math.Inf(-1))
 	var acc [4]vec
 	for j := range acc {
-		acc[j] = g.setNew(negInf)
+		acc[j] = g.set(negInf)
 	}
 	loop, rest := g.label(), g.label()
 	g.Label(loop)
@@ -97,7 +97,7 @@ func find(g *gen, name string, predicate uint8) {
 	}
 	loop64, loop16, tail, found, none := g.label(), g.label(), g.label(), g.label(), g.label()
 	end := g.GP64()
-	r := g.GP64().(reg.GPVirtual)
+	r := g.GP64()
 
 	g.Label(loop64)
 	g.LEAQ(operand.Mem{Base: i, Disp: 64}, end)

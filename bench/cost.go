@@ -1,0 +1,185 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// CostOptions says what passes to time.
+type CostOptions struct {
+	Shape string    // the model's name in the report
+	Type  gemm.Type // the type most of its weights are multiplied in
+
+	Rows      []int // sizes of the passes; 1 is always among them
+	Committed int   // tokens in the cache before each pass; 0: 128
+	Rounds    int   // 0: 15
+
+	Progress func(done, total int) // called after each round; may be nil
+}
+
+// CostReport is what passes of n rows cost on this machine, beside what its memory and its multipliers allow.
+type CostReport struct {
+	Shape     string    `json:"shape"`
+	Type      string    `json:"type"`
+	CPU       string    `json:"cpu"`
+	Threads   int       `json:"threads"`
+	Weights   int       `json:"weight_bytes"`
+	Committed int       `json:"committed"`
+	Rounds    int       `json:"rounds"`
+	Bandwidth float64   `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
+	ReadShare float64   `json:"read_share"`    // of that, what plain decoding reads its weights at
+	Peak      float64   `json:"peak_gops"`     // 10⁹ operations a second; a multiplication and its addition are two
+	Rows      []RowCost `json:"rows"`
+}
+
+// RowCost is the cost of a pass of N rows.
+type RowCost struct {
+	N        int     `json:"n"`
+	MS       float64 `json:"ms"`
+	Ratio    float64 `json:"ratio"`     // over a pass of one row
+	RoofMS   float64 `json:"roof_ms"`   // the larger of reading the weights and doing the products, at the measured speeds
+	OverRoof float64 `json:"over_roof"` // MS over that
+}
+
+// Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
+// all n. Every round measures bandwidth, peak and each size once, in turn.
+func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error) {
+	if o.Committed == 0 {
+		o.Committed = 128
+	}
+	if o.Rounds == 0 {
+		o.Rounds = 15
+	}
+	r := CostReport{
+		Shape: o.Shape, Type: o.Type.String(), CPU: cpu.Active().String(), Threads: m.Threads(),
+		Weights: m.WeightBytes(), Committed: o.Committed, Rounds: o.Rounds,
+	}
+	sizes := append([]int{1}, o.Rows...)
+	slices.Sort(sizes)
+	sizes = slices.Compact(sizes)
+	if sizes[0] < 1 {
+		return r, fmt.Errorf("bench: a pass of %d rows: want at least 1", sizes[0])
+	}
+	if o.Committed < 0 || o.Rounds < 0 {
+		return r, fmt.Errorf("bench: %d committed tokens, %d rounds: want no negative number", o.Committed, o.Rounds)
+	}
+
+	machine, err := newMachine(m.Threads(), o.Type)
+	if err != nil {
+		return r, err
+	}
+	defer machine.close()
+	passes, err := newPasses(ctx, m, o.Committed, sizes)
+	if err != nil {
+		return r, err
+	}
+	defer passes.cache.Free()
+
+	bandwidth, peak := make([]float64, o.Rounds), make([]float64, o.Rounds)
+	times := make([][]time.Duration, len(sizes))
+	for round := range o.Rounds {
+		bandwidth[round] = machine.bandwidth()
+		peak[round] = machine.peak()
+		for i := range sizes {
+			ts, err := passes.time(ctx, i)
+			if err != nil {
+				return r, err
+			}
+			times[i] = append(times[i], ts...)
+		}
+		if o.Progress != nil {
+			o.Progress(round+1, o.Rounds)
+		}
+	}
+
+	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
+	read := float64(r.Weights) / median(bandwidth)
+	row := 2 * float64(weights(&m.Config)) / median(peak)
+	plain := median(times[0]).Seconds()
+	r.ReadShare = read / plain
+	for i, n := range sizes {
+		t, roof := median(times[i]).Seconds(), max(read, row*float64(n))
+		r.Rows = append(r.Rows, RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof})
+	}
+	return r, nil
+}
+
+// weights is the number of weights that a row meets, which is its number of multiplications.
+func weights(c *model.Config) int {
+	mlp := 3 // gate, up, down
+	if c.Arch == "gptneox" {
+		mlp = 2
+	}
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	return c.Vocab*c.Hidden + c.Layers*(c.Hidden*(q+2*kv)+q*c.Hidden+mlp*c.FFN*c.Hidden)
+}
+
+// passes is what is run: a cache, and a tree of each size.
+type passes struct {
+	pass  *model.Pass
+	cache *nn.Cache
+	trees []*tree.Tree
+	all   []int32
+}
+
+func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) (*passes, error) {
+	p := &passes{pass: m.NewPass(), cache: m.NewCache()}
+	tokens := make([]int32, committed)
+	for i := range tokens {
+		tokens[i] = int32(i * 7919 % m.Config.Vocab)
+	}
+	if err := p.pass.Prefill(ctx, p.cache, tokens, false); err != nil {
+		return nil, err
+	}
+	for i := range sizes[len(sizes)-1] {
+		p.all = append(p.all, int32(i))
+	}
+	for i, n := range sizes {
+		p.trees = append(p.trees, draftTree(n, m.Config.Vocab))
+		if _, err := p.time(ctx, i); err != nil { // grows the buffers, warms the caches
+			p.cache.Free()
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+// draftTree is a tree as a drafter makes them: three branches at each of the first levels, then sixteen chains.
+func draftTree(n, vocab int) *tree.Tree {
+	t := tree.New(0)
+	for token := 1; t.Len() < n; token++ {
+		i := t.Len()
+		t.Append(max((i-1)/3, i-16), int32(token*104729%vocab), 0)
+	}
+	return t
+}
+
+// time runs the i-th pass for a few milliseconds at least and returns what each run took.
+func (p *passes) time(ctx context.Context, i int) (ts []time.Duration, err error) {
+	const atLeast = 5 * time.Millisecond
+	rows := []model.Rows{{Cache: p.cache, Tree: p.trees[i], Logits: p.all[:p.trees[i].Len()]}}
+	for total := time.Duration(0); total < atLeast; {
+		start := time.Now()
+		if err := p.pass.Run(ctx, rows, nil); err != nil {
+			return nil, err
+		}
+		t := time.Since(start)
+		ts, total = append(ts, t), total+t
+	}
+	return ts, nil
+}
+
+// median sorts v.
+func median[T float64 | time.Duration](v []T) T {
+	slices.Sort(v)
+	n := len(v)
+	return (v[(n-1)/2] + v[n/2]) / 2
+}

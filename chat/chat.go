@@ -1,0 +1,218 @@
+// Package chat turns a conversation into the text, and the tokens, that a model was trained on: by the
+// chat template in the model's files (Jinja, as Hugging Face and llama.cpp use it), or by a common
+// layout where there is none.
+//
+// What people write is text: the names of control tokens in a message do not become control tokens.
+package chat
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/ardanlabs/jinja"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// A Message is one turn of a conversation.
+type Message struct {
+	Role    string // system, user, assistant, tool: what the template knows
+	Content string
+
+	// Extra is a JSON object with further fields (name, tool_calls, reasoning_content …), which the
+	// template sees in their order. A role or content in it goes before those above.
+	Extra json.RawMessage
+}
+
+// Options are what a conversation is rendered with.
+type Options struct {
+	Prompt bool // end with what introduces the assistant's answer (add_generation_prompt)
+
+	Tools     json.RawMessage            // JSON array of the tools on offer
+	Documents json.RawMessage            // JSON array of documents to draw on
+	Vars      map[string]json.RawMessage // further variables of the template, such as enable_thinking
+
+	Template string    // which of several templates; "" for the one that fits
+	Now      time.Time // the date that a template prints; zero for today
+	Trust    bool      // let messages, tools and documents name control tokens
+}
+
+// A Layout lays out conversations for one model. It may be used from any number of goroutines.
+type Layout struct {
+	tok       *tokenizer.Tokenizer
+	templates []named
+	about     string
+	stop      []string
+	control   []string // names of control tokens, to be shielded
+}
+
+type named struct {
+	name string
+	prog *program
+}
+
+// New makes the layout of a tokenizer's model. Where the model has no template it is ChatML if the
+// vocabulary has its tokens, and else a plain transcript; About says which.
+func New(tok *tokenizer.Tokenizer) (*Layout, error) {
+	l := &Layout{tok: tok, about: "the model's own chat template"}
+	for _, t := range tok.Templates() {
+		if err := l.add(t.Name, t.Text); err != nil {
+			return nil, fmt.Errorf("%s: %w", tok.Source(), err)
+		}
+	}
+	if len(l.templates) == 0 {
+		l.fallback()
+	}
+	for id := range int32(tok.VocabSize()) {
+		if tok.IsSpecial(id) && len(tok.Text(id)) > 1 {
+			l.control = append(l.control, tok.Text(id))
+		}
+	}
+	return l, nil
+}
+
+// Parse makes a layout of a template's text, for a model whose file has none or the wrong one.
+func Parse(tok *tokenizer.Tokenizer, source string) (*Layout, error) {
+	l, err := New(tok)
+	if err != nil && len(tok.Templates()) == 0 {
+		return nil, err
+	}
+	if l == nil {
+		l = &Layout{tok: tok}
+	}
+	l.templates, l.about, l.stop = nil, "a chat template given by hand", nil
+	return l, l.add("default", source)
+}
+
+func (l *Layout) add(name, source string) error {
+	prog, err := compile(source)
+	if err != nil {
+		return fmt.Errorf("chat template %q: %w", name, err)
+	}
+	l.templates = append(l.templates, named{name, prog})
+	return nil
+}
+
+// About says which layout it is, for a person.
+func (l *Layout) About() string { return l.about }
+
+// Stop are texts that end the assistant's turn where no token does.
+func (l *Layout) Stop() []string { return append([]string(nil), l.stop...) }
+
+// Names are the templates to choose from.
+func (l *Layout) Names() []string {
+	names := make([]string, len(l.templates))
+	for i, t := range l.templates {
+		names[i] = t.name
+	}
+	return names
+}
+
+// pick finds a template by name; with none asked for, tool_use where there are tools, or the default.
+func (l *Layout) pick(o Options) (*program, error) {
+	want := []string{o.Template}
+	if o.Template == "" {
+		want = []string{"default", l.templates[0].name}
+		if len(o.Tools) > 0 {
+			want = append([]string{"tool_use"}, want...)
+		}
+	}
+	for _, name := range want {
+		for _, t := range l.templates {
+			if t.name == name {
+				return t.prog, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("the model has no chat template %q, only %s", o.Template, strings.Join(l.Names(), ", "))
+}
+
+// Render returns the conversation as text.
+func (l *Layout) Render(messages []Message, o Options) (string, error) {
+	text, err := l.render(messages, o, false)
+	return text, err
+}
+
+// Encode returns the conversation as tokens, beginning with BOS where the model wants one.
+func (l *Layout) Encode(messages []Message, o Options) ([]int32, error) {
+	text, err := l.render(messages, o, !o.Trust)
+	if err != nil {
+		return nil, err
+	}
+	ids := l.tok.Encode(text, tokenizer.EncodeOptions{ParseSpecial: true, Shield: shield})
+	if bos := l.tok.BOS(); l.tok.AddBOS() && bos >= 0 && (len(ids) == 0 || ids[0] != bos) {
+		ids = append([]int32{bos}, ids...)
+	}
+	return ids, nil
+}
+
+func (l *Layout) render(messages []Message, o Options, guard bool) (string, error) {
+	prog, err := l.pick(o)
+	if err != nil {
+		return "", err
+	}
+	c := converter{}
+	if guard {
+		c.control = l.control
+	}
+	list := make([]jinja.Value, len(messages))
+	for i, m := range messages {
+		if list[i], err = c.message(m); err != nil {
+			return "", fmt.Errorf("message %d: %w", i+1, err)
+		}
+	}
+	vars := map[string]jinja.Value{
+		"messages": jinja.NewList(list), "add_generation_prompt": jinja.NewBool(o.Prompt),
+		"tools": jinja.None(), "documents": jinja.None(),
+	}
+	for name, id := range map[string]int32{"bos_token": l.tok.BOS(), "eos_token": l.tok.EOS(), "unk_token": l.tok.UNK(), "pad_token": l.tok.PAD()} {
+		if id >= 0 {
+			vars[name] = jinja.NewString(l.tok.Text(id))
+		}
+	}
+	for name, raw := range map[string]json.RawMessage{"tools": o.Tools, "documents": o.Documents} {
+		if len(raw) == 0 {
+			continue
+		}
+		if vars[name], err = c.decode(raw); err != nil {
+			return "", fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	for name, raw := range o.Vars {
+		if vars[name], err = (converter{}).decode(raw); err != nil {
+			return "", fmt.Errorf("template variable %s: %w", name, err)
+		}
+	}
+	now := o.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	text, err := prog.render(vars, now)
+	if err != nil {
+		return "", fmt.Errorf("chat template: %w", err)
+	}
+	return text, nil
+}
+
+// shield, put inside the name of a control token, makes it text again; see tokenizer.EncodeOptions.
+// It is two of Unicode's noncharacters, which stand for nothing and are taken out of messages.
+const shield = "\ufdd0\ufdd1"
+
+// guarded shields the names of control tokens in text.
+func guarded(text string, control []string) string {
+	text = strings.ReplaceAll(text, shield, "")
+	for _, name := range control {
+		if strings.Contains(text, name) {
+			k := len(name) - len(name[1:])
+			for k < len(name) && name[k]&0xc0 == 0x80 {
+				k++
+			}
+			text = strings.ReplaceAll(text, name, name[:k]+shield+name[k:])
+		}
+	}
+	return text
+}
+
+var errNotObject = errors.New("not a JSON object")

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+)
+
+type benchCmd struct {
+	Cost benchCostCmd `cmd:"" help:"What a pass of n rows costs."`
+}
+
+func (benchCmd) Help() string {
+	return `Measurements, each interleaved in one run and reported as medians.
+
+Example:
+    grove bench cost --shape qwen3-0.6b --type q8_0`
+}
+
+type benchCostCmd struct {
+	Shape  string `help:"Shape of the model, with random weights; see grove synth --list." default:"qwen3-0.6b"`
+	Type   string `help:"Type of its matrices: f32, f16, bf16 or q8_0." default:"bf16"`
+	Model  string `help:"Measure this model instead: a GGUF file or Hugging Face folder." placeholder:"FILE"`
+	Rows   []int  `help:"Sizes of the passes." default:"1,2,4,8,16,32,64,512" placeholder:"N,..."`
+	Rounds int    `help:"Rounds; every round measures everything once." default:"15"`
+}
+
+func (benchCostCmd) Help() string {
+	return `Measures a pass of n rows (a tree of n nodes over 128 committed tokens, logits for all of them)
+for each n, and in the same rounds the machine's read bandwidth and multiply peak on the same
+threads. The roof of a pass is the larger of reading the weights at that bandwidth and doing the
+products at that peak; read_share is the share of the bandwidth that plain decoding reads its
+weights at. A shape's random weights go through a temporary file.
+
+Examples:
+    grove bench cost --shape qwen3-0.6b --type bf16
+    grove bench cost --shape pythia-410m --type q8_0 --rows 1,16,64 --json
+    grove bench cost --model qwen3-0.6b-q8_0.gguf --threads 2`
+}
+
+func (cmd *benchCostCmd) Run(p *program) error {
+	for _, n := range cmd.Rows {
+		if n < 1 || n > 4096 {
+			return usagef("--rows %d: want 1 to 4096", n)
+		}
+	}
+	if cmd.Rounds < 1 || cmd.Rounds > 10_000 {
+		return usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
+	}
+	ctx, stop := p.context()
+	defer stop()
+	m, o, err := cmd.open(ctx, p)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o.Rows, o.Rounds = cmd.Rows, cmd.Rounds
+	bar := p.progress("measuring", false)
+	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	r, err := bench.Cost(ctx, m, o)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(r)
+	}
+	fmt.Fprintf(p.stdout, "%s %s, %s of weights, %d threads, %s\n", r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU)
+	fmt.Fprintf(p.stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\t")
+	for _, row := range r.Rows {
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof)
+	}
+	return t.Flush()
+}
+
+// open opens the model to measure and says what it is.
+func (cmd *benchCostCmd) open(ctx context.Context, p *program) (*model.Model, bench.CostOptions, error) {
+	var o bench.CostOptions
+	if cmd.Model != "" {
+		c, err := readContents(cmd.Model, false, false)
+		if err != nil {
+			return nil, o, err
+		}
+		o.Shape, o.Type = filepath.Base(cmd.Model), kernelType(c.mainType())
+		m, err := p.openWeights(cmd.Model)
+		return m, o, err
+	}
+	shape, typ, err := shapeAndType(cmd.Shape, cmd.Type)
+	if err != nil {
+		return nil, o, err
+	}
+	o.Shape, o.Type = shape.Name, kernelType(typ.String())
+	dir, err := os.MkdirTemp("", "grove-bench-")
+	if err != nil {
+		return nil, o, err
+	}
+	defer os.RemoveAll(dir)
+	path := filepath.Join(dir, "random.gguf")
+	bar := p.progress("making weights", true)
+	err = synth.Write(ctx, path, shape, synth.Options{Type: typ, Seed: 1, Progress: bar.set})
+	bar.end()
+	if err != nil {
+		return nil, o, err
+	}
+	m, err := p.openWeights(path)
+	return m, o, err
+}
+
+// openWeights loads a model, showing how far it is.
+func (p *program) openWeights(path string) (*model.Model, error) {
+	bar := p.progress("loading", true)
+	defer bar.end()
+	return model.Open(path, model.Options{Threads: p.Threads, Progress: bar.set})
+}
+
+// kernelType is the type that tensors of the named one are multiplied in.
+func kernelType(name string) gemm.Type {
+	types := []gemm.Type{gemm.F32, gemm.F16, gemm.BF16, gemm.Q8_0}
+	i := slices.IndexFunc(types, func(t gemm.Type) bool { return strings.EqualFold(t.String(), name) })
+	return types[max(i, 0)] // the others are widened to f32
+}

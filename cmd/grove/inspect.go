@@ -1,0 +1,179 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+type inspectCmd struct {
+	File    string `arg:"" help:"A GGUF or safetensors file, or a Hugging Face folder."`
+	Tensors bool   `negatable:"" default:"true" help:"List every tensor."`
+	Full    bool   `help:"Give metadata arrays and long strings whole."`
+}
+
+func (inspectCmd) Help() string {
+	return `Shows what is in a model file without loading it: architecture, metadata, every tensor with its type,
+shape and size, and the totals.
+
+Examples:
+    grove inspect qwen3-0.6b-q8_0.gguf
+    grove inspect --no-tensors qwen3-0.6b/
+    grove inspect --json model.safetensors | jq '.tensors[] | select(.type == "F32") | .name'`
+}
+
+// contents is what inspect prints.
+type contents struct {
+	File         string        `json:"file"`
+	Format       string        `json:"format"`
+	Bytes        int64         `json:"bytes"`
+	Parts        int           `json:"parts,omitempty"` // files of a split model
+	Architecture string        `json:"architecture,omitempty"`
+	Name         string        `json:"name,omitempty"`
+	Parameters   int64         `json:"parameters"` // elements of all tensors
+	Metadata     []metaEntry   `json:"metadata"`
+	Tensors      []tensorEntry `json:"tensors,omitempty"`
+	Types        []typeTotal   `json:"types"`
+	Notes        []string      `json:"notes,omitempty"`
+	count        int           // tensors
+}
+
+type metaEntry struct {
+	Key   string `json:"key"`
+	Type  string `json:"type"`
+	Value any    `json:"value"`
+	text  string // for people
+}
+
+type tensorEntry struct {
+	Name  string `json:"name"`
+	Type  string `json:"type"`
+	Shape []int  `json:"shape"`
+	Bytes int64  `json:"bytes"`
+	Part  int    `json:"part,omitempty"`
+}
+
+type typeTotal struct {
+	Type    string `json:"type"`
+	Tensors int    `json:"tensors"`
+	Bytes   int64  `json:"bytes"`
+}
+
+// addTensor counts a tensor and keeps its entry when keep is set.
+func (c *contents) addTensor(t tensorEntry, keep bool) {
+	n, err := tensor.Elements(t.Shape)
+	if err == nil {
+		c.Parameters += int64(n)
+	}
+	c.count++
+	if keep {
+		c.Tensors = append(c.Tensors, t)
+	}
+	for i := range c.Types {
+		if c.Types[i].Type == t.Type {
+			c.Types[i].Tensors++
+			c.Types[i].Bytes += t.Bytes
+			return
+		}
+	}
+	c.Types = append(c.Types, typeTotal{t.Type, 1, t.Bytes})
+}
+
+// mainType is the type most of the tensors' bytes have.
+func (c *contents) mainType() string {
+	best := typeTotal{}
+	for _, t := range c.Types {
+		if t.Bytes > best.Bytes {
+			best = t
+		}
+	}
+	return best.Type
+}
+
+func (cmd *inspectCmd) Run(p *program) error {
+	c, err := readContents(cmd.File, cmd.Tensors, cmd.Full)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(c)
+	}
+	return c.print(p.stdout)
+}
+
+func (c *contents) print(w io.Writer) error {
+	fmt.Fprintf(w, "%s: %s, %s", c.File, c.Format, size(c.Bytes))
+	if c.Parts > 1 {
+		fmt.Fprintf(w, " in %d files", c.Parts)
+	}
+	fmt.Fprintln(w)
+	if c.Architecture != "" {
+		fmt.Fprintf(w, "architecture: %s", plainText(c.Architecture))
+		if c.Name != "" {
+			fmt.Fprintf(w, ", name: %s", plainText(c.Name))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, n := range c.Notes {
+		fmt.Fprintf(w, "note: %s\n", n)
+	}
+
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "\nmetadata: %d\n", len(c.Metadata))
+	for _, m := range c.Metadata {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", plainText(m.Key), m.Type, m.text)
+	}
+	t.Flush()
+	if len(c.Tensors) > 0 {
+		fmt.Fprintf(t, "\ntensors: %d (shapes are outermost first: a matrix is out × in)\n", c.count)
+		for _, e := range c.Tensors {
+			fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", plainText(e.Name), plainText(e.Type), shapeText(e.Shape), size(e.Bytes))
+		}
+		t.Flush()
+	}
+	fmt.Fprintf(t, "\ntotal: %d tensors, %s parameters\n", c.count, count(c.Parameters))
+	for _, s := range c.Types {
+		fmt.Fprintf(t, "  %s\t%d tensors\t%s\n", plainText(s.Type), s.Tensors, size(s.Bytes))
+	}
+	return t.Flush()
+}
+
+func shapeText(shape []int) string {
+	if len(shape) == 0 {
+		return "scalar"
+	}
+	s := make([]string, len(shape))
+	for i, d := range shape {
+		s[i] = fmt.Sprint(d)
+	}
+	return strings.Join(s, " × ")
+}
+
+// size writes bytes for a person.
+func size(n int64) string {
+	switch {
+	case n < 1000:
+		return fmt.Sprintf("%d B", n)
+	case n < 1e6:
+		return fmt.Sprintf("%.1f KB", float64(n)/1e3)
+	case n < 1e9:
+		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
+}
+
+// count writes a large number for a person.
+func count(n int64) string {
+	switch {
+	case n < 10_000:
+		return fmt.Sprint(n)
+	case n < 1e6:
+		return fmt.Sprintf("%.1f K", float64(n)/1e3)
+	case n < 1e9:
+		return fmt.Sprintf("%.1f M", float64(n)/1e6)
+	}
+	return fmt.Sprintf("%.2f B", float64(n)/1e9)
+}

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// readContents describes the file or folder at path. tensors lists each of them, full keeps
+// metadata arrays and long strings whole.
+func readContents(path string, tensors, full bool) (*contents, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.IsDir() {
+		return readFolder(path, tensors, full)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	var head [9]byte
+	n, err := io.ReadFull(f, head[:])
+	f.Close()
+	switch {
+	case err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, err
+	case n == 0:
+		return nil, fmt.Errorf("%s: the file is empty: download or make it again", path)
+	case bytes.HasPrefix(head[:n], []byte("GGUF")):
+		return readGGUF(path, tensors, full)
+	case n == 9 && head[8] == '{' || strings.HasSuffix(path, ".safetensors"):
+		return readSafetensors(path, tensors, full)
+	}
+	return nil, fmt.Errorf("%s: neither a GGUF nor a safetensors file (it starts with %q): give one of those, or a Hugging Face folder", path, head[:min(n, 4)])
+}
+
+func readGGUF(path string, tensors, full bool) (*contents, error) {
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c := &contents{File: path, Format: fmt.Sprintf("GGUF v%d", f.Version), Metadata: []metaEntry{}}
+	c.Architecture, _ = f.String("general.architecture")
+	c.Name, _ = f.String("general.name")
+	for _, kv := range f.Meta {
+		v := kv.Value
+		e := metaEntry{Key: kv.Key, Type: v.Type().String(), Value: plainValue(v, full), text: v.String()}
+		if v.Type() == gguf.Array {
+			e.Type = fmt.Sprintf("%v[%d]", v.Elem(), v.Len())
+		}
+		if text, ok := v.Str(); ok {
+			e.text = shorten(text, full)
+		} else if full {
+			e.text = compactJSON(e.Value)
+		}
+		c.Metadata = append(c.Metadata, e)
+	}
+	for _, t := range f.Tensors {
+		c.Parts = max(c.Parts, t.Part+1)
+		c.addTensor(tensorEntry{t.Name, t.Type.String(), t.Shape, t.Size, t.Part}, tensors)
+		if !t.Type.Decodes() {
+			c.note("%s is of type %v, which grove does not run", tensor.Quote(t.Name), t.Type)
+		}
+	}
+	c.Bytes, err = fileBytes(path, c.Parts)
+	return c, err
+}
+
+// few is how many elements of a long array are shown.
+const few = 6
+
+// plainValue makes a metadata value one that encodes as JSON. A long array that is not wanted
+// whole becomes its length and first elements.
+func plainValue(v gguf.Value, full bool) any {
+	if v.Type() == gguf.Array {
+		vs, _ := v.Values()
+		n := len(vs)
+		if !full && n > 2*few {
+			vs = vs[:few]
+		}
+		out := make([]any, len(vs))
+		for i := range vs {
+			out[i] = plainValue(vs[i], full)
+		}
+		if len(out) < n {
+			return map[string]any{"length": n, "first": out}
+		}
+		return out
+	}
+	if b, ok := v.Bool(); ok {
+		return b
+	}
+	if s, ok := v.Str(); ok {
+		return s
+	}
+	if n, ok := v.Int(); ok {
+		return n
+	}
+	if n, ok := v.Uint(); ok {
+		return n
+	}
+	f, _ := v.Float()
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return fmt.Sprint(f) // JSON has no number for it
+	}
+	if v.Type() == gguf.Float32 {
+		return float32(f)
+	}
+	return f
+}
+
+func readSafetensors(path string, tensors, full bool) (*contents, error) {
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c := &contents{File: path, Format: "safetensors", Metadata: []metaEntry{}}
+	if err := c.addSafetensors(f, tensors, full); err != nil {
+		return nil, err
+	}
+	c.Bytes, err = fileBytes(path, 1)
+	return c, err
+}
+
+func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error {
+	keys := make([]string, 0, len(f.Metadata))
+	for k := range f.Metadata {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		c.Metadata = append(c.Metadata, metaEntry{k, "str", f.Metadata[k], shorten(f.Metadata[k], full)})
+	}
+	for _, t := range f.Tensors {
+		c.Parts = max(c.Parts, t.Part+1)
+		c.Bytes += t.Size
+		c.addTensor(tensorEntry{t.Name, t.DType, t.Shape, t.Size, t.Part}, tensors)
+		if !t.Type.Decodes() {
+			c.note("%s is of type %s, which grove does not run", tensor.Quote(t.Name), t.DType)
+		}
+	}
+	return nil
+}
+
+func readFolder(path string, tensors, full bool) (*contents, error) {
+	c := &contents{File: path, Format: "Hugging Face folder", Metadata: []metaEntry{}}
+	name := filepath.Join(path, "config.json")
+	data, err := os.ReadFile(name)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("%s: not a model folder: it has no config.json", path)
+	case err != nil:
+		return nil, err
+	}
+	if err := c.addConfig(data, full); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	f, err := safetensors.OpenFolder(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
+		c.note("no tokenizer.json: the model reads and writes token ids only")
+	}
+	return c, c.addSafetensors(f, tensors, full)
+}
+
+// addConfig adds config.json, in its own order.
+func (c *contents) addConfig(data []byte, full bool) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if t, err := d.Token(); err != nil {
+		return fmt.Errorf("not JSON: %w", err)
+	} else if t != json.Delim('{') {
+		return fmt.Errorf("it holds no JSON object")
+	}
+	for d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return fmt.Errorf("not JSON: %w", err)
+		}
+		var v any
+		if err := d.Decode(&v); err != nil {
+			return fmt.Errorf("field %q: %w", key, err)
+		}
+		e := metaEntry{Key: key.(string), Type: "json", Value: v, text: clip(compactJSON(v), full)}
+		if e.Key == "model_type" {
+			c.Architecture, _ = v.(string)
+		}
+		c.Metadata = append(c.Metadata, e)
+	}
+	_, err := d.Token()
+	return err
+}
+
+// note adds a remark; those beyond a few are of the same kind and left out.
+func (c *contents) note(format string, args ...any) {
+	if len(c.Notes) < few {
+		c.Notes = append(c.Notes, fmt.Sprintf(format, args...))
+	}
+}
+
+func compactJSON(v any) string {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return err.Error()
+	}
+	return strings.TrimSpace(b.String())
+}
+
+// shorten makes text one line that a terminal can show.
+func shorten(text string, full bool) string { return plainText(clip(text, full)) }
+
+// plainText is text itself where a terminal can show it, quoted where not.
+func plainText(text string) string {
+	if q := strconv.Quote(text); q != `"`+text+`"` {
+		return q
+	}
+	return text
+}
+
+// clip cuts long text, unless it is wanted in full.
+func clip(text string, full bool) string {
+	const most = 100
+	if len(text) <= most || full {
+		return text
+	}
+	n := most
+	for !utf8.RuneStart(text[n]) {
+		n--
+	}
+	return text[:n] + " …"
+}
+
+// fileBytes is the size of the file at path, or of all parts of a split one.
+func fileBytes(path string, parts int) (int64, error) {
+	var total int64
+	for i := range max(1, parts) {
+		info, err := os.Stat(strings.Replace(path, "-00001-of-", fmt.Sprintf("-%05d-of-", i+1), 1))
+		if err != nil {
+			return 0, err
+		}
+		total += info.Size()
+	}
+	return total, nil
+}

@@ -1,0 +1,379 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// With this variable set the test binary is the command itself, for tests that need a process.
+const asCommand = "GROVE_TEST_AS_COMMAND"
+
+func TestMain(m *testing.M) {
+	os.Unsetenv("GROVE_MODEL")
+	if os.Getenv(asCommand) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// command runs grove in this process.
+func command(stdin string, args ...string) (code int, stdout, stderr string) {
+	var out, err bytes.Buffer
+	p := &program{base: context.Background(), stdin: strings.NewReader(stdin), stdout: &out, stderr: &err}
+	code = p.main(args)
+	return code, out.String(), err.String()
+}
+
+// must runs the command and wants it to succeed.
+func must(t *testing.T, stdin string, args ...string) string {
+	t.Helper()
+	code, out, err := command(stdin, args...)
+	if code != 0 {
+		t.Fatalf("grove %q: status %d\n%s", args, code, err)
+	}
+	return out
+}
+
+// tiny writes a random model, with the context given in place of its own.
+func tiny(t *testing.T, size ...int) string {
+	t.Helper()
+	s, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(size) > 0 {
+		s.Context = size[0]
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// lines decodes a line of JSON each.
+func lines(t *testing.T, out string) (all []map[string]any) {
+	t.Helper()
+	for _, line := range strings.Split(strings.TrimSpace(out), "\n") {
+		var v map[string]any
+		if err := json.Unmarshal([]byte(line), &v); err != nil {
+			t.Fatalf("%q: %v", line, err)
+		}
+		all = append(all, v)
+	}
+	return all
+}
+
+// Every command explains itself, with an example.
+func TestHelp(t *testing.T) {
+	for _, args := range []string{"", "run", "demo", "inspect", "synth", "check", "check bits", "check tokens", "bench", "bench cost", "version"} {
+		code, out, err := command("", append(strings.Fields(args), "--help")...)
+		if code != 0 || err != "" || !strings.Contains(out, "Usage: grove "+args) || !strings.Contains(out, "grove "+args) {
+			t.Errorf("grove %s --help: status %d\n%s%s", args, code, out, err)
+		}
+		if args != "" && !strings.Contains(out, "Example") {
+			t.Errorf("grove %s --help has no example:\n%s", args, out)
+		}
+	}
+	if code, out, _ := command(""); code != 0 || !strings.Contains(out, "Start with") {
+		t.Errorf("grove alone: status %d\n%s", code, out)
+	}
+}
+
+// Wrong usage is status 2, a failure 1; both say what is wrong and where, and what to do.
+func TestBadInput(t *testing.T) {
+	model, dir := tiny(t), t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	data, err := os.ReadFile(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truncated := write("truncated.gguf", string(data[:len(data)*2/3]))
+	text := write("text.txt", "no model")
+	latin := write("latin.txt", "caf\xe9")
+	empty := write("empty", "")
+	broken := filepath.Join(dir, "broken")
+	if err := os.Mkdir(broken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("broken/config.json", `{"model_type":"qwen3",`)
+	words := strings.Repeat("word ", 5000)
+	for _, c := range []struct {
+		args string // split at spaces; ␣ is a space within an argument
+		in   string
+		code int
+		want string // all of these, split at |
+	}{
+		{"fly", "", 2, "unexpected argument fly|grove --help"},
+		{"run --model M --temprature 1 x", "", 2, "--temprature|--temperature|grove run --help"},
+		{"run x", "", 2, "--model|GROVE_MODEL"},
+		{"run -m M", "", 2, "no prompt|--file"},
+		{"run -m M --max-tokens=-3 x", "", 2, "MaxTokens|-3"},
+		{"run -m M --presence-penalty -2000 x", "", 2, "--presence-penalty=\"-2000\""},
+		{"run -m M -n many x", "", 2, "--max-tokens|many"},
+		{"run -m M --temperature=-1 x", "", 2, "Temperature|-1"},
+		{"run -m M -t NaN x", "", 2, "Temperature|NaN"},
+		{"run -m M --top-p 2 x", "", 2, "TopP|2"},
+		{"run -m M --top-k=-2 x", "", 2, "TopK|-2"},
+		{"run -m M --min-p 7 x", "", 2, "MinP|7"},
+		{"run -m M --logit-bias 5 x", "", 2, "--logit-bias|ID=BIAS"},
+		{"run -m M --logit-bias 99999999=1 x", "", 2, "LogitBias|99999999"},
+		{"run -m M --drafter magic x", "", 2, "magic|lookup|none"},
+		{"run -m M --drafter lookup:min=x x", "", 2, "min|x"},
+		{"run -m M --budget 1 x", "", 2, "Budget|2 to"},
+		{"run -m M --budget 100000 x", "", 2, "Budget|100000"},
+		{"run -m M --threads -1 x", "", 2, "--threads|-1"},
+		{"run -m M --context -1 x", "", 2, "--context|-1"},
+		{"run -m M --cpu warp x", "", 2, "--cpu|warp|avx2"},
+		{"run -m M -f " + filepath.Join(dir, "none.txt"), "", 1, "none.txt|no such file"},
+		{"run -m M -f " + dir, "", 1, "is a folder"},
+		{"run -m M -f " + latin, "", 2, "invalid UTF-8|byte 3"},
+		{"run -m M -", "\xff", 2, "invalid UTF-8|byte 0"},
+		{"run -m M --predict " + latin + " x", "", 2, "Predict|invalid UTF-8"},
+		{"run -m M -", words, 1, "context|1024|shorten"},
+		{"run -m M --context 8 -", "a bit more than eight tokens of text", 1, "context|8"},
+		{"run -m " + filepath.Join(dir, "none.gguf") + " x", "", 1, "none.gguf|no such file"},
+		{"run -m " + truncated + " x", "", 1, "truncated.gguf"},
+		{"run -m " + text + " x", "", 1, "text.txt"},
+		{"run -m " + empty + " x", "", 1, "empty"},
+		{"run -m " + dir + " x", "", 1, "config.json"},
+		{"run -m " + broken + " x", "", 1, "config.json"},
+		{"inspect", "", 2, "<file>"},
+		{"inspect " + truncated, "", 1, "truncated.gguf"},
+		{"inspect " + text, "", 1, "text.txt|neither a GGUF nor a safetensors"},
+		{"inspect " + empty, "", 1, "is empty"},
+		{"inspect " + dir, "", 1, "config.json"},
+		{"inspect " + broken, "", 1, "config.json|JSON"},
+		{"synth", "", 2, "which shape|tiny-qwen3"},
+		{"synth huge", "", 2, "huge|tiny-qwen3"},
+		{"synth tiny-qwen3 --type q3", "", 2, "--type|q3|bf16"},
+		{"synth tiny-qwen3 " + text, "", 1, "text.txt|--force"},
+		{"synth tiny-qwen3 " + dir, "", 2, "is a folder"},
+		{"synth tiny-qwen3 " + filepath.Join(dir, "no", "such", "x.gguf"), "", 1, "x.gguf"},
+		{"check", "", 2, "bits"},
+		{"check bits --cases 0", "", 2, "--cases|0"},
+		{"check bits --cases 5 --only 9", "", 2, "--only|9"},
+		{"check tokens --cases -1", "", 2, "--cases|-1"},
+		{"bench cost --shape huge", "", 2, "huge|qwen3-0.6b"},
+		{"bench cost --type q3", "", 2, "--type|q3"},
+		{"bench cost --rows 0", "", 2, "--rows|0"},
+		{"bench cost --rounds 0", "", 2, "--rounds|0"},
+		{"bench cost --model " + text, "", 1, "text.txt"},
+		{"demo -n 0", "", 2, "--max-tokens"},
+	} {
+		args := strings.Fields(strings.ReplaceAll(c.args, " M ", " "+model+" "))
+		for i := range args {
+			if args[i] == "M" {
+				args[i] = model
+			}
+		}
+		code, out, err := command(c.in, args...)
+		if code != c.code || out != "" {
+			t.Errorf("grove %s: status %d, want %d; output %q", c.args, code, c.code, out)
+		}
+		for _, want := range strings.Split(c.want, "|") {
+			if !strings.Contains(err, want) {
+				t.Errorf("grove %s: the message does not say %q:\n%s", c.args, want, err)
+			}
+		}
+		if strings.Contains(err, "goroutine ") {
+			t.Errorf("grove %s panicked:\n%s", c.args, err)
+		}
+	}
+}
+
+// The text is the same with every drafter, from every source of the prompt, on every number of threads.
+func TestRun(t *testing.T) {
+	model := tiny(t)
+	file := filepath.Join(t.TempDir(), "prompt.txt")
+	if err := os.WriteFile(file, []byte("one two one two "), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	common := []string{"run", "-m", model, "-n", "24", "-t", "0.9", "--seed", "3"}
+	want := must(t, "", append(common, "-d", "none", "one two one two one")...)
+	for _, c := range []struct {
+		in   string
+		args []string
+	}{
+		{"", []string{"-d", "lookup", "one two one two one"}},
+		{"one two one two one", nil},
+		{"one two one two one", []string{"-"}},
+		{"", []string{"-f", file, "--budget", "40", "one"}},
+		{"", []string{"--threads", "3", "--predict", file, "--stats", "one two one two one"}},
+		{"", []string{"--cpu", "portable", "one two one two one"}},
+	} {
+		if got := must(t, c.in, append(common, c.args...)...); got != want {
+			t.Errorf("grove run %q: %q, want %q", c.args, got, want)
+		}
+	}
+}
+
+func TestRunJSON(t *testing.T) {
+	model := tiny(t)
+	out := lines(t, must(t, "", "run", "-m", model, "-n", "20", "--json", "--stats", "--ignore-end", "one two one two"))
+	var text strings.Builder
+	tokens := 0
+	for _, l := range out[:len(out)-1] {
+		text.WriteString(l["text"].(string))
+		tokens += len(l["tokens"].([]any))
+	}
+	last := out[len(out)-1]
+	stats := last["stats"].(map[string]any)
+	if tokens != 20 || last["done"] != true || last["finish"] != "length" || stats["tokens"] != 20.0 || last["same_tokens"] != true || last["speedup"] == nil {
+		t.Errorf("%d tokens, then %v", tokens, last)
+	}
+	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "none", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
+		t.Errorf("text %q, as JSON %q", plain, text.String())
+	}
+}
+
+func TestRunStop(t *testing.T) {
+	model := tiny(t)
+	text := must(t, "", "run", "-m", model, "-n", "30", "--ignore-end", "abc")
+	stop := text[len(text)/2 : len(text)/2+3]
+	got := must(t, "", "run", "-m", model, "-n", "30", "--ignore-end", "--json", "--stop", stop, "abc")
+	last := lines(t, got)
+	if l := last[len(last)-1]; l["finish"] != "stop" || l["stop"] != stop {
+		t.Errorf("with --stop %q: %v", stop, l)
+	}
+}
+
+func TestSynthAndInspect(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "m.gguf")
+	made := lines(t, must(t, "", "synth", "tiny-gptneox", file, "--type", "f16", "--seed", "9", "--json"))[0]
+	seen := lines(t, must(t, "", "inspect", file, "--json"))[0]
+	if seen["architecture"] != "gptneox" || seen["bytes"] != made["bytes"] || seen["parameters"] != made["parameters"] {
+		t.Errorf("made %v, inspect saw %v parameters in %v bytes", made, seen["parameters"], seen["bytes"])
+	}
+	for _, key := range []string{"format", "metadata", "tensors", "types"} {
+		if seen[key] == nil {
+			t.Errorf("inspect --json has no %q", key)
+		}
+	}
+	text := must(t, "", "inspect", file)
+	for _, want := range []string{"GGUF v3", "gptneox", "token_embd.weight", "600 × 192", "F16", "metadata", "total"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("inspect does not say %q:\n%s", want, text)
+		}
+	}
+	if short := must(t, "", "inspect", "--no-tensors", file); strings.Contains(short, "600 × 192") {
+		t.Errorf("inspect --no-tensors lists tensors:\n%s", short)
+	}
+	if code, _, err := command("", "synth", "tiny-gptneox", file); code != 1 || !strings.Contains(err, "--force") {
+		t.Errorf("synth over a file: status %d, %s", code, err)
+	}
+	must(t, "", "synth", "tiny-gptneox", file, "--force")
+	if n := len(strings.Split(must(t, "", "synth", "--list"), "\n")); n < len(synth.Shapes()) {
+		t.Errorf("synth --list has %d lines", n)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	for _, what := range []string{"bits", "tokens"} {
+		r := lines(t, must(t, "", "check", what, "--cases", "3", "--json"))[0]
+		if r["cases"] != 3.0 || r["mismatches"] != 0.0 {
+			t.Errorf("check %s: %v", what, r)
+		}
+		if out := must(t, "", "check", what, "--cases", "10", "--only", "7"); !strings.Contains(out, "1 cases") {
+			t.Errorf("check %s --only 7: %s", what, out)
+		}
+	}
+}
+
+func TestVersion(t *testing.T) {
+	if v := lines(t, must(t, "", "version", "--json"))[0]; v["go"] != runtime.Version() || v["cpu"] == "" {
+		t.Errorf("version: %v", v)
+	}
+}
+
+func TestBenchCost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads half a gigabyte several times")
+	}
+	r := lines(t, must(t, "", "bench", "cost", "--shape", "tiny-llama2", "--type", "f32", "--rows", "4,2", "--rounds", "2", "--json"))[0]
+	rows := r["rows"].([]any)
+	if len(rows) != 3 || rows[2].(map[string]any)["n"] != 4.0 || r["shape"] != "tiny-llama2" || r["type"] != "f32" {
+		t.Errorf("%v", r)
+	}
+	for _, key := range []string{"bandwidth_gbs", "read_share", "peak_gops"} {
+		if v, ok := r[key].(float64); !ok || v <= 0 {
+			t.Errorf("%s is %v", key, r[key])
+		}
+	}
+	for _, key := range []string{"ms", "ratio", "roof_ms", "over_roof"} {
+		if v, ok := rows[1].(map[string]any)[key].(float64); !ok || v <= 0 {
+			t.Errorf("%s is %v", key, rows[1])
+		}
+	}
+}
+
+// The README's first command shows the same tokens twice.
+func TestDemo(t *testing.T) {
+	d := lines(t, must(t, "", "demo", "-n", "12", "--json"))[0]
+	if d["same_tokens"] != true || d["speedup"] == nil {
+		t.Errorf("demo: %v", d)
+	}
+	out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "a b a b a b")
+	for _, want := range []string{"plain decoding", "tree speculation", "the same tokens", "tokens/s"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("demo does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// Ctrl-C ends a generation with status 130, its text on a line of its own.
+func TestInterrupt(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be interrupted there")
+	}
+	cmd := exec.Command(os.Args[0], "run", "-m", tiny(t, 1<<17), // never full in a test
+		"-n", "0", "-d", "none", "--ignore-end", "--json", "x")
+	cmd.Env = append(os.Environ(), asCommand+"=1")
+	out := &watched{at: 3, then: func() { _ = cmd.Process.Signal(os.Interrupt) }}
+	var stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = out, &stderr
+	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	err := cmd.Run()
+	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitInterrupted {
+		t.Errorf("%v, %s", err, stderr.String())
+	}
+	if !strings.HasSuffix(out.String(), "\n") || !strings.Contains(stderr.String(), "interrupted") {
+		t.Errorf("output ends %q; messages: %q", out.String(), stderr.String())
+	}
+}
+
+// watched calls then at the at-th line.
+type watched struct {
+	b    bytes.Buffer // not embedded: its ReadFrom would go past Write
+	at   int
+	then func()
+}
+
+func (w *watched) String() string { return w.b.String() }
+
+func (w *watched) Write(p []byte) (int, error) {
+	if n := bytes.Count(p, []byte("\n")); w.at > 0 {
+		if w.at -= n; w.at <= 0 {
+			w.then()
+		}
+	}
+	return w.b.Write(p)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+)
+
+// maxPrompt bounds what is read as a prompt: any context ends long before it.
+const maxPrompt = 64 << 20
+
+// promptFlags say where the prompt comes from.
+type promptFlags struct {
+	Prompt string   `arg:"" optional:"" help:"The prompt; - reads standard input, as does no prompt where input is not a terminal."`
+	File   []string `short:"f" help:"Start the prompt with this file's text; may be given several times." placeholder:"FILE" sep:"none"`
+}
+
+// read puts the prompt together: the files' texts in order, then the prompt itself.
+func (f *promptFlags) read(p *program) (string, error) {
+	var b strings.Builder
+	for _, name := range f.File {
+		text, err := readText(name)
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(text)
+	}
+	switch {
+	case f.Prompt == "-" || f.Prompt == "" && len(f.File) == 0 && !isTerminal(p.stdin):
+		text, err := readAll(p.stdin, "standard input")
+		if err != nil {
+			return "", err
+		}
+		b.WriteString(text)
+	default:
+		b.WriteString(f.Prompt)
+	}
+	if b.Len() == 0 {
+		return "", usagef("there is no prompt: give it as an argument, with --file, or on standard input")
+	}
+	return b.String(), nil
+}
+
+// readText reads a text file.
+func readText(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err == nil && info.IsDir() {
+		return "", fmt.Errorf("%s is a folder: name a file in it", name)
+	}
+	return readAll(f, name)
+}
+
+func readAll(r io.Reader, name string) (string, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxPrompt+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", name, err)
+	}
+	if len(data) > maxPrompt {
+		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, size(maxPrompt))
+	}
+	return string(data), nil
+}

@@ -1,0 +1,122 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+type synthCmd struct {
+	Shape string `arg:"" optional:"" help:"Name of the shape; see --list."`
+	Out   string `arg:"" optional:"" help:"File to write (SHAPE-TYPE.gguf)." type:"path"`
+	Type  string `help:"Type of the matrices: f32, f16, bf16 or q8_0." default:"bf16"`
+	Seed  uint64 `help:"Seed of the weights." default:"1"`
+	Force bool   `short:"f" help:"Replace a file that is there."`
+	List  bool   `help:"List the shapes."`
+}
+
+func (synthCmd) Help() string {
+	return `Writes a model with random weights as a GGUF file, with a tokenizer, so that this and other
+engines can read it: for measuring a shape whose trained weights are not needed, and for
+comparing engines. The same shape, type and seed give the same file on every machine.
+
+Examples:
+    grove synth --list
+    grove synth tiny-qwen3 --type f32 --seed 7
+    grove synth qwen3-0.6b /data/random.gguf --type q8_0`
+}
+
+func (cmd *synthCmd) Run(p *program) error {
+	if cmd.List {
+		return listShapes(p)
+	}
+	if cmd.Shape == "" {
+		return usagef("which shape? Name one of: %s", strings.Join(shapeNames(), ", "))
+	}
+	shape, typ, err := shapeAndType(cmd.Shape, cmd.Type)
+	if err != nil {
+		return err
+	}
+	if cmd.Out == "" {
+		cmd.Out = fmt.Sprintf("%s-%s.gguf", shape.Name, strings.ToLower(typ.String()))
+	}
+	switch info, err := os.Stat(cmd.Out); {
+	case err == nil && info.IsDir():
+		return usagef("%s is a folder: name a file in it", cmd.Out)
+	case err == nil && !cmd.Force:
+		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", cmd.Out)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("writing", true)
+	err = synth.Write(ctx, cmd.Out, shape, synth.Options{Type: typ, Seed: cmd.Seed, Progress: bar.set})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(cmd.Out)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(map[string]any{"file": cmd.Out, "shape": shape.Name, "type": strings.ToLower(typ.String()),
+			"seed": cmd.Seed, "bytes": info.Size(), "parameters": shape.Parameters()})
+	}
+	fmt.Fprintf(p.stdout, "%s: %s in %v, %s parameters, %s\n", cmd.Out, shape.Name, typ, count(shape.Parameters()), size(info.Size()))
+	return nil
+}
+
+// shapeAndType finds a shape and a type by their names.
+func shapeAndType(shape, typ string) (synth.Shape, tensor.Type, error) {
+	s, err := synth.Lookup(shape)
+	if err != nil {
+		return s, 0, usagef("no shape is named %q: use one of %s", shape, strings.Join(shapeNames(), ", "))
+	}
+	t, err := tensor.ParseType(typ)
+	if err != nil || !slices.Contains([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}, t) {
+		return s, 0, usagef("--type %q: want f32, f16, bf16 or q8_0", typ)
+	}
+	return s, t, nil
+}
+
+func shapeNames() []string {
+	var names []string
+	for _, s := range synth.Shapes() {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
+func listShapes(p *program) error {
+	if p.JSON {
+		type entry struct {
+			Name       string `json:"name"`
+			Arch       string `json:"architecture"`
+			Parameters int64  `json:"parameters"`
+			Vocab      int    `json:"vocab"`
+			Hidden     int    `json:"hidden"`
+			Layers     int    `json:"layers"`
+			Context    int    `json:"context"`
+		}
+		list := []entry{}
+		for _, s := range synth.Shapes() {
+			list = append(list, entry{s.Name, s.Arch, s.Parameters(), s.Vocab, s.Hidden, s.Layers, s.Context})
+		}
+		return p.printJSON(list)
+	}
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "shape\tarchitecture\tparameters\tvocabulary\thidden\tlayers\tcontext")
+	for _, s := range synth.Shapes() {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%d\t%d\t%d\t%d\n", s.Name, s.Arch, count(s.Parameters()), s.Vocab, s.Hidden, s.Layers, s.Context)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,24 @@
+// Package grove runs language models in Go, with tree speculation: it drafts trees of tokens,
+// verifies a whole tree in one pass of the model, and keeps the longest branch the model agrees
+// with. Text comes faster, and it is the same text: with the same prompt, options and seed every
+// drafter emits the tokens that plain decoding emits, at every temperature.
+//
+//	m, err := grove.Open("qwen3-0.6b-q8_0.gguf", grove.Options{})
+//	if err != nil {
+//		return err
+//	}
+//	defer m.Close()
+//	for chunk, err := range m.Generate(ctx, prompt, grove.Request{MaxTokens: 256, Drafter: "lookup"}) {
+//		if err != nil {
+//			return err
+//		}
+//		fmt.Print(chunk.Text)
+//	}
+//
+// Models are GGUF files or Hugging Face folders of architecture llama, qwen2, qwen3 or gptneox. There is
+// no cgo and nothing to install: everything is in the binary.
+//
+// The packages below this one are open to use on their own: model runs passes over forests of token
+// trees, tree builds those, spec is the loop, draft the interface a drafter implements, tokenizer,
+// gguf and safetensors read the files.
+package grove

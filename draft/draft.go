@@ -1,0 +1,94 @@
+// Package draft defines a drafter: what proposes the candidate tokens that the target verifies.
+//
+// A drafter is a package of its own that registers a Family by name; the loop in package spec knows this
+// interface and nothing else of it. Whatever a drafter proposes, the tokens that come out are those of
+// plain decoding: a drafter can only be slow, not wrong.
+package draft
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// Drafter proposes trees for many sequences at once. One goroutine uses it at a time.
+//
+// The life of a sequence: Begin; then Commit with the rows of the prompt, a chunk at a time; then
+// rounds of Propose and Commit; then State.Close. After the rows of the prompt, each Commit brings the
+// root of the last round and the nodes accepted below it, so the rows of all Commits are the text in
+// order, without gaps, and the root of the next tree is the token that follows them.
+//
+// Propose may be called again without a Commit in between (a pass was cancelled), and a Commit may come
+// without a Propose (the sequence was decoded plainly for a while).
+type Drafter interface {
+	// Taps lists the layers whose residual stream Commit wants of every committed row: 0 is the embedding, i what
+	// block i puts out. It does not change.
+	Taps() []int
+
+	// Begin makes the state of a new sequence.
+	Begin(o Options) (State, error)
+
+	// Propose grows each request's tree.
+	Propose(ctx context.Context, requests []Request) error
+
+	// Commit tells what the target made of the last trees. It cannot be cancelled: the target has moved on already.
+	Commit(rows []Rows) error
+}
+
+// State is what a drafter keeps of one sequence.
+type State interface {
+	// Close gives the state's memory back; the state is not used again.
+	Close()
+}
+
+// Options describe a new sequence.
+type Options struct {
+	// Sampling is how the target's tokens are chosen. Above temperature 0 a drafter that ranks its candidates with
+	// the noise they will meet, sample.Noise(Seed, position, token), gets more of them accepted.
+	Sampling sample.Params
+
+	// Predicted is text that the caller expects much of the output to repeat; often empty.
+	Predicted []int32
+}
+
+// Request asks for one tree.
+type Request struct {
+	State  State
+	Tree   *tree.Tree // holds the root, the last committed token; Propose appends to it
+	Budget int        // nodes of the finished tree at most, root included
+	Depth  int        // depth of its nodes at most: what lies deeper cannot be emitted any more
+}
+
+// Rows are the rows of one sequence that the target has just committed.
+type Rows struct {
+	State  State
+	Tokens []int32 // in text order
+
+	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root first; Next is the token
+	// that the target chose after the last of them. For rows of the prompt Tree is their chain, and Next is -1.
+	// For rows that came with a cache filled earlier Tree is nil, and there is no Pass.
+	Tree  *tree.Tree
+	Nodes []int32
+	Next  int32
+
+	Pass     Pass // the pass that computed the rows
+	Sequence int  // the number of the sequence in that pass
+}
+
+// Pass reads the results of a target pass. They last until Commit returns.
+type Pass interface {
+	// Tap is the residual stream of a node, after the t-th of the layers that Taps lists.
+	Tap(t, sequence, node int) []float32
+
+	// Logits are those of the i-th node whose logits were asked for: in a round node i itself.
+	Logits(sequence, i int) []float32
+}
+
+// Tap is the t-th tap of row i of r, nil where the row was not computed now.
+func (r *Rows) Tap(t, i int) []float32 {
+	if r.Pass == nil {
+		return nil
+	}
+	return r.Pass.Tap(t, r.Sequence, int(r.Nodes[i]))
+}

@@ -1,0 +1,141 @@
+// Package lookup drafts without a model: it looks the end of the text up in the text itself, prompt and
+// output (and a predicted output, where the caller has one), and proposes what followed there.
+//
+// The continuations of the longest match, and of shorter ones, are read off a suffix automaton as one
+// trie: nodes are added best first until the budget is spent or nothing likely is left. Where nothing
+// matches the tree is its root, and the round is plain decoding.
+package lookup
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+)
+
+// Options of the drafter.
+type Options struct {
+	Min    int     `draft:"min" help:"shortest match to draft from, in tokens"`
+	Levels int     `draft:"levels" help:"how many matches of different length to draft from"`
+	Floor  float32 `draft:"floor" help:"least probability of a node, from the root, to be drafted"`
+}
+
+// Default are the options that are used unless others are given.
+func Default() Options { return Options{Min: 1, Levels: 3, Floor: 0.02} }
+
+func init() {
+	o := Default()
+	draft.Register(draft.Family{
+		Name:    "lookup",
+		Help:    "no model: what followed earlier occurrences of the text's end, in prompt, output and predicted output",
+		Options: &o,
+		New: func(options string, _ draft.Target) (draft.Drafter, error) {
+			o := Default()
+			if err := draft.Parse(options, &o); err != nil {
+				return nil, err
+			}
+			return New(o)
+		},
+	})
+}
+
+// New returns a drafter.
+func New(o Options) (draft.Drafter, error) {
+	switch {
+	case o.Min < 1:
+		return nil, fmt.Errorf("lookup: min is %d: want at least 1", o.Min)
+	case o.Levels < 1 || o.Levels > 16:
+		return nil, fmt.Errorf("lookup: levels is %d: want 1 to 16", o.Levels)
+	case !(o.Floor > 0 && o.Floor <= 1):
+		return nil, fmt.Errorf("lookup: floor is %g: want more than 0, at most 1", o.Floor)
+	}
+	return &drafter{o: o}, nil
+}
+
+type drafter struct {
+	o     Options
+	heap  frontier
+	nodes []place // of each node of the tree under way
+	kids  []candidate
+}
+
+// state is the text of one sequence and what it taught about matches.
+type state struct {
+	text     *automaton
+	trust    trust
+	sampling sample.Params
+	ahead    int // tokens of the automaton's text before the sequence's own
+
+	predicted []int32
+	kept      int // how far the output is predicted's beginning; -1 once it is not
+}
+
+func (s *state) Close() { s.text = nil }
+
+func (d *drafter) Taps() []int { return nil }
+
+func (d *drafter) Begin(o draft.Options) (draft.State, error) {
+	s := &state{text: newAutomaton(), trust: newTrust(), sampling: o.Sampling, predicted: slices.Clone(o.Predicted)}
+	for _, token := range o.Predicted {
+		s.add(token, d.o)
+	}
+	if len(o.Predicted) > 0 {
+		s.text.extend(gap)
+		s.ahead = int(s.text.n)
+	}
+	return s, nil
+}
+
+// gap stands between the predicted output and the prompt; no token is like it.
+const gap = -1
+
+func (d *drafter) Commit(rows []draft.Rows) error {
+	for _, r := range rows {
+		s := r.State.(*state)
+		for _, token := range r.Tokens {
+			s.add(token, d.o)
+			if r.Next < 0 { // the prompt
+				continue
+			}
+			if s.foretold(token) {
+				s.kept++
+			} else {
+				s.kept = -1
+			}
+		}
+	}
+	return nil
+}
+
+// foretold reports whether the output is the predicted one so far and goes on with token.
+func (s *state) foretold(token int32) bool {
+	return s.kept >= 0 && s.kept < len(s.predicted) && s.predicted[s.kept] == token
+}
+
+// add puts a token at the end of the text, and scores the matches that could have foretold it.
+func (s *state) add(token int32, o Options) {
+	a := s.text
+	m := a.link[a.tail]
+	for level := 0; m > 0 && level < o.Levels && a.length[m] >= int32(o.Min); level++ {
+		hit := a.next(m, token) >= 0
+		s.trust.learn(a.length[m], a.count[m], hit)
+		if hit {
+			break
+		}
+		m = a.link[m]
+	}
+	a.extend(token)
+}
+
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+	for i := range requests {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		r := &requests[i]
+		d.grow(r.State.(*state), r)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+// Drafters by name, with options read from text.
+
+package draft
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Target is what a drafter has to know of the model it drafts for.
+type Target struct {
+	Vocab   int // tokens of the vocabulary
+	Context int // most tokens of a text
+}
+
+// Family is a kind of drafter.
+type Family struct {
+	Name string
+	Help string // one line
+
+	// Options is a pointer to a struct with the family's options at their defaults, for help texts; nil where it has
+	// none. See Parse for its tags.
+	Options any
+
+	// New makes a drafter. options is what followed "name:", which Parse reads if it is a list of key=value.
+	New func(options string, target Target) (Drafter, error)
+}
+
+var (
+	familiesMu sync.RWMutex
+	families   []Family
+)
+
+// Register adds a family; packages do so in init. It panics on a second family of one name, a programmer's mistake.
+func Register(f Family) {
+	familiesMu.Lock()
+	defer familiesMu.Unlock()
+	at, found := slices.BinarySearchFunc(families, f.Name, func(f Family, name string) int { return strings.Compare(f.Name, name) })
+	if found {
+		panic(fmt.Sprintf("draft: two families are named %q", f.Name))
+	}
+	families = slices.Insert(families, at, f)
+}
+
+// Families lists what is registered, by name.
+func Families() []Family {
+	familiesMu.RLock()
+	defer familiesMu.RUnlock()
+	return slices.Clone(families)
+}
+
+// New makes the drafter that text describes: "name", or "name:" and its options, "lookup:min=3,branches=2".
+func New(text string, target Target) (Drafter, error) {
+	name, options, _ := strings.Cut(text, ":")
+	var names []string
+	for _, f := range Families() {
+		if f.Name == name {
+			d, err := f.New(options, target)
+			if err != nil {
+				return nil, fmt.Errorf("drafter %q: %w", text, err)
+			}
+			return d, nil
+		}
+		names = append(names, f.Name)
+	}
+	return nil, fmt.Errorf("drafter %q: there is no %q: want one of %s", text, name, strings.Join(names, ", "))
+}
+
+// Parse reads "key=value,key=value" into the struct that into points at; a key that is absent leaves its
+// field alone. Fields of type int, float32, float64, bool and string take part if they have a tag `draft:"key"`; a
+// tag `help:"..."` describes one.
+func Parse(text string, into any) error {
+	v := reflect.ValueOf(into).Elem()
+	for part := range strings.SplitSeq(text, ",") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		key, value, ok := strings.Cut(part, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		field, keys := reflect.Value{}, []string(nil)
+		for i := range v.NumField() {
+			if k := v.Type().Field(i).Tag.Get("draft"); k != "" {
+				keys = append(keys, k)
+				if k == key {
+					field = v.Field(i)
+				}
+			}
+		}
+		if !field.IsValid() {
+			return fmt.Errorf("option %q: there is no such option: want some of %s", key, strings.Join(keys, ", "))
+		}
+		if !ok {
+			return fmt.Errorf("option %q has no value: write %s=VALUE", key, key)
+		}
+		example := field.Interface()
+		if err := set(field, value); err != nil {
+			return fmt.Errorf("option %s=%q: want a value like %v", key, value, example)
+		}
+	}
+	return nil
+}
+
+func set(field reflect.Value, value string) error {
+	switch field.Kind() {
+	case reflect.Int:
+		n, err := strconv.Atoi(value)
+		field.SetInt(int64(n))
+		return err
+	case reflect.Float32, reflect.Float64:
+		f, err := strconv.ParseFloat(value, 64)
+		field.SetFloat(f)
+		return err
+	case reflect.Bool:
+		b, err := strconv.ParseBool(value)
+		field.SetBool(b)
+		return err
+	case reflect.String:
+		field.SetString(value)
+		return nil
+	}
+	return fmt.Errorf("draft: an option of type %s", field.Type())
+}
+
+// Usage describes the families and their options, for a help text.
+func Usage() string {
+	var b strings.Builder
+	for _, f := range Families() {
+		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Help)
+		if f.Options == nil {
+			continue
+		}
+		v := reflect.ValueOf(f.Options).Elem()
+		for i := range v.NumField() {
+			if k := v.Type().Field(i).Tag.Get("draft"); k != "" {
+				fmt.Fprintf(&b, "  %s=%v  %s\n", k, v.Field(i).Interface(), v.Type().Field(i).Tag.Get("help"))
+			}
+		}
+	}
+	return b.String()
+}

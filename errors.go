@@ -1,0 +1,22 @@
+package grove
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/model"
+)
+
+// OptionError says that a field of a Request or of Options has a value it cannot have.
+type OptionError struct {
+	Field  string // as Go spells it
+	Reason string // what is wrong, and what to give instead
+}
+
+func (e *OptionError) Error() string { return e.Field + ": " + e.Reason }
+
+func optionf(field, format string, args ...any) error {
+	return &OptionError{field, fmt.Sprintf(format, args...)}
+}
+
+// ContextError says that a prompt does not fit into the model's context.
+type ContextError = model.ContextError

@@ -1,0 +1,104 @@
+package grove_test
+
+import (
+	"context"
+	"fmt"
+	"log"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/model/synth"
+)
+
+// tinyModel writes a seeded random model, so that the examples run anywhere. A program has the path of a real one.
+func tinyModel() (path string, remove func()) {
+	dir, err := os.MkdirTemp("", "grove-example-")
+	if err != nil {
+		log.Fatal(err)
+	}
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		log.Fatal(err)
+	}
+	path = filepath.Join(dir, "tiny.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
+		log.Fatal(err)
+	}
+	return path, func() { os.RemoveAll(dir) }
+}
+
+// Text streams as it is generated, a round of speculation at a time.
+func Example() {
+	path, remove := tinyModel()
+	defer remove()
+
+	m, err := grove.Open(path, grove.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	request := grove.Request{MaxTokens: 16, Drafter: "lookup", IgnoreEnd: true}
+	for chunk, err := range m.Generate(ctx, "once upon a time", request) {
+		if err != nil {
+			log.Fatal(err)
+		}
+		_ = chunk.Text // print it, send it
+		if r := chunk.Result; r != nil {
+			fmt.Println(len(r.Tokens), "tokens, ended by", r.Finish)
+		}
+	}
+	// Output: 16 tokens, ended by length
+}
+
+// Speculation changes the speed, not the text.
+func ExampleCollect() {
+	path, remove := tinyModel()
+	defer remove()
+	m, err := grove.Open(path, grove.Options{Threads: 2})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	r := grove.Request{MaxTokens: 24, Sampling: grove.Sampling{Temperature: 0.8, TopP: 0.95, Seed: 7}}
+	plain, err := grove.Collect(m.Generate(context.Background(), "the same", r))
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Drafter, r.Predict = "lookup", plain.Text
+	drafted, err := grove.Collect(m.Generate(context.Background(), "the same", r))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(drafted.Text == plain.Text)
+	// Output: true
+}
+
+// In a Session, a prompt that begins like the last one and its answer is read from where they part.
+func ExampleSession() {
+	path, remove := tinyModel()
+	defer remove()
+	m, err := grove.Open(path, grove.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	s := m.NewSession()
+	defer s.Close()
+	for _, prompt := range []string{"one two three", "one two three four five six"} {
+		r, err := grove.Collect(s.Generate(context.Background(), prompt, grove.Request{MaxTokens: 1}))
+		if err != nil {
+			log.Fatal(err)
+		}
+		fmt.Println(r.Stats.Reused > 0)
+	}
+	// Output:
+	// false
+	// true
+}

@@ -1,0 +1,96 @@
+package check
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/draft"
+	_ "github.com/grovellm/grove/draft/lookup"
+)
+
+// drafter makes the drafter of a name: a registered one, or one of those below.
+func drafter(name string, rng *rand.Rand, scripts []script, vocab int) (draft.Drafter, error) {
+	t := &teller{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), vocab: vocab, scripts: scripts}
+	switch name {
+	case "oracle":
+		t.truth = 0.3 + 0.7*rng.Float64()
+		return t, nil
+	case "hostile":
+		t.over = true
+		return t, nil
+	}
+	return draft.New(name, draft.Target{Vocab: vocab, Context: 1 << 20})
+}
+
+// teller is a drafter that knows what plain decoding gave. It drafts bushy random trees that hold the true
+// continuation as often as it is truthful, and, when it goes over, deeper and larger trees than it was asked for.
+type teller struct {
+	rng     *rand.Rand
+	vocab   int
+	scripts []script
+	truth   float64
+	over    bool
+	begun   int
+}
+
+// told is a sequence as the teller knows it.
+type told struct {
+	answer []int32 // prompt and output
+	at     int     // rows committed
+}
+
+func (s *told) Close() {}
+
+func (t *teller) Taps() []int { return nil }
+
+// Begin takes the scripts in order, which is the order they start in.
+func (t *teller) Begin(draft.Options) (draft.State, error) {
+	s := &t.scripts[t.begun]
+	t.begun++
+	return &told{answer: append(append([]int32(nil), s.prompt...), s.want...)}, nil
+}
+
+func (t *teller) Propose(_ context.Context, requests []draft.Request) error {
+	for _, r := range requests {
+		s, n := r.State.(*told), 1+t.rng.IntN(r.Budget)
+		if t.over {
+			n = 2 * r.Budget
+		}
+		path, deep := 0, t.rng.Float64() // path: the last node on the true one
+		for range n {
+			if t.over || r.Tree.Len() < r.Budget {
+				t.grow(r, s, &path, deep)
+			}
+		}
+	}
+	return nil
+}
+
+// grow adds a node, or falls on one that is there.
+func (t *teller) grow(r draft.Request, s *told, path *int, deep float64) {
+	parent := t.rng.IntN(r.Tree.Len())
+	if t.rng.Float64() < deep {
+		parent = r.Tree.Len() - 1
+	}
+	token := t.rng.Int32N(int32(t.vocab))
+	next := s.at + 1 + int(r.Tree.Depth[*path]) // of the answer: the token after the true path
+	honest := t.rng.Float64() < t.truth && next < len(s.answer)
+	if honest {
+		parent, token = *path, s.answer[next]
+	}
+	if !t.over && int(r.Tree.Depth[parent]) >= r.Depth {
+		return
+	}
+	i := r.Tree.Append(parent, token, float32(math.Log(t.rng.Float64())))
+	if honest {
+		*path = i
+	}
+}
+
+func (t *teller) Commit(rows []draft.Rows) error {
+	for _, r := range rows {
+		r.State.(*told).at += len(r.Tokens)
+	}
+	return nil
+}

@@ -1,0 +1,142 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// maxThreads is the largest number of workers tried, whatever the processor has.
+const maxThreads = 4
+
+var (
+	arches = []string{"llama", "qwen2", "qwen3", "gptneox"}
+	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0}
+)
+
+// perGeneration is how many cases share a set of shapes: with more, a long check would see few
+// shapes; with fewer, it would spend its time on writing models.
+const perGeneration = 1024
+
+// models makes random models as cases ask for them and keeps those of one generation.
+type models struct {
+	dir        string
+	seed       uint64
+	generation int
+	kept       []*variant // by architecture and type
+}
+
+// variant is one random model, opened once for each number of threads.
+type variant struct {
+	shape  synth.Shape
+	typ    tensor.Type
+	path   string
+	opened [maxThreads]*opened
+}
+
+// opened is a model with one pass, kept so that a pass's memory sees many cases.
+type opened struct {
+	m *model.Model
+	p *model.Pass
+}
+
+func (v *variant) String() string {
+	s := v.shape
+	return fmt.Sprintf("%s %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d)", s.Arch, v.typ, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN)
+}
+
+// get returns the model of case n: every architecture and type in turn.
+func (s *models) get(ctx context.Context, n int) (*variant, error) {
+	if g := n / perGeneration; s.kept == nil || g != s.generation {
+		s.close()
+		s.generation, s.kept = g, make([]*variant, len(arches)*len(types))
+	}
+	i := n % len(s.kept)
+	if s.kept[i] == nil {
+		rng := rand.New(rand.NewPCG(s.seed^0x6d6f64656c, uint64(s.generation*len(s.kept)+i)))
+		v := &variant{
+			shape: randomShape(rng, arches[i%len(arches)], types[i/len(arches)]),
+			typ:   types[i/len(arches)],
+			path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", s.generation, i)),
+		}
+		if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: rng.Uint64()}); err != nil {
+			return nil, err
+		}
+		s.kept[i] = v
+	}
+	return s.kept[i], nil
+}
+
+// threads returns the model with the given number of workers.
+func (v *variant) threads(n int) (*opened, error) {
+	o := v.opened[n-1]
+	if o == nil {
+		m, err := model.Open(v.path, model.Options{Threads: n})
+		if err != nil {
+			return nil, err
+		}
+		o = &opened{m, m.NewPass()}
+		v.opened[n-1] = o
+	}
+	return o, nil
+}
+
+// close closes the models of the generation and removes their files.
+func (s *models) close() {
+	for _, v := range s.kept {
+		if v == nil {
+			continue
+		}
+		for _, o := range v.opened {
+			if o != nil {
+				o.m.Close()
+			}
+		}
+		os.Remove(v.path)
+	}
+	s.kept = nil
+}
+
+// randomShape draws a shape small enough for thousands of passes a second, with widths that
+// panels and vectors do not divide wherever the type allows it.
+func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
+	s := synth.Shape{
+		Name: "check", Arch: arch, Vocab: 400 + rng.IntN(60), Layers: 1 + rng.IntN(2), Context: 2048,
+		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: arch != "gptneox" && rng.IntN(2) == 0,
+	}
+	s.KVHeads = 1 + rng.IntN(2)
+	s.Heads = s.KVHeads * (1 + rng.IntN(3))
+	unit := 1
+	dims := []int{8, 18, 20, 32, 48, 64}
+	if typ == tensor.Q8_0 {
+		unit, dims = 32, []int{32, 64} // rows are whole blocks
+	}
+	s.HeadDim = dims[rng.IntN(len(dims))]
+	s.Hidden = unit * ((32 + rng.IntN(90)) / unit)
+	s.FFN = unit * ((32 + rng.IntN(130)) / unit)
+	switch arch {
+	case "llama":
+		s.Tokens = []synth.Tokens{synth.SPM, synth.Llama3}[rng.IntN(2)]
+		if rng.IntN(2) == 0 {
+			s.Llama3 = &synth.Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 64}
+		}
+	case "qwen2":
+		s.Hidden = s.Heads * s.HeadDim
+	case "gptneox":
+		s.Tokens = synth.GPT2
+		s.KVHeads = s.Heads
+		s.Hidden = s.Heads * s.HeadDim
+		s.Parallel = rng.IntN(2) == 0
+	}
+	s.RopeDims = s.HeadDim
+	if arch == "gptneox" {
+		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
+	}
+	return s
+}

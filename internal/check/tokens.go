@@ -1,0 +1,181 @@
+package check
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/spec"
+)
+
+// Tokens checks law 2, same tokens: with the same prompt, options and seed, every drafter at every budget
+// emits what plain decoding emits.
+//
+// A case is a random model, a few sequences with prompts and sampling options of their own, and drafters: lookup,
+// one that knows the answer, and hostile ones. Each sequence is decoded plainly and alone, at one kernel
+// level; then all of them together, with each drafter, at another level and number of threads.
+func Tokens(ctx context.Context, o Options) (Report, error) {
+	var r Report
+	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
+		v, err := s.get(ctx, n)
+		if err != nil {
+			return err
+		}
+		return tokensCase(ctx, v, rng, &r.Tokens)
+	})
+	return r, err
+}
+
+// script is a sequence to decode, and what came of it.
+type script struct {
+	prompt  []int32
+	request spec.Request
+	want    []int32
+	finish  spec.Finish
+}
+
+func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) error {
+	vocab := v.shape.Vocab
+	level := randomLevel(rng)
+	scripts := make([]script, 1+skewed(rng, 2, 5))
+	for i := range scripts {
+		scripts[i] = randomScript(rng, vocab)
+		if err := scripts[i].decodePlainly(ctx, v, level); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"lookup", "oracle", "hostile"} {
+		d, err := drafter(name, rng, scripts, vocab)
+		if err != nil {
+			return err
+		}
+		if err := speculate(ctx, v, rng, scripts, name, d, level, tokens); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// randomScript draws a prompt that repeats itself, as text does, and options.
+func randomScript(rng *rand.Rand, vocab int) script {
+	words := 2 + rng.IntN(30)
+	prompt := make([]int32, 1+skewed(rng, 40, 150))
+	for i := range prompt {
+		prompt[i] = rng.Int32N(int32(words)) * int32(vocab/words)
+	}
+	s := script{prompt: prompt, request: spec.Request{
+		Sampling:  randomParams(rng, vocab),
+		MaxTokens: 1 + rng.IntN(40),
+		Budget:    2 + skewed(rng, 20, 80),
+	}}
+	if rng.IntN(3) == 0 { // a text that ends by itself
+		end := rng.Int32N(int32(vocab))
+		s.request.End = func(token int32) bool { return token%23 == end%23 }
+	}
+	return s
+}
+
+func randomParams(rng *rand.Rand, vocab int) sample.Params {
+	p := sample.Params{Temperature: []float32{0, 0, 0.7, 1, 2}[rng.IntN(5)], Seed: rng.Uint64()}
+	some := func(f func()) {
+		if rng.IntN(3) == 0 {
+			f()
+		}
+	}
+	some(func() { p.TopK = 1 + rng.IntN(vocab) })
+	some(func() { p.TopP = 0.05 + 0.9*rng.Float32() })
+	some(func() { p.MinP = 0.3 * rng.Float32() })
+	some(func() { p.RepetitionPenalty = 0.8 + rng.Float32() })
+	some(func() { p.PresencePenalty = 2 * (rng.Float32() - 0.3) })
+	some(func() { p.FrequencyPenalty = rng.Float32() - 0.3 })
+	some(func() { p.PenaltyLast = 1 + rng.IntN(30) })
+	some(func() {
+		p.LogitBias = map[int32]float32{rng.Int32N(int32(vocab)): 10 * (rng.Float32() - 0.5), rng.Int32N(int32(vocab)): 3}
+	})
+	return p
+}
+
+// decodePlainly finds out what the sequence must come to.
+func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level) error {
+	defer cpu.Use(level)()
+	o, err := v.threads(1)
+	if err != nil {
+		return err
+	}
+	loop, err := spec.New(spec.Model(o.m), nil, spec.Options{})
+	if err != nil {
+		return err
+	}
+	seq, err := loop.Start(s.prompt, s.request)
+	if err != nil {
+		return err
+	}
+	defer seq.Close()
+	for seq.Finish() == spec.Running {
+		if err := loop.Step(ctx, []*spec.Sequence{seq}); err != nil {
+			return err
+		}
+	}
+	s.want = append(s.want[:0], seq.Output()...)
+	s.finish = seq.Finish()
+	return nil
+}
+
+// speculate decodes all scripts in one loop, the later ones starting while others are under way.
+func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, d draft.Drafter, plainLevel cpu.Level, tokens *int) error {
+	level := randomLevel(rng)
+	defer cpu.Use(level)()
+	o, err := v.threads(1 + rng.IntN(maxThreads))
+	if err != nil {
+		return err
+	}
+	loop, err := spec.New(spec.Model(o.m), d, spec.Options{Chunk: 1 + rng.IntN(64)})
+	if err != nil {
+		return err
+	}
+	var seqs []*spec.Sequence
+	defer func() {
+		for _, s := range seqs {
+			s.Close()
+		}
+	}()
+	for running := true; running; {
+		if len(seqs) < len(scripts) && (len(seqs) == 0 || rng.IntN(3) == 0) {
+			s := &scripts[len(seqs)]
+			r := s.request
+			if rng.IntN(2) == 0 { // some of the answer, and some of something else
+				r.Predicted = append(r.Predicted, s.want[:rng.IntN(len(s.want)+1)]...)
+				r.Predicted = append(r.Predicted, randomTokens(rng, v.shape.Vocab, rng.IntN(10))...)
+			}
+			seq, err := loop.Start(s.prompt, r)
+			if err != nil {
+				return err
+			}
+			seqs = append(seqs, seq)
+		}
+		if err := loop.Step(ctx, seqs); err != nil {
+			return err
+		}
+		running = len(seqs) < len(scripts)
+		for _, s := range seqs {
+			running = running || s.Finish() == spec.Running
+		}
+	}
+	for i, seq := range seqs {
+		s := &scripts[i]
+		*tokens += len(seq.Output())
+		where := fmt.Sprintf("%v, drafter %s, budget %d, %d threads at %v, %+v, sequence %d of %d", v, name, s.request.Budget, o.m.Threads(), level, s.request.Sampling, i, len(seqs))
+		for t, token := range seq.Output() {
+			if t >= len(s.want) || token != s.want[t] {
+				return mismatchf("%s: token %d is %d; plain decoding at %v made it %v", where, t, token, plainLevel, s.want[min(t, len(s.want)):min(t+1, len(s.want))])
+			}
+		}
+		if len(seq.Output()) != len(s.want) || seq.Finish() != s.finish {
+			return mismatchf("%s: %d tokens, ended by %s; plain decoding at %v: %d tokens, ended by %s", where, len(seq.Output()), seq.Finish(), plainLevel, len(s.want), s.finish)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,181 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The Q8_0 kernels. A step is a block of 32 elements; a row of activations is groups of four
+// blocks { 32 int8, int32 start of the sum } and then the group's scale (input.go).
+const (
+	q8Scales = 64 // bytes of scales before a packed block's weights
+	q8Block  = q8Scales + 32*32
+	q8X      = 32 + 4
+	q8Group  = 4
+)
+
+// q8AVX512 keeps all of 4 rows in registers: the integer sums of a block, the parts of a
+// group and the whole sums. A block then costs the multiply unit 8 VPDPBUSD and 1 FMA per
+// vector, a group one more: 86 % of the unit's peak is left for the products. More rows at a
+// time gain nothing (there is load bandwidth to spare) and would have to keep sums in
+// memory, where a 64-byte store costs as much as two multiplies.
+func q8AVX512() {
+	k := &kernel{name: "mulQ8AVX512", doc: "mulQ8AVX512 multiplies a Q8_0 panel by groups of int8.", maxRows: 4, zmm: true}
+	k.begin()
+	for r := 1; r <= k.maxRows; r++ {
+		Label(fmt.Sprintf("rows%d", r))
+		k.resume(r, q8Whole)
+		TESTQ(dense, dense)
+		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
+		k.q8Rows(r, fmt.Sprintf("dense%d", r), []int{2, 1, 1, 1, 2, 1, 1, 1})
+		k.q8Rows(r, fmt.Sprintf("sparse%d", r), []int{1, 0, 0, 1, 0, 0, 1, 0})
+	}
+}
+
+func q8Sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
+func q8Part(row, v int) reg.VecPhysical  { return Z(8 + row*vecs + v) }
+func q8Whole(row, v int) reg.VecPhysical { return Z(16 + row*vecs + v) }
+
+// q8Rows is the body for r rows, with so many prefetches in each eighth of a block.
+func (k *kernel) q8Rows(r int, name string, prefetches []int) {
+	w0, w1, b := Z(24), Z(25), Z(26)
+	scale := []reg.VecPhysical{Z(28), Z(29)}
+
+	Label(name)
+	each(r, func(row, v int) { k.zero(q8Part(row, v)) })
+	MOVL(U32(q8Group), left.As32())
+	CMPQ(n, left)
+	CMOVQLT(n, left)
+	SUBQ(left, n)
+
+	Label(name + "block")
+	each(r, func(row, v int) { VPBROADCASTD(x(row, 32), q8Sum(row, v)) })
+	for i, count := range prefetches {
+		prefetch(count)
+		VMOVUPS(Mem{Base: w, Disp: q8Scales + i*128}, w0)
+		VMOVUPS(Mem{Base: w, Disp: q8Scales + i*128 + 64}, w1)
+		for row := range r {
+			VPBROADCASTD(x(row, i*4), b)
+			VPDPBUSD(b, w0, q8Sum(row, 0))
+			VPDPBUSD(b, w1, q8Sum(row, 1))
+		}
+	}
+	VCVTPH2PS(Mem{Base: w}, scale[0])
+	VCVTPH2PS(Mem{Base: w, Disp: 32}, scale[1])
+	each(r, func(row, v int) { VCVTDQ2PS(q8Sum(row, v), q8Sum(row, v)) })
+	each(r, func(row, v int) { VFMADD231PS(scale[v], q8Sum(row, v), q8Part(row, v)) })
+	ADDQ(imm(q8Block), w)
+	ADDQ(imm(q8X), x0)
+	DECQ(left)
+	JNZ(LabelRef(name + "block"))
+
+	for row := range r {
+		VBROADCASTSS(x(row, 0), b)
+		for v := range vecs {
+			VFMADD231PS(b, q8Part(row, v), q8Whole(row, v))
+		}
+	}
+	ADDQ(imm(4), x0)
+	TESTQ(n, n)
+	JNZ(LabelRef(name))
+	k.store(r, q8Whole)
+}
+
+// q8AVX2 takes a quarter of a panel: 8 outputs in a register, 4 rows. VPMADDUBSW multiplies
+// u8 by s8 and adds pairs in 16 bits, saturating, so it is given |w| and x·sign(w): at most
+// 2·128·127, which fits. The sums are then of the signed weights and start from zero.
+func q8AVX2() {
+	k := &kernel{name: "mulQ8AVX2", doc: "mulQ8AVX2 multiplies a quarter of a Q8_0 panel by groups of int8.", maxRows: 4}
+	flip := GLOBL("flip", RODATA|NOPTR)
+	for i := range 8 {
+		DATA(i*4, U32(0x80808080))
+	}
+	ones := Y(12)
+	scales := dense
+	k.setup = func() {
+		VPCMPEQD(ones, ones, ones)
+		VPSRLW(U8(15), ones, ones)
+		arg(tileScale, scales)
+	}
+	k.begin()
+	for r := 1; r <= k.maxRows; r++ {
+		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
+		sum := func(row int) reg.VecPhysical { return Y(row) }
+		part := func(row int) reg.VecPhysical { return Y(4 + row) }
+		whole := func(row int) reg.VecPhysical { return Y(8 + row) }
+		sign, abs, b := Y(13), Y(14), Y(15)
+
+		Label(lab("rows"))
+		arg(tileFirst, tmp)
+		TESTQ(tmp, tmp)
+		JNZ(LabelRef(lab("zero")))
+		for row := range r {
+			VMOVUPS(k.accMem(row, 0), whole(row))
+		}
+		JMP(LabelRef(lab("group")))
+		Label(lab("zero"))
+		for row := range r {
+			k.zero(whole(row))
+		}
+
+		Label(lab("group"))
+		for row := range r {
+			k.zero(part(row))
+		}
+		MOVL(U32(q8Group), left.As32())
+		CMPQ(n, left)
+		CMOVQLT(n, left)
+		SUBQ(left, n)
+
+		Label(lab("block"))
+		for row := range r {
+			k.zero(sum(row))
+		}
+		for i := range 8 {
+			if i%2 == 0 {
+				prefetch(1)
+			}
+			VMOVUPS(Mem{Base: w, Disp: q8Scales + i*128}, sign)
+			VPXOR(flip, sign, sign)
+			VPABSB(sign, abs)
+			for row := range r {
+				VPBROADCASTD(x(row, i*4), b)
+				VPSIGNB(sign, b, b)
+				VPMADDUBSW(b, abs, b)
+				VPMADDWD(ones, b, b)
+				VPADDD(b, sum(row), sum(row))
+			}
+		}
+		VCVTPH2PS(Mem{Base: scales}, b)
+		for row := range r {
+			VCVTDQ2PS(sum(row), sum(row))
+			VFMADD231PS(b, sum(row), part(row))
+		}
+		ADDQ(imm(q8Block), w)
+		ADDQ(imm(q8Block), scales)
+		ADDQ(imm(q8X), x0)
+		DECQ(left)
+		JNZ(LabelRef(lab("block")))
+
+		for row := range r {
+			VBROADCASTSS(x(row, 0), b)
+			VFMADD231PS(b, part(row), whole(row))
+		}
+		ADDQ(imm(4), x0)
+		TESTQ(n, n)
+		JNZ(LabelRef(lab("group")))
+		arg(tileOut, acc)
+		arg(tileOutS, tmp)
+		for row := range r {
+			VMOVUPS(whole(row), Mem{Base: acc})
+			if row < r-1 {
+				ADDQ(tmp, acc)
+			}
+		}
+		VZEROUPPER()
+		RET()
+	}
+}

@@ -1,0 +1,247 @@
+//go:build !purego
+
+package gemm
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/num"
+)
+
+//go:generate go -C _asm run . -out ../kernels_amd64.s -pkg gemm
+
+//go:noescape
+func mulF32AVX512(t *tile)
+
+//go:noescape
+func mulF16AVX512(t *tile)
+
+//go:noescape
+func mulBF16AVX512(t *tile)
+
+//go:noescape
+func mulBF16AVX512BF16(t *tile)
+
+//go:noescape
+func mulQ8AVX512(t *tile)
+
+//go:noescape
+func mulF32AVX2(t *tile)
+
+//go:noescape
+func mulF16AVX2(t *tile)
+
+//go:noescape
+func mulBF16AVX2(t *tile)
+
+//go:noescape
+func mulQ8AVX2(t *tile)
+
+//go:noescape
+func roundAVX2(dst *byte, src *float32, n int)
+
+//go:noescape
+func pairsAVX512BF16(dst *byte, src *float32, n int)
+
+//go:noescape
+func quantizeAVX2(dst *byte, src *float32, n int)
+
+//go:noescape
+func readAVX2(p *byte, n int) uint64
+
+//go:noescape
+func readAVX512(p *byte, n int) uint64
+
+func peakFMAAVX2(iters int)
+func peakQ8AVX2(iters int)
+func peakFMAAVX512(iters int)
+func peakQ8AVX512(iters int)
+func peakBF16AVX512BF16(iters int)
+
+// The offsets that the assembly knows.
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
+
+const (
+	idF32AVX512 = iota
+	idF16AVX512
+	idBF16AVX512
+	idBF16AVX512BF16
+	idQ8AVX512
+	idF32AVX2
+	idF16AVX2
+	idBF16AVX2
+	idQ8AVX2
+)
+
+var engines = [...]engine{
+	idF32AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2},
+	idF16AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 5, sparse: 2},
+	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2},
+	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2},
+	idQ8AVX512:       {lanes: 32, rows: 4, turn: 1, dense: 10, sparse: 3},
+	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2},
+	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2},
+	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2},
+	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4},
+}
+
+// engineFor picks the assembly for weights of type t at a level; pairs says that bf16
+// activations are pairs of bf16.
+func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
+	id := 0
+	switch {
+	case l >= cpu.AVX512:
+		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512}[t]
+	case l >= cpu.AVX2:
+		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2}[t]
+	default:
+		return engine{}, false
+	}
+	if t == BF16 && pairs {
+		id = idBF16AVX512BF16
+	}
+	e = engines[id]
+	e.id = id
+	return e, true
+}
+
+// run calls the assembly. It is a switch and not a function value because what is passed
+// to one escapes, and the tile would be allocated.
+func (e *engine) run(t *tile) {
+	switch e.id {
+	case idF32AVX512:
+		mulF32AVX512(t)
+	case idF16AVX512:
+		mulF16AVX512(t)
+	case idBF16AVX512:
+		mulBF16AVX512(t)
+	case idBF16AVX512BF16:
+		mulBF16AVX512BF16(t)
+	case idQ8AVX512:
+		mulQ8AVX512(t)
+	case idF32AVX2:
+		mulF32AVX2(t)
+	case idF16AVX2:
+		mulF16AVX2(t)
+	case idBF16AVX2:
+		mulBF16AVX2(t)
+	case idQ8AVX2:
+		mulQ8AVX2(t)
+	}
+}
+
+// roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
+func roundRow(dst []byte, v []float32, l cpu.Level) int {
+	n := len(v) &^ 7
+	if l < cpu.AVX2 || n == 0 {
+		return 0
+	}
+	roundAVX2(&dst[:n*4][0], &v[0], n)
+	return n
+}
+
+// pairRow rounds what it can of v to bf16, and returns how many elements.
+func pairRow(dst []byte, v []float32) int {
+	n := len(v) &^ 15
+	if n == 0 {
+		return 0
+	}
+	pairsAVX512BF16(&dst[:n*2][0], &v[0], n)
+	return n
+}
+
+// quantizeRowAsm is quantizeRow, or false where the level has none.
+func quantizeRowAsm(dst []byte, v []float32, l cpu.Level) bool {
+	if l < cpu.AVX2 || len(v) == 0 {
+		return false
+	}
+	quantizeAVX2(&dst[:quantizedBytes(len(v))][0], &v[0], len(v))
+	return true
+}
+
+func readAsm(p []byte, l cpu.Level) uint64 {
+	if l >= cpu.AVX512 {
+		return readAVX512(&p[0], len(p))
+	}
+	return readAVX2(&p[0], len(p))
+}
+
+// peakAsm runs the multiply instruction and returns the operations of an iteration.
+func peakAsm(t Type, l cpu.Level, iters int) int {
+	const chains = 12
+	switch {
+	case t == BF16 && l >= cpu.AVX512BF16 && nativePairs():
+		peakBF16AVX512BF16(iters)
+		return chains * 16 * 2 * 2
+	case t == Q8_0 && l >= cpu.AVX512:
+		peakQ8AVX512(iters)
+		return chains * 16 * 4 * 2
+	case t == Q8_0:
+		peakQ8AVX2(iters)
+		return chains * 8 * 4 * 2
+	case l >= cpu.AVX512:
+		peakFMAAVX512(iters)
+		return chains * 16 * 2
+	}
+	peakFMAAVX2(iters)
+	return chains * 8 * 2
+}
+
+// nativePairs says whether VDPBF16PS may be used. Its definition leaves the order of the
+// two additions, and whether the first is rounded, to be read between the lines. On the
+// processors measured it is two FMAs with subnormals flushed, odd element first; one that
+// differed would break the law that every level gives the same bits, so each process asks
+// its own, in well under a millisecond.
+var nativePairs = sync.OnceValue(func() bool {
+	return cpu.Best() >= cpu.AVX512BF16 && checkPairs()
+})
+
+// checkPairs compares the native product with that of the FMA kernel, bit for bit, on values
+// chosen to meet ties, cancellation and both edges of the subnormals.
+func checkPairs() bool {
+	const in, n = 128, 8
+	m, err := New(BF16, Panel, in)
+	if err != nil {
+		return false
+	}
+	state := uint64(0x9e3779b97f4a7c15)
+	// Three quarters of the exponents lie near 2^-63, where products are about to be
+	// subnormal, or near 1; never so large that a sum overflows.
+	next := func() uint16 {
+		state = state*6364136223846793005 + 1442695040888963407
+		u := uint16(state >> 40)
+		exp := [4]uint16{60 + u>>9&7, 120 + u>>9&15, 124, 60 + u>>4&127}[state>>62]
+		if u&0xf00 == 0 {
+			exp = 0
+		}
+		return u&0x807f | exp<<7
+	}
+	for i := 0; i < len(m.data); i += 2 {
+		w := next()
+		m.data[i], m.data[i+1] = byte(w), byte(w>>8)
+	}
+	row := make([]float32, in)
+	var x [2]Input
+	x[0].reset(BF16, n, in, cpu.AVX512, false)
+	x[1].reset(BF16, n, in, cpu.AVX512BF16, true)
+	for i := range n {
+		for k := range row {
+			row[k] = num.BF16(next()) * (1 + 0x1p-9*float32(k%3)) // between two bf16, and on ties
+		}
+		x[0].SetRow(i, row)
+		x[1].SetRow(i, row)
+	}
+	var dst [2][n * Panel]float32
+	for i := range x {
+		m.Mul(dst[i][:], Panel, &x[i], 0, 1)
+	}
+	for i := range dst[0] {
+		if math.Float32bits(dst[0][i]) != math.Float32bits(dst[1][i]) {
+			return false
+		}
+	}
+	return true
+}

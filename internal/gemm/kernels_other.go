@@ -1,0 +1,21 @@
+//go:build !amd64 || purego
+
+package gemm
+
+import "github.com/grovellm/grove/internal/cpu"
+
+func engineFor(Type, cpu.Level, bool) (engine, bool) { return engine{}, false }
+
+func (*engine) run(*tile) {}
+
+func nativePairs() bool { return false }
+
+func roundRow([]byte, []float32, cpu.Level) int { return 0 }
+
+func pairRow([]byte, []float32) int { return 0 }
+
+func quantizeRowAsm([]byte, []float32, cpu.Level) bool { return false }
+
+func readAsm([]byte, cpu.Level) uint64 { return 0 }
+
+func peakAsm(Type, cpu.Level, int) int { return 0 }

@@ -1,0 +1,326 @@
+package gemm
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"math/rand/v2"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"pgregory.net/rapid"
+)
+
+// On a machine whose processor claims a feature, the kernels built on it must be the ones
+// that run. Otherwise every other test here passes by testing less.
+func TestClaimedLevelsRun(t *testing.T) {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil || runtime.GOARCH != "amd64" {
+		t.Skip("no list of processor features to hold the levels against")
+	}
+	_, flags, _ := strings.Cut(string(info), "\nflags")
+	flags, _, _ = strings.Cut(flags, "\n")
+	claims := func(names ...string) bool {
+		for _, n := range names {
+			if !strings.Contains(flags+" ", " "+n+" ") {
+				return false
+			}
+		}
+		return true
+	}
+	avx512 := claims("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni")
+	for l, claimed := range map[cpu.Level]bool{
+		cpu.AVX2:       claims("avx2", "fma", "f16c"),
+		cpu.AVX512:     avx512,
+		cpu.AVX512BF16: avx512 && claims("avx512_bf16"),
+	} {
+		if !claimed {
+			continue
+		}
+		if _, ok := engineFor(F32, cpu.AVX2, false); !ok {
+			t.Skip("built without assembly")
+		}
+		if l > cpu.Best() {
+			t.Errorf("the processor has what level %v needs, but the best level is %v", l, cpu.Best())
+		}
+		for _, typ := range allTypes {
+			var x Input
+			func() {
+				defer cpu.Use(l)()
+				x.Reset(typ, 1, block)
+			}()
+			e, ok := engineFor(typ, x.level, x.pairs)
+			below, _ := engineFor(typ, l-1, false)
+			if !ok || l < cpu.AVX512BF16 && e.id == below.id && l > cpu.AVX2 {
+				t.Errorf("%v at level %v runs no kernel of that level", typ, l)
+			}
+			if typ == BF16 && x.pairs != (l == cpu.AVX512BF16) {
+				t.Errorf("at level %v bf16 activations are pairs: %v", l, x.pairs)
+			}
+		}
+	}
+}
+
+// The rows of an Input are the same bytes at every level that shares a format.
+func TestInputLevels(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom([]Type{BF16, Q8_0}).Draw(t, "type")
+		in := rapid.IntRange(1, 600).Draw(t, "in")
+		if typ == Q8_0 {
+			in = (in + 31) / 32 * 32
+		}
+		bits := rapid.Bool().Draw(t, "any bits")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		v := make([]float32, in)
+		for k := range v {
+			switch v[k] = value(r, true); {
+			case bits:
+				v[k] = math.Float32frombits(r.Uint32())
+			case r.IntN(500) == 0:
+				v[k] = float32(math.Inf(1 - 2*r.IntN(2)))
+			case r.IntN(3) == 0: // ties between bf16
+				v[k] = math.Float32frombits(math.Float32bits(v[k])&0xffff0000 | 0x8000)
+			}
+		}
+		if r.IntN(3) == 0 { // all small: about where a group's scale vanishes
+			for k := range v {
+				v[k] = value(r, false) * float32(math.Ldexp(1, -96-r.IntN(10)))
+			}
+		}
+		var want []byte
+		for _, l := range cpu.Levels() {
+			var x Input
+			x.reset(typ, 1, in, l, false)
+			x.SetRow(0, v)
+			got := x.buf[:xOffset(typ, steps(typ, in), false)]
+			if want == nil {
+				want = got
+			} else if i := mismatch(want, got); i >= 0 {
+				t.Fatalf("%v at %v: byte %d of %d differs: %#x, want %#x", typ, l, i, len(got), got[i&^3:i&^3+4], want[i&^3:i&^3+4])
+			}
+		}
+		if typ == BF16 && cpu.Best() >= cpu.AVX512BF16 {
+			var x Input
+			x.reset(typ, 1, in, cpu.AVX512BF16, true)
+			x.SetRow(0, v)
+			for k := range v {
+				got, w := binary.LittleEndian.Uint16(x.buf[k*2:]), binary.LittleEndian.Uint16(want[k*4+2:])
+				if got != w {
+					t.Fatalf("%x as one of a pair is %#04x, want %#04x", v[k], got, w)
+				}
+			}
+		}
+	})
+}
+
+func mismatch(a, b []byte) int {
+	if bytes.Equal(a, b) {
+		return -1
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return len(a)
+}
+
+// VDPBF16PS is two FMAs, on any bits at all.
+func TestNativePairsAreFMAs(t *testing.T) {
+	if cpu.Best() < cpu.AVX512BF16 {
+		t.Skip("this processor has no VDPBF16PS")
+	}
+	if !nativePairs() {
+		t.Skip("VDPBF16PS is not two FMAs here; the kernels do without it")
+	}
+	const in, n, tries = 16, 8, 3000
+	m, err := New(BF16, Panel, in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := rand.New(rand.NewPCG(7, 8))
+	for range tries {
+		exp := r.IntN(120)
+		bits := func() uint16 {
+			if r.IntN(2) == 0 {
+				return uint16(r.Uint32())
+			}
+			return uint16(r.Uint32())&0x807f | uint16(exp+r.IntN(24))<<7
+		}
+		for i := 0; i < len(m.data); i += 2 {
+			binary.LittleEndian.PutUint16(m.data[i:], bits())
+		}
+		var x [2]Input
+		var dst [2][n * Panel]float32
+		row := make([]float32, in)
+		x[0].reset(BF16, n, in, cpu.AVX512, false)
+		x[1].reset(BF16, n, in, cpu.AVX512BF16, true)
+		for i := range n {
+			exp = 254 - exp // products about 1, or about the smallest normal
+			if i%2 == 0 {
+				exp = max(0, exp-127)
+			}
+			for k := range row {
+				row[k] = math.Float32frombits(uint32(bits()) << 16)
+			}
+			x[0].SetRow(i, row)
+			x[1].SetRow(i, row)
+		}
+		for i := range x {
+			m.Mul(dst[i][:], Panel, &x[i], 0, 1)
+		}
+		for i := range dst[0] {
+			if !same(dst[0][i], dst[1][i]) {
+				t.Fatalf("two FMAs give %x, VDPBF16PS %x", dst[0][i], dst[1][i])
+			}
+		}
+	}
+}
+
+func TestFMAFlush(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for range 300_000 {
+		a := math.Float32frombits(r.Uint32() & 0xffff0000)
+		b := math.Float32frombits(r.Uint32() & 0xffff0000)
+		c := math.Float32frombits(r.Uint32())
+		if r.IntN(4) > 0 { // products and sums about 2^-126
+			a = math.Float32frombits(math.Float32bits(a)&0x807f0000 | uint32(30+r.IntN(70))<<23)
+			b = math.Float32frombits(math.Float32bits(b)&0x807f0000 | 128<<23 - math.Float32bits(a)&0x7f800000 + uint32(r.IntN(6)-3)<<23)
+			c = math.Float32frombits(math.Float32bits(c)&0x807fffff | uint32(r.IntN(4))<<23)
+		}
+		if r.IntN(4) == 0 {
+			a, b = 0x1p-63, 0x1p-63*float32(1-r.IntN(2)*2)
+			c = math.Float32frombits(uint32(0x00800000) + uint32(r.IntN(5)))
+		}
+		if a-a != 0 || b-b != 0 || c-c != 0 {
+			continue
+		}
+		if got, want := fmaFlush(a, b, c), fmaFlushBig(a, b, c); !same(got, want) {
+			t.Fatalf("fmaFlush(%x, %x, %x) = %x, want %x", a, b, c, got, want)
+		}
+	}
+}
+
+// The sum of a read does not depend on the level, nor on where the bytes lie.
+func TestReadKernel(t *testing.T) {
+	r := rand.New(rand.NewPCG(9, 10))
+	p := make([]byte, 5000)
+	for i := range p {
+		p[i] = byte(r.Uint32())
+	}
+	for range 200 {
+		from := r.IntN(len(p))
+		q := p[from : from+r.IntN(len(p)-from+1)]
+		var want uint64
+		for i, b := range q {
+			want ^= uint64(b) << (i % 8 * 8)
+		}
+		for _, l := range cpu.Levels() {
+			restore := cpu.Use(l)
+			got := ReadKernel(q)
+			restore()
+			if got != want {
+				t.Fatalf("%d bytes at level %v: %#x, want %#x", len(q), l, got, want)
+			}
+		}
+	}
+}
+
+func TestPeakKernel(t *testing.T) {
+	levels(t, func(t *testing.T, l cpu.Level) {
+		for _, typ := range allTypes {
+			if a, b := PeakKernel(typ, 10), PeakKernel(typ, 30); a <= 0 || b != 3*a {
+				t.Errorf("%v: %d operations in 10 iterations, %d in 30", typ, a, b)
+			}
+		}
+	})
+}
+
+// A product in steady state allocates nothing.
+func TestNoAllocations(t *testing.T) {
+	levels(t, func(t *testing.T, l cpu.Level) {
+		for _, typ := range allTypes {
+			const out, in, n = 70, 256, 19
+			m := pack(t, typ, out, in, make([]byte, out*typ.rowBytes(in)))
+			var x Input
+			row, dst := make([]float32, in), make([]float32, n*out)
+			x.Reset(typ, n, in)
+			if got := testing.AllocsPerRun(3, func() {
+				x.Reset(typ, n-1, in)
+				for i := range n - 1 {
+					x.SetRow(i, row)
+				}
+				m.Mul(dst, out, &x, 0, m.Panels())
+			}); got != 0 {
+				t.Errorf("%v: %v allocations", typ, got)
+			}
+		}
+	})
+}
+
+func TestNewRefuses(t *testing.T) {
+	const huge = math.MaxInt
+	for _, c := range []struct {
+		t       Type
+		out, in int
+	}{{numTypes, 1, 1}, {F32, 0, 1}, {F32, 1, 0}, {F32, -1, 1}, {F32, 1, -1}, {Q8_0, 1, 33}, {F32, huge, 1}, {F32, 1, huge}, {F32, huge/2 + 1, huge/2 + 1}, {Q8_0, huge / 64, 64}} {
+		if m, err := New(c.t, c.out, c.in); err == nil {
+			t.Errorf("New(%v, %d, %d) = %d bytes, want an error", c.t, c.out, c.in, m.Bytes())
+		}
+	}
+}
+
+// Whatever the bytes of a file and the bits of the activations, every level agrees with the
+// portable one.
+func FuzzMul(f *testing.F) {
+	f.Add(uint8(0), uint8(3), uint8(40), []byte{0, 0, 0x80, 0x7f, 1, 0, 0, 0}, []byte{0, 0, 0x80, 0x7f, 0, 0, 0xc0, 0xff})
+	f.Add(uint8(1), uint8(9), uint8(33), []byte{1, 0, 0xff, 0x83, 0, 0x7c}, []byte{1, 2, 3})
+	f.Add(uint8(2), uint8(17), uint8(65), []byte{0x40, 0x20, 0x80, 0, 0x80, 0x80}, []byte{0, 0, 0, 0x20, 0xff, 0xff, 0x7f, 0})
+	f.Add(uint8(3), uint8(5), uint8(3), []byte{0, 0x7c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
+	f.Fuzz(func(t *testing.T, ty, n, out uint8, weights, acts []byte) {
+		typ := allTypes[int(ty)%len(allTypes)]
+		rows, outs, in := int(n)%12+1, int(out)%70+1, len(acts)/4%97+1
+		if typ == Q8_0 {
+			in = (in + 31) / 32 * 32
+		}
+		if len(weights) == 0 || len(acts) == 0 {
+			return
+		}
+		src := make([]byte, outs*typ.rowBytes(in))
+		for i := range src {
+			src[i] = weights[i%len(weights)]
+		}
+		m := pack(t, typ, outs, in, src)
+		row := make([]float32, in)
+		var want []float32
+		for _, l := range cpu.Levels() {
+			restore := cpu.Use(l)
+			var x Input
+			x.Reset(typ, rows, in)
+			for r := range rows {
+				for k := range row {
+					var b [4]byte
+					for j := range b {
+						b[j] = acts[((r*in+k)*4+j)%len(acts)]
+					}
+					row[k] = math.Float32frombits(binary.LittleEndian.Uint32(b[:]))
+				}
+				x.SetRow(r, row)
+			}
+			got := make([]float32, rows*outs)
+			m.Mul(got, outs, &x, 0, m.Panels())
+			restore()
+			if want == nil {
+				want = got
+			}
+			for i := range got {
+				if !same(got[i], want[i]) {
+					t.Fatalf("%v %d×%d, %d rows, at %v: element %d is %x, want %x", typ, outs, in, rows, l, i, got[i], want[i])
+				}
+			}
+		}
+	})
+}

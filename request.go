@@ -1,0 +1,100 @@
+package grove
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/spec"
+)
+
+// Sampling says how tokens are chosen; its zero value is greedy decoding. See package sample.
+type Sampling = sample.Params
+
+// Request says what to generate.
+type Request struct {
+	MaxTokens int      // generate at most so many tokens; 0: until the context is full
+	Stop      []string // end before any of these; they may span tokens
+
+	Sampling Sampling
+
+	// Drafter proposes the trees that are verified: "lookup", or with options "lookup:min=3"; see
+	// draft.Usage for what there is. Empty or "none" decodes plainly. The text is the same with each.
+	Drafter string
+	Budget  int // nodes of a draft tree at most, root included; 0: DefaultBudget
+
+	// Predict is text that much of the output is expected to repeat, such as the file that is being
+	// edited. Drafters that can use it do. PredictTokens is the same in tokens, for callers who have those.
+	Predict       string
+	PredictTokens []int32
+
+	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
+
+	// OnRound, when set, is called after every round of speculation, before its text is yielded.
+	OnRound func(Round)
+}
+
+// DefaultBudget is the budget of a Request that names none.
+const DefaultBudget = spec.DefaultBudget
+
+// maxBudget is far beyond any tree worth verifying.
+const maxBudget = 4096
+
+// maxStops bounds the stop strings of a request, and maxStop the length of each.
+const (
+	maxStops = 64
+	maxStop  = 4096
+)
+
+// validate checks what can be checked without a model.
+func (r *Request) validate() error {
+	switch {
+	case r.MaxTokens < 0:
+		return optionf("MaxTokens", "%d: want 0 (until the context is full) or more", r.MaxTokens)
+	case r.Budget != 0 && (r.Budget < 2 || r.Budget > maxBudget):
+		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget, DefaultBudget)
+	case len(r.Stop) > maxStops:
+		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
+	}
+	for _, s := range r.Stop {
+		switch {
+		case s == "":
+			return optionf("Stop", "an empty string would stop everywhere: leave it out")
+		case len(s) > maxStop:
+			return optionf("Stop", "a string of %d bytes: want at most %d", len(s), maxStop)
+		case !utf8.ValidString(s):
+			return optionf("Stop", "%q is not valid UTF-8, so no text can contain it", s)
+		}
+	}
+	if err := r.Sampling.Validate(); err != nil {
+		return optionf("Sampling", "%s", strings.TrimPrefix(err.Error(), "sample: "))
+	}
+	return validText("Predict", r.Predict)
+}
+
+// validText refuses text that is not UTF-8, saying where.
+func validText(field, s string) error {
+	for i := 0; i < len(s); {
+		r, n := utf8.DecodeRuneInString(s[i:])
+		if r == utf8.RuneError && n <= 1 {
+			line := 1 + strings.Count(s[:i], "\n")
+			return optionf(field, "invalid UTF-8 at byte %d (line %d, byte 0x%02x): convert the text to UTF-8 first", i, line, s[i])
+		}
+		i += n
+	}
+	return nil
+}
+
+// Message is one turn of a conversation.
+type Message struct {
+	Role    string `json:"role"` // system, user or assistant
+	Content string `json:"content"`
+}
+
+func (m Message) validate(i int) error {
+	if m.Role == "" {
+		return optionf(fmt.Sprintf("Messages[%d].Role", i), "it is empty: want system, user or assistant")
+	}
+	return validText(fmt.Sprintf("Messages[%d].Content", i), m.Content)
+}

@@ -1,0 +1,162 @@
+// One sequence's part in a step.
+
+package spec
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// prepare lays out the sequence's rows of the step: the next chunk of its prompt, or its root,
+// with a request for the tree under it.
+func (s *Sequence) prepare() {
+	l, have := s.loop, s.cache.Len()
+	s.request = -1
+	s.prefilling = have < s.prompt
+	if s.prefilling {
+		chunk := s.text[have:min(have+l.o.Chunk, s.prompt)]
+		s.tree.ResetChain(chunk)
+		return
+	}
+	s.tree.Reset(s.text[have])
+	depth := s.room() - 1 // a round emits one token more than its path is deep
+	if s.state != nil && depth > 0 {
+		s.request = len(l.requests)
+		l.requests = append(l.requests, draft.Request{State: s.state, Tree: s.tree, Budget: s.r.Budget, Depth: depth})
+	}
+}
+
+// room is how many tokens may still be emitted.
+func (s *Sequence) room() int {
+	room := s.loop.target.Context() - len(s.text)
+	if s.r.MaxTokens > 0 {
+		room = min(room, s.r.MaxTokens-(len(s.text)-s.prompt))
+	}
+	return room
+}
+
+// settle checks what the drafter made of the request, cuts it down to what was asked for, and lists the nodes
+// whose logits are wanted.
+func (s *Sequence) settle() error {
+	s.asked = s.asked[:0]
+	if s.prefilling {
+		if s.cache.Len()+s.tree.Len() == s.prompt {
+			s.asked = append(s.asked, int32(s.tree.Len()-1))
+		}
+		return nil
+	}
+	if s.request >= 0 {
+		if err := s.tree.Check(s.loop.target.Vocab()); err != nil {
+			return fmt.Errorf("spec: the drafter's proposal: %w", err)
+		}
+		if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
+			return fmt.Errorf("spec: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
+		}
+		r := &s.loop.requests[s.request]
+		if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
+			s.index = s.tree.Sub(s.cut, r.Budget, r.Depth, s.index)
+			s.tree, s.cut = s.cut, s.tree
+		}
+	}
+	for i := range s.tree.Token {
+		s.asked = append(s.asked, int32(i))
+	}
+	return nil
+}
+
+// accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits rows, and
+// notes what the drafter is to be told.
+//
+// The rule is "coupled": at each node the target's token is sampled exactly as plain decoding would sample it at that
+// position, and the walk goes on as long as there is a node for it (paper 000, section 6.1, which this equals at
+// temperature 0; reference: sample-and-walk, exact for any tree).
+func (s *Sequence) accept(number int) error {
+	l := s.loop
+	s.walk.Start(s.tree)
+	s.path = s.path[:0]
+	next := int32(-1)
+	if s.prefilling {
+		for i := range s.tree.Token {
+			s.path = append(s.path, int32(i))
+		}
+	} else {
+		for {
+			next = s.emit(l.pass.Logits(number, s.walk.Node()))
+			if s.finish != Running || !s.walk.Follow(next) {
+				break
+			}
+		}
+		s.path = s.tree.Path(s.walk.Node(), s.path)
+		s.count()
+	}
+	if err := s.cache.Commit(s.path); err != nil {
+		return err
+	}
+	if s.state != nil {
+		from := s.cache.Len() - len(s.path)
+		l.commits = append(l.commits, draft.Rows{
+			State: s.state, Tokens: s.text[from:s.cache.Len()],
+			Tree: s.tree, Nodes: s.path, Next: next,
+			Pass: l.pass, Sequence: number,
+		})
+	}
+	if s.prefilling && len(s.asked) > 0 { // the prompt has been read: its last row gives the first token
+		s.emit(l.pass.Logits(number, 0))
+		l.delta = Stats{Tokens: 1, Depths: l.delta.Depths[:0]}
+		s.stats.Add(&l.delta)
+		l.stats.Add(&l.delta)
+	}
+	return nil
+}
+
+// emit samples the token after the text, adds it, and sees whether it is the last.
+func (s *Sequence) emit(logits []float32) int32 {
+	token := s.sampler.Sample(logits, len(s.text), s.history)
+	s.text = append(s.text, token)
+	s.fresh++
+	if s.history != nil {
+		s.history.Push(token)
+	}
+	switch {
+	case s.r.End != nil && s.r.End(token):
+		s.finish = End
+	case s.r.Stop != nil && s.r.Stop(token):
+		s.finish = Stop
+	case s.r.MaxTokens > 0 && len(s.text)-s.prompt >= s.r.MaxTokens:
+		s.finish = Length
+	case len(s.text) >= s.loop.target.Context():
+		s.finish = Context
+	}
+	return token
+}
+
+// count adds the round to the statistics.
+func (s *Sequence) count() {
+	l := s.loop
+	d := &l.delta
+	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
+	for _, depth := range s.tree.Depth[1:] {
+		at := d.at(int(depth) - 1)
+		at.Drafted++
+		at.Offered = 1
+	}
+	for _, node := range s.path[1:] {
+		d.at(int(s.tree.Depth[node])-1).Accepted++
+	}
+	s.stats.Add(d)
+	l.stats.Add(d)
+}
+
+// clock notes when tokens came.
+func (s *Sequence) clock(now time.Time) {
+	if s.fresh == 0 {
+		return
+	}
+	if s.first.IsZero() {
+		s.first = now
+		s.stats.First = now.Sub(s.started)
+	}
+	s.stats.Decode = now.Sub(s.first)
+}

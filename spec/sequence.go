@@ -1,0 +1,174 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// Request describes a sequence.
+type Request struct {
+	Sampling  sample.Params
+	MaxTokens int // tokens to emit at most; 0: until the context is full
+	Budget    int // nodes of a tree at most, root included; 1: plain decoding; 0: the loop's
+
+	// End reports the tokens that end a text, such as the model's end-of-text token. Stop is asked after
+	// each token emitted, in order, and ends the sequence with that token by returning true; what was
+	// accepted beyond it is never emitted nor cached. Either may be nil.
+	End, Stop func(token int32) bool
+
+	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
+
+	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's.
+	Cache Cache
+}
+
+// Finish says why a sequence is done.
+type Finish string
+
+const (
+	Running Finish = ""        // it is not
+	End     Finish = "end"     // a token that Request.End knows
+	Stop    Finish = "stop"    // Request.Stop
+	Length  Finish = "length"  // Request.MaxTokens
+	Context Finish = "context" // the context is full
+)
+
+// Sequence is one text in the making.
+type Sequence struct {
+	loop    *Loop
+	r       Request
+	sampler *sample.Sampler
+	history *sample.History // nil where no penalty looks at it
+	cache   Cache
+	state   draft.State // nil: decoded plainly
+
+	text   []int32 // prompt and output
+	prompt int     // length of the prompt
+	fresh  int     // how many of text's last tokens came with the last step
+	finish Finish
+	stats  Stats
+
+	step       int  // the loop's last step that it was in
+	prefilling bool // that step computed rows of the prompt
+	request    int  // its place among the step's requests, -1 for none
+	tree, cut  *tree.Tree
+	index      []int32
+	asked      []int32 // nodes whose logits are wanted
+	walk       tree.Walk
+	path       []int32 // nodes of the last round that were accepted, the root first
+
+	started, first time.Time
+}
+
+// Start makes a sequence of a prompt, which must have a token and leave room for one in the context.
+func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
+	context, vocab := l.target.Context(), l.target.Vocab()
+	switch {
+	case len(prompt) == 0:
+		return nil, fmt.Errorf("spec: the prompt has no tokens: give it at least one, such as the beginning-of-text token")
+	case len(prompt) >= context:
+		return nil, fmt.Errorf("spec: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
+	case r.MaxTokens < 0:
+		return nil, fmt.Errorf("spec: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
+	case r.Budget < 0:
+		return nil, fmt.Errorf("spec: Budget is %d: want 1 (plain decoding) or more, or 0 for the loop's", r.Budget)
+	}
+	for _, part := range []struct {
+		name   string
+		tokens []int32
+	}{{"the prompt", prompt}, {"Predicted", r.Predicted}} {
+		for i, token := range part.tokens {
+			if token < 0 || int(token) >= vocab {
+				return nil, fmt.Errorf("spec: token %d of %s is %d: want 0 to %d", i, part.name, token, vocab-1)
+			}
+		}
+	}
+	sampler, err := sample.New(r.Sampling, vocab)
+	if err != nil {
+		return nil, err
+	}
+	if r.Budget == 0 {
+		r.Budget = l.o.Budget
+	}
+	s := &Sequence{
+		loop: l, r: r, sampler: sampler, cache: r.Cache,
+		text: slices.Clone(prompt), prompt: len(prompt),
+		tree: tree.New(0), cut: tree.New(0),
+		started: time.Now(),
+	}
+	if s.cache != nil && s.cache.Len() >= len(prompt) { // the last row's logits are wanted: compute it again
+		if err := s.cache.Truncate(len(prompt) - 1); err != nil {
+			return nil, err
+		}
+	}
+	if r.Sampling.Penalised() {
+		s.history = sample.NewHistory(r.Sampling.PenaltyLast)
+		for _, token := range prompt {
+			s.history.Push(token)
+		}
+	}
+	if l.drafter != nil && r.Budget > 1 {
+		if s.state, err = l.drafter.Begin(draft.Options{Sampling: r.Sampling, Predicted: r.Predicted}); err != nil {
+			return nil, fmt.Errorf("spec: the drafter's new sequence: %w", err)
+		}
+	}
+	reused := 0
+	if s.cache == nil {
+		s.cache = l.target.NewCache()
+	} else if reused = s.cache.Len(); reused > 0 && s.state != nil {
+		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1}}); err != nil {
+			s.Close()
+			return nil, fmt.Errorf("spec: the drafter's commit: %w", err)
+		}
+	}
+	s.stats = Stats{Prompt: len(prompt), Reused: reused}
+	l.stats.Add(&s.stats)
+	return s, nil
+}
+
+// Close gives back what the sequence holds; a cache that came with the request stays the caller's.
+func (s *Sequence) Close() {
+	if s.loop == nil {
+		return
+	}
+	if s.state != nil {
+		s.state.Close()
+	}
+	if s.r.Cache == nil && s.cache != nil {
+		s.cache.Free()
+	}
+	s.loop, s.state, s.cache = nil, nil, nil
+}
+
+// Text is prompt and output. It may change with the next step, as what the next methods return may.
+func (s *Sequence) Text() []int32 { return s.text }
+
+// Output is what has been emitted so far.
+func (s *Sequence) Output() []int32 { return s.text[s.prompt:] }
+
+// Fresh is what the last step emitted: nothing while the prompt is being read, then one token, then those of
+// a round. In a round all but the last were drafted nodes; the last was too if the sequence ended on it and it had a node.
+func (s *Sequence) Fresh() []int32 { return s.text[len(s.text)-s.fresh:] }
+
+// Finish says whether the sequence is done, and why.
+func (s *Sequence) Finish() Finish { return s.finish }
+
+// Stats are the sequence's own.
+func (s *Sequence) Stats() *Stats { return &s.stats }
+
+// Cache holds the rows of Text but for its last token, once the prompt has been read.
+func (s *Sequence) Cache() Cache { return s.cache }
+
+// Round is the tree that the last step verified and the nodes of it that were accepted, the root first;
+// nil while the prompt is being read.
+func (s *Sequence) Round() (t *tree.Tree, path []int32) {
+	if s.prefilling || s.fresh == 0 {
+		return nil, nil
+	}
+	return s.tree, s.path
+}

@@ -1,0 +1,87 @@
+package spec
+
+import "time"
+
+// Stats say what decoding cost and what speculation brought.
+type Stats struct {
+	Prompt int // tokens of the prompt
+	Reused int // of those, how many came in a cache filled earlier
+	Tokens int // tokens emitted: one after the prompt, then those of the rounds
+
+	Rounds    int     // target passes after the prompt's
+	Committed int     // tokens emitted by rounds
+	Drafted   int     // nodes verified, roots not counted
+	Accepted  int     // of those, how many the target chose
+	Depths    []Depth // the same by depth; Depths[0] is depth 1
+
+	Prefill time.Duration // passes of the prompt
+	Draft   time.Duration // of rounds: proposing
+	Verify  time.Duration // of rounds: the target's pass
+	Rest    time.Duration // of rounds: choosing tokens, compacting caches, telling the drafter
+
+	First  time.Duration // from Start to the first token
+	Decode time.Duration // from the first token to the last
+}
+
+// Depth counts nodes at one depth.
+type Depth struct {
+	Offered  int // rounds whose tree had a node there
+	Drafted  int // nodes
+	Accepted int // nodes the target chose, at most one a round
+}
+
+// Tau is τ, the mean number of tokens that a target pass committed, bonus token included; 1 in plain decoding.
+func (s *Stats) Tau() float64 { return ratio(s.Committed, s.Rounds) }
+
+// AcceptRate is the share of drafted nodes that the target chose.
+func (s *Stats) AcceptRate() float64 { return ratio(s.Accepted, s.Drafted) }
+
+// PerToken is the mean time from one token to the next after the first (TPOT).
+func (s *Stats) PerToken() time.Duration {
+	if s.Tokens < 2 {
+		return 0
+	}
+	return s.Decode / time.Duration(s.Tokens-1)
+}
+
+func ratio(a, b int) float64 {
+	if b == 0 {
+		return 0
+	}
+	return float64(a) / float64(b)
+}
+
+// Add adds o to s; First and Decode, which belong to one sequence, are left alone.
+func (s *Stats) Add(o *Stats) {
+	s.Prompt += o.Prompt
+	s.Reused += o.Reused
+	s.Tokens += o.Tokens
+	s.Rounds += o.Rounds
+	s.Committed += o.Committed
+	s.Drafted += o.Drafted
+	s.Accepted += o.Accepted
+	for i, d := range o.Depths {
+		s.at(i)
+		s.Depths[i].Offered += d.Offered
+		s.Depths[i].Drafted += d.Drafted
+		s.Depths[i].Accepted += d.Accepted
+	}
+	s.Prefill += o.Prefill
+	s.Draft += o.Draft
+	s.Verify += o.Verify
+	s.Rest += o.Rest
+}
+
+// at makes sure that Depths[i] is there.
+func (s *Stats) at(i int) *Depth {
+	for len(s.Depths) <= i {
+		s.Depths = append(s.Depths, Depth{})
+	}
+	return &s.Depths[i]
+}
+
+func (s *Stats) time(draft, verify, all time.Duration) {
+	s.Draft += draft
+	s.Verify += verify
+	s.Rest += all - draft - verify
+}

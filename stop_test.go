@@ -1,0 +1,63 @@
+package grove
+
+import (
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// reference finds the stop string that is complete first by trying every end in the whole text.
+func reference(text string, stops []string) (string, bool) {
+	for end := range len(text) + 1 {
+		longest := 0
+		for _, s := range stops {
+			if strings.HasSuffix(text[:end], s) {
+				longest = max(longest, len(s))
+			}
+		}
+		if longest > 0 {
+			return text[:end-longest], true
+		}
+	}
+	return text, false
+}
+
+// However the text is cut, the same part of it comes out, and nothing that belongs to a stop string.
+func TestStopIsTheSameForEveryCut(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.StringMatching(`[ab]{0,24}`).Draw(t, "text")
+		stops := rapid.SliceOfN(rapid.StringMatching(`[ab]{1,5}`), 0, 4).Draw(t, "stops")
+		want, wantStopped := reference(text, stops)
+
+		s := stopper{stops: stops}
+		var got strings.Builder
+		stopped := false
+		for rest := text; rest != "" && !stopped; {
+			n := rapid.IntRange(1, len(rest)).Draw(t, "cut")
+			var out string
+			out, stopped = s.push(rest[:n])
+			got.WriteString(out)
+			rest = rest[n:]
+			if !strings.HasPrefix(want, got.String()) {
+				t.Fatalf("%q came out, which is no beginning of %q", got.String(), want)
+			}
+		}
+		if !stopped {
+			got.WriteString(s.flush())
+		}
+		if got.String() != want || stopped != wantStopped {
+			t.Fatalf("got %q (stopped %v), want %q (stopped %v)", got.String(), stopped, want, wantStopped)
+		}
+	})
+}
+
+// Text is held back no longer than it must be.
+func TestStopHoldsBackLittle(t *testing.T) {
+	s := stopper{stops: []string{"\n\n", "END"}}
+	for _, c := range []struct{ in, out string }{{"one\n", "one"}, {"two E", "\ntwo "}, {"N", ""}, {"D?", ""}} {
+		if out, _ := s.push(c.in); out != c.out {
+			t.Errorf("after %q: %q came out, want %q", c.in, out, c.out)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package tokenizer
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grovellm/grove/internal/testdata"
+)
+
+// Megabytes of text a second, one goroutine, vocabularies from GROVE_VOCABS.
+func BenchmarkEncode(b *testing.B) {
+	text, err := os.ReadFile(testdata.Path(b, "prose/war_peace.txt"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	prose := string(text)
+	for _, name := range []string{"gpt-2", "qwen2", "llama-bpe", "llama-spm", "deepseek-llm", "falcon"} {
+		b.Run(name, func(b *testing.B) {
+			tok := openVocab(b, filepath.Join(vocabDir(b), "ggml-vocab-"+name+".gguf"))
+			ids := tok.Encode(prose, EncodeOptions{})
+			b.SetBytes(int64(len(prose)))
+			b.ReportAllocs()
+			for b.Loop() {
+				ids = tok.AppendTokens(ids[:0], prose, EncodeOptions{})
+			}
+		})
+	}
+}
+
+func BenchmarkDecode(b *testing.B) {
+	tok, err := FromJSON(testdata.Path(b, "models/go-7m"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	text, err := os.ReadFile(testdata.Path(b, "prose/alice_valid.txt"))
+	if err != nil {
+		b.Fatal(err)
+	}
+	ids := tok.Encode(string(text), EncodeOptions{})
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		tok.Decode(ids)
+	}
+}
+
+func BenchmarkLoad(b *testing.B) {
+	for _, name := range []string{"gpt-2", "qwen2", "llama-spm"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				openVocab(b, filepath.Join(vocabDir(b), "ggml-vocab-"+name+".gguf"))
+			}
+		})
+	}
+}

@@ -1,0 +1,155 @@
+package tokenizer
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/gguf"
+)
+
+type meta map[string]any
+
+func writeGGUF(t *testing.T, m meta) *gguf.File {
+	t.Helper()
+	w := gguf.NewWriter()
+	for k, v := range m {
+		w.Set(k, v)
+	}
+	path := filepath.Join(t.TempDir(), "tok.gguf")
+	if err := w.WriteFile(path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	return f
+}
+
+func byteMeta() meta {
+	s := bytesSpec(someMerges...)
+	s.addToken("<|im_end|>", Control, 0)
+	s.addToken("<|endoftext|>", Normal, 0)
+	types := make([]int32, len(s.types))
+	for i, ty := range s.types {
+		types[i] = int32(ty)
+	}
+	var merges []string
+	for _, m := range s.merges {
+		merges = append(merges, m[0]+" "+m[1])
+	}
+	return meta{
+		"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "gpt-2", "tokenizer.ggml.tokens": s.tokens,
+		"tokenizer.ggml.token_type": types, "tokenizer.ggml.merges": merges, "tokenizer.ggml.eos_token_id": uint32(len(types) - 2),
+		"tokenizer.chat_template": "T", "tokenizer.chat_templates": []string{"tool_use"}, "tokenizer.chat_template.tool_use": "U",
+	}
+}
+
+func TestFromGGUF(t *testing.T) {
+	tok, err := FromGGUF(writeGGUF(t, byteMeta()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int32(tok.VocabSize())
+	if tok.EOS() != n-2 || tok.BOS() != -1 || tok.AddBOS() || !slices.Equal(tok.EOG(), []int32{n - 2, n - 1}) {
+		t.Error(tok.EOS(), tok.BOS(), tok.AddBOS(), tok.EOG())
+	}
+	// <|endoftext|> was marked as plain text; by its name it is not.
+	if tok.Type(n-1) != Control || !tok.IsSpecial(n-1) || tok.Type(n) != 0 || tok.Piece(n) != nil || tok.Text(-1) != "" {
+		t.Error(tok.Type(n-1), tok.Type(n))
+	}
+	if got := tok.Templates(); !slices.Equal(got, []Template{{"default", "T"}, {"tool_use", "U"}}) {
+		t.Error(got)
+	}
+	if id, ok := tok.Find(" the"); !ok || string(tok.Piece(id)) != " the" || tok.Text(id) != "Ġthe" {
+		t.Error(id, ok, tok.Text(id))
+	}
+	if id, ok := tok.Find("<|im_end|>"); !ok || id != n-2 {
+		t.Error(id, ok)
+	}
+	m := byteMeta()
+	delete(m, "tokenizer.ggml.pre")
+	if tok, err := FromGGUF(writeGGUF(t, m)); err != nil || len(tok.Notes()) != 1 {
+		t.Error("a missing pre-tokenizer is not noted:", err)
+	}
+	m = byteMeta()
+	m["tokenizer.ggml.add_bos_token"], m["tokenizer.ggml.bos_token_id"], m["tokenizer.ggml.padding_token_id"] = true, uint32(n-1), uint32(1<<32-1)
+	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || !tok.AddBOS() || tok.Encode("", EncodeOptions{AddSpecial: true})[0] != n-1 || tok.PAD() != -1 {
+		t.Error("BOS is not added:", err)
+	}
+}
+
+func TestGGUFErrors(t *testing.T) {
+	for _, c := range []struct {
+		key  string
+		val  any // nil: the key is left out
+		want string
+	}{
+		{"tokenizer.ggml.model", "t5", `tokenizer.ggml.model: tokenizer model "t5" is not known`},
+		{"tokenizer.ggml.model", nil, "tokenizer.ggml.model"},
+		{"tokenizer.ggml.pre", "superbpe", `tokenizer.ggml.pre: pre-tokenizer "superbpe" is not known`},
+		{"tokenizer.ggml.tokens", nil, "tokenizer.ggml.tokens"},
+		{"tokenizer.ggml.tokens", []string{"a", "b"}, "tokenizer.ggml.eos_token_id: 272 is outside the vocabulary of 2 tokens"},
+		{"tokenizer.ggml.tokens", []string{}, "tokenizer.ggml.tokens: the vocabulary is empty"},
+		{"tokenizer.ggml.token_type", []int32{1, 2}, "tokenizer.ggml.token_type: 2 entries"},
+		{"tokenizer.ggml.token_type", []int32{1, 77}, "entry 1 is 77"},
+		{"tokenizer.ggml.token_type", "x", "tokenizer.ggml.token_type"},
+		{"tokenizer.ggml.merges", nil, "tokenizer.ggml.merges: missing"},
+		{"tokenizer.ggml.merges", []string{"ab"}, `entry 0, "ab"`},
+		{"tokenizer.ggml.merges", []string{"a b", " "}, `entry 1, " "`},
+		{"tokenizer.ggml.eos_token_id", uint32(99999), "tokenizer.ggml.eos_token_id: 99999 is outside"},
+		{"tokenizer.ggml.bos_token_id", "x", "tokenizer.ggml.bos_token_id"},
+		{"tokenizer.ggml.add_bos_token", uint32(1), "tokenizer.ggml.add_bos_token"},
+	} {
+		m := byteMeta()
+		if m[c.key] = c.val; c.val == nil {
+			delete(m, c.key)
+		}
+		if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), "tok.gguf") {
+			t.Errorf("%s = %v: got error %v, want %s", c.key, c.val, err, c.want)
+		}
+	}
+}
+
+func TestGGUFSentencePiece(t *testing.T) {
+	spm := smallSPM(t)
+	types := make([]int32, len(spm.types))
+	scores := make([]float32, len(spm.types))
+	for i, ty := range spm.types {
+		types[i] = int32(ty)
+		if ty == Normal {
+			scores[i] = -float32(i)
+		}
+	}
+	m := meta{"tokenizer.ggml.model": "llama", "tokenizer.ggml.tokens": spm.text, "tokenizer.ggml.token_type": types, "tokenizer.ggml.scores": scores}
+	tok, err := FromGGUF(writeGGUF(t, m))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"the word", "  in the  中文 </s>", "é\xff"} {
+		ids, want := tok.Encode(text, EncodeOptions{AddSpecial: true}), append([]int32{1}, spm.Encode(text, EncodeOptions{})...)
+		if !slices.Equal(ids, want) || tok.Decode(ids) != text {
+			t.Errorf("%q gives %v, want %v, and decodes to %q", text, ids, want, tok.Decode(ids))
+		}
+	}
+	// A text that goes on keeps its first space; one that starts does not.
+	id, _ := tok.Find("▁the")
+	if tok.Decode([]int32{id}) != "the" || tok.DecodeWith([]int32{id}, DecodeOptions{Continue: true}) != " the" {
+		t.Error("leading space")
+	}
+	m["tokenizer.ggml.add_space_prefix"] = false
+	if tok, err = FromGGUF(writeGGUF(t, m)); err != nil || tok.Decode(tok.Encode(" the", EncodeOptions{})) != " the" {
+		t.Error("add_space_prefix:", err)
+	}
+	for key, bad := range map[string]any{"tokenizer.ggml.scores": []float32{1}, "tokenizer.ggml.token_type": []int32{1}} {
+		old := m[key]
+		m[key] = bad
+		if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s: %v", key, err)
+		}
+		m[key] = old
+	}
+}

@@ -1,0 +1,231 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/internal/testdata"
+)
+
+// patched returns a tokenizer.json with some of its fields replaced; those of model one by one.
+func patched(t testing.TB, base []byte, patch map[string]any) []byte {
+	t.Helper()
+	var file map[string]any
+	if err := json.Unmarshal(base, &file); err != nil {
+		t.Fatal(err)
+	}
+	for k, v := range patch {
+		if m, ok := v.(map[string]any); ok && k == "model" {
+			for k, v := range m {
+				file["model"].(map[string]any)[k] = v
+			}
+			continue
+		}
+		file[k] = v
+	}
+	b, err := json.Marshal(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// testdata/hf.json has random texts and the ids that Hugging Face's tokenizers 0.23.2 (the Node
+// package of that name) gives for them, special tokens added and found, under many settings: each case
+// is a tokenizer.json made of go-7m's, or of testdata/char.json, with the fields in patch replaced.
+// While this was written, 93,000 such texts were compared, without a difference.
+func TestHuggingFace(t *testing.T) {
+	var cases []struct {
+		Name, Base string
+		Patch      map[string]any
+		Texts      []string
+		IDs        [][]int32
+	}
+	b, err := os.ReadFile("testdata/hf.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		t.Run(fmt.Sprint(i, c.Name), func(t *testing.T) {
+			base := charJSON(t)
+			if c.Base == "go-7m" {
+				var err error
+				if base, err = os.ReadFile(testdata.Path(t, "models/go-7m/tokenizer.json")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			tok, err := Parse(Files{Name: c.Name, Tokenizer: patched(t, base, c.Patch)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for k, text := range c.Texts {
+				if ids := tok.Encode(text, EncodeOptions{AddSpecial: true, ParseSpecial: true}); !slices.Equal(ids, c.IDs[k]) {
+					t.Errorf("%q\n got %v\nwant %v", text, ids, c.IDs[k])
+				}
+			}
+		})
+	}
+}
+
+type obj = map[string]any
+
+// What is not understood is refused, with the file and the field.
+func TestJSONErrors(t *testing.T) {
+	base := charJSON(t)
+	split := func(pattern any, behavior string) obj {
+		return obj{"type": "Split", "pattern": pattern, "behavior": behavior, "invert": false}
+	}
+	for _, c := range []struct {
+		patch obj
+		want  string
+	}{
+		{obj{"model": obj{"type": "Unigram"}}, `model.type: "Unigram" is not known`},
+		{obj{"model": obj{"dropout": 0.1}}, "model.dropout"},
+		{obj{"model": obj{"end_of_word_suffix": "</w>"}}, "model.end_of_word_suffix"},
+		{obj{"model": obj{"continuing_subword_prefix": "##"}}, "model.continuing_subword_prefix"},
+		{obj{"model": obj{"new_setting": true}}, `unknown field "new_setting"`},
+		{obj{"model": obj{"unk_token": "?"}}, "model.unk_token"},
+		{obj{"model": obj{"vocab": obj{}, "unk_token": nil}, "added_tokens": []any{}}, "model.vocab: the vocabulary is empty"},
+		{obj{"model": obj{"vocab": obj{"a": 1 << 40}}}, "the highest id is"},
+		{obj{"model": obj{"vocab": obj{"a": -1}}}, "has the id -1"},
+		{obj{"model": obj{"vocab": obj{"a": 3, "b": 3}}}, "have the same id 3"},
+		{obj{"model": obj{"vocab": obj{"a": 0, "b": 1}, "unk_token": nil, "merges": []any{}}, "added_tokens": []any{}}, "has no token"},
+		{obj{"model": obj{"merges": []any{"ab"}}}, "not two texts"},
+		{obj{"model": obj{"merges": []any{[]any{"a", "b", "c"}}}}, "not a pair"},
+		{obj{"model": obj{"merges": []any{[]any{"a", ""}}}}, "not a pair"},
+		{obj{"model": 7}, `model.type: "" is not known`},
+		{obj{"added_tokens": []any{obj{"id": 5000000, "content": "x"}}}, "the highest id is 5000000"},
+		{obj{"added_tokens": []any{obj{"id": 1, "content": "x"}}}, "have the same id 1"},
+		{obj{"added_tokens": []any{obj{"id": 300, "content": "the"}, obj{"id": 1, "content": "▁the"}}}, "in model.vocab"},
+		{obj{"normalizer": obj{"type": "Lowercase"}}, `normalizer: "Lowercase" is not known`},
+		{obj{"normalizer": obj{"type": "NFC", "strength": 2}}, `unknown field "strength"`},
+		{obj{"normalizer": obj{"type": "Replace", "pattern": obj{"Regex": " +"}, "content": ""}}, "normalizer: Replace"},
+		{obj{"pre_tokenizer": obj{"type": "Whitespace"}}, `pre_tokenizer: "Whitespace" is not known`},
+		{obj{"pre_tokenizer": split(obj{"Regex": `\w+|[^\w\s]+`}, "Isolated")}, "not one that grove has a scanner for"},
+		{obj{"pre_tokenizer": split(obj{"Regex": `\p{N}`}, "Removed")}, `behavior "Removed"`},
+		{obj{"pre_tokenizer": split(obj{"String": ""}, "Isolated")}, "the pattern is empty"},
+		{obj{"pre_tokenizer": split(obj{"String": "x"}, "Removed")}, `behavior "Removed"`},
+		{obj{"pre_tokenizer": split(nil, "Isolated")}, "neither a String nor a Regex"},
+		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "_"}}, `replacement "_"`},
+		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}}, `prepend_scheme "last"`},
+		{obj{"pre_tokenizer": obj{"type": "Punctuation", "behavior": "Isolated"}}, "Punctuation: behavior"},
+		{obj{"pre_tokenizer": nest(10)}, "Sequences within each other"},
+		{obj{"post_processor": obj{"type": "BertProcessing", "pair": nil}}, `post_processor: "BertProcessing"`},
+		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{}}}, "no sequence"},
+		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<x>"}}}}}, `"<x>" is not among`},
+		{obj{"post_processor": obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<x>"}}, obj{"Sequence": obj{"id": "A"}}},
+			"special_tokens": obj{"<x>": obj{"id": "<x>", "ids": []any{99999}}}}}, "99999 is outside the vocabulary"},
+		{obj{"decoder": nil}, "decoder: missing"},
+		{obj{"decoder": obj{"type": "WordPiece"}}, `decoder: "WordPiece"`},
+		{obj{"decoder": obj{"type": "Strip", "content": " ", "start": 0, "stop": 1}}, `decoder: "Strip"`},
+	} {
+		_, err := Parse(Files{Name: "folder", Tokenizer: patched(t, base, c.patch)})
+		if err == nil || !strings.Contains(err.Error(), c.want) || !strings.Contains(err.Error(), filepath.Join("folder", "tokenizer.json")) {
+			t.Errorf("%v\n got error %v\nwant %s", c.patch, err, c.want)
+		}
+	}
+	for _, c := range []struct {
+		files Files
+		want  string
+	}{
+		{Files{Tokenizer: []byte(`{"model": `)}, "at byte"},
+		{Files{Tokenizer: nil}, "unexpected end"},
+		{Files{Tokenizer: base, Config: []byte(`{"bos_token": "<begin>"}`)}, `"<begin>" of the files beside it is not in the vocabulary`},
+		{Files{Tokenizer: base, Config: []byte(`{"chat_template": 7}`)}, "chat_template"},
+		{Files{Tokenizer: base, Config: []byte(`[]`)}, "tokenizer_config.json"},
+		{Files{Tokenizer: base, Model: []byte(`{"eos_token_id": [2, 70000]}`)}, "eos_token_id 70000"},
+	} {
+		if _, err := Parse(c.files); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got error %v, want %s", err, c.want)
+		}
+	}
+	if _, err := FromJSON(filepath.Join(t.TempDir(), "nothing")); err == nil {
+		t.Error("no error for a missing file")
+	}
+}
+
+func nest(n int) obj {
+	if n == 0 {
+		return obj{"type": "Digits", "individual_digits": true}
+	}
+	return obj{"type": "Sequence", "pretokenizers": []any{nest(n - 1)}}
+}
+
+// The files beside tokenizer.json say what begins and ends a text and a generation.
+func TestConfigFiles(t *testing.T) {
+	base := charJSON(t)
+	tok, err := Parse(Files{
+		Tokenizer: base, Config: []byte(`{"bos_token": {"content": "<s>", "lstrip": false}, "eos_token": null, "add_bos_token": true,
+			"add_eos_token": true, "chat_template": [{"name": "default", "template": "A"}, {"name": "tool_use", "template": "B"}]}`),
+		SpecialTokens: []byte(`{"eos_token": "</s>"}`), Model: []byte(`{"eos_token_id": 2}`), Generation: []byte(`{"eos_token_id": [2, 262]}`),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if tok.BOS() != 1 || tok.EOS() != 2 || tok.UNK() != 0 || tok.PAD() != -1 || !tok.AddBOS() || !tok.AddEOS() {
+		t.Error(tok.BOS(), tok.EOS(), tok.UNK(), tok.PAD(), tok.AddBOS(), tok.AddEOS())
+	}
+	if got := tok.EOG(); !slices.Equal(got, []int32{2, 262}) || !tok.IsEOG(262) || tok.IsEOG(1) || tok.IsEOG(-1) {
+		t.Error(got)
+	}
+	if got := tok.Templates(); len(got) != 2 || got[1] != (Template{"tool_use", "B"}) {
+		t.Error(got)
+	}
+	ids := tok.Encode("in", EncodeOptions{AddSpecial: true})
+	if ids[0] != 1 || ids[len(ids)-1] != 2 || tok.Decode(ids) != "in" {
+		t.Error(ids, tok.Decode(ids))
+	}
+	// The classes that make their own post-processor drop a BOS that add_bos_token denies.
+	around := obj{"type": "TemplateProcessing", "single": []any{obj{"SpecialToken": obj{"id": "<s>"}}, obj{"Sequence": obj{"id": "A"}}},
+		"special_tokens": obj{"<s>": obj{"id": "<s>", "ids": []any{1}}}}
+	for class, want := range map[string]bool{"LlamaTokenizerFast": false, "PreTrainedTokenizerFast": true} {
+		tok, err := Parse(Files{Tokenizer: patched(t, base, obj{"post_processor": around}),
+			Config: []byte(`{"tokenizer_class": "` + class + `", "bos_token": "<s>", "add_bos_token": false}`), ChatTemplate: []byte("C")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tok.AddBOS() != want {
+			t.Errorf("%s: BOS added %v", class, tok.AddBOS())
+		}
+		if got := tok.Templates(); len(got) != 1 || got[0].Text != "C" {
+			t.Error(got)
+		}
+	}
+}
+
+// Whatever the file, an error or a tokenizer that keeps to its vocabulary; never a panic.
+func FuzzFromJSON(f *testing.F) {
+	base, err := os.ReadFile("testdata/char.json")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(base)
+	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"<unk>":1},"merges":["a a"],"unk_token":"<unk>"},"pre_tokenizer":{"type":"ByteLevel"}}`))
+	f.Add([]byte(`{"added_tokens":[{"id":0,"content":"x","lstrip":true,"rstrip":true,"single_word":true,"normalized":true}],
+		"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Prepend","prepend":"x"}]},
+		"pre_tokenizer":{"type":"Metaspace","replacement":"▁"},"decoder":{"type":"Metaspace","replacement":"▁"},
+		"model":{"type":"BPE","vocab":{"x":0,"y":1},"merges":[],"unk_token":"y","fuse_unk":true}}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		tok, err := Parse(Files{Name: "fuzz", Tokenizer: b})
+		if err != nil {
+			return
+		}
+		for _, text := range []string{"", "Hello  world\n", "the \xff 中文 e\u0301 x ▁x", strings.Repeat(" a", 40)} {
+			for _, o := range []EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true, Shield: "\ufdd0"}} {
+				for _, id := range tok.Encode(text, o) {
+					if !tok.has(id) {
+						t.Fatalf("%q gives the id %d of %d", text, id, tok.VocabSize())
+					}
+				}
+			}
+		}
+	})
+}
