@@ -1,0 +1,15 @@
+// Package convert turns models from one file format into the other and encodes their weights anew.
+//
+//	notes, err := convert.ToGGUF(ctx, "qwen3-0.6b/", "qwen3-0.6b.gguf", convert.Options{Type: tensor.BF16})
+//	notes, err := convert.ToHF(ctx, "model.gguf", "model/", convert.Options{Type: convert.Keep})
+//	notes, err := convert.Quantize(ctx, "model.gguf", "model-q8_0.gguf", convert.Options{Type: tensor.Q8_0})
+//
+// Architectures: llama, qwen2, qwen3, gptneox. Names and layouts are llama.cpp's on the GGUF side and
+// transformers' on the other: the rows of llama's query and key projections go from halves to neighbouring pairs,
+// GPT-NeoX's fused projection from head by head to all queries, all keys, all values. Vectors (norms, biases) are
+// F32 in GGUF. Tokenizers are converted too, and the two must then encode a set of texts alike, or the conversion
+// fails.
+//
+// Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
+// overwritten by a folder.
+package convert

@@ -1,0 +1,195 @@
+package convert
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+type fields = map[string]any
+
+// tokenizerFiles makes the content of tokenizer.json and tokenizer_config.json from a GGUF file's keys.
+func tokenizerFiles(f *gguf.File, tok *tokenizer.Tokenizer) (tokens, settings fields, err error) {
+	k := f.Keys()
+	kind := k.String("tokenizer.ggml.model")
+	pre := k.String("tokenizer.ggml.pre", "")
+	lines := k.Strings("tokenizer.ggml.merges", nil)
+	values := k.Floats("tokenizer.ggml.scores", nil)
+	front := k.Bool("tokenizer.ggml.add_space_prefix", true)
+	if err := k.Err(); err != nil {
+		return nil, nil, err
+	}
+	vocab, added := vocabulary(tok)
+	model := fields{"type": "BPE", "dropout": nil, "unk_token": nil, "continuing_subword_prefix": nil, "end_of_word_suffix": nil,
+		"fuse_unk": false, "byte_fallback": false, "ignore_merges": false, "vocab": vocab, "merges": lines}
+	tokens = fields{"version": "1.0", "truncation": nil, "padding": nil, "added_tokens": added, "normalizer": nil, "post_processor": postProcessor(tok), "model": model}
+	class := "PreTrainedTokenizerFast"
+	switch kind {
+	case "gpt2":
+		i := slices.IndexFunc(splittings, func(s splitting) bool { return slices.Contains(s.names, pre) })
+		if i < 0 {
+			return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.pre\": %q has no form in tokenizer.json that grove knows", f.Path, pre)
+		}
+		model["ignore_merges"] = splittings[i].ignoreMerges
+		tokens["pre_tokenizer"], tokens["decoder"] = splittings[i].steps()
+		if pre == "qwen2" {
+			class = "Qwen2Tokenizer"
+		}
+	case "llama":
+		class = "LlamaTokenizer"
+		model["fuse_unk"], model["byte_fallback"], model["merges"] = true, true, mergesOf(tok, values)
+		if id := tok.UNK(); id >= 0 {
+			model["unk_token"] = tok.Text(id)
+		}
+		spaces := fields{"type": "Replace", "pattern": fields{"String": " "}, "content": "▁"}
+		decode := []fields{{"type": "Replace", "pattern": fields{"String": "▁"}, "content": " "}, {"type": "ByteFallback"}, {"type": "Fuse"}}
+		if tokens["normalizer"] = spaces; front {
+			tokens["normalizer"] = fields{"type": "Sequence", "normalizers": []fields{{"type": "Prepend", "prepend": "▁"}, spaces}}
+			decode = append(decode, fields{"type": "Strip", "content": " ", "start": 1, "stop": 0})
+		}
+		tokens["pre_tokenizer"], tokens["decoder"] = nil, fields{"type": "Sequence", "decoders": decode}
+	default:
+		return nil, nil, fmt.Errorf("%s: key \"tokenizer.ggml.model\": %q has no form in tokenizer.json that grove knows", f.Path, kind)
+	}
+	return tokens, settingsOf(tok, class), nil
+}
+
+// steps are the pre-tokenizer and the decoder.
+func (s *splitting) steps() (pre, decoder fields) {
+	decoder = fields{"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": s.regex == ""}
+	var list []fields
+	if s.digits {
+		list = append(list, fields{"type": "Digits", "individual_digits": true})
+	}
+	if s.regex != "" {
+		list = append(list, fields{"type": "Split", "pattern": fields{"Regex": s.regex}, "behavior": "Isolated", "invert": false})
+	}
+	if list == nil {
+		return decoder, decoder
+	}
+	return fields{"type": "Sequence", "pretokenizers": append(list, decoder)}, decoder
+}
+
+// vocabulary lists the tokens that merges make, and those added to them.
+func vocabulary(tok *tokenizer.Tokenizer) (vocab map[string]int32, added []fields) {
+	vocab = map[string]int32{}
+	for id := range int32(tok.VocabSize()) {
+		text, kind := tok.Text(id), tok.Type(id)
+		switch kind {
+		case tokenizer.Unused:
+		case tokenizer.Control, tokenizer.UserDefined, tokenizer.Unknown:
+			added = append(added, fields{"id": id, "content": text, "single_word": false, "lstrip": false, "rstrip": false,
+				"normalized": false, "special": kind != tokenizer.UserDefined})
+			if kind == tokenizer.Unknown {
+				vocab[text] = id
+			}
+		default:
+			vocab[text] = id
+		}
+	}
+	return vocab, added
+}
+
+// mergesOf lists every pair of pieces that makes a piece, by the piece's score, highest first. SentencePiece
+// merges whichever neighbours make the piece of the best score; a list of merges in that order says the same.
+func mergesOf(tok *tokenizer.Tokenizer, scores []float32) []string {
+	ids := map[string]int32{}
+	normal := func(id int32) bool { return tok.Type(id) == tokenizer.Normal && int(id) < len(scores) }
+	for id := range int32(tok.VocabSize()) {
+		if normal(id) {
+			ids[tok.Text(id)] = id
+		}
+	}
+	type merge struct{ made, left, right int32 }
+	var ms []merge
+	for made := range int32(tok.VocabSize()) {
+		if !normal(made) {
+			continue
+		}
+		text := tok.Text(made)
+		for cut := range text {
+			left, ok1 := ids[text[:cut]]
+			right, ok2 := ids[text[cut:]]
+			if cut > 0 && ok1 && ok2 {
+				ms = append(ms, merge{made, left, right})
+			}
+		}
+	}
+	slices.SortFunc(ms, func(a, b merge) int {
+		return cmp.Or(cmp.Compare(scores[b.made], scores[a.made]), cmp.Compare(a.made, b.made), cmp.Compare(a.left, b.left), cmp.Compare(a.right, b.right))
+	})
+	lines := make([]string, len(ms))
+	for i, m := range ms {
+		lines[i] = tok.Text(m.left) + " " + tok.Text(m.right)
+	}
+	return lines
+}
+
+// postProcessor puts the tokens around a text that the model expects.
+func postProcessor(tok *tokenizer.Tokenizer) any {
+	if !tok.AddBOS() && !tok.AddEOS() {
+		return nil
+	}
+	special := fields{}
+	token := func(id int32, side int) fields {
+		text := tok.Text(id)
+		special[text] = fields{"id": text, "ids": []int32{id}, "tokens": []string{text}}
+		return fields{"SpecialToken": fields{"id": text, "type_id": side}}
+	}
+	part := func(name string, side int) []fields {
+		var out []fields
+		if tok.AddBOS() {
+			out = append(out, token(tok.BOS(), side))
+		}
+		out = append(out, fields{"Sequence": fields{"id": name, "type_id": side}})
+		if tok.AddEOS() {
+			out = append(out, token(tok.EOS(), side))
+		}
+		return out
+	}
+	single, pair := part("A", 0), append(part("A", 0), part("B", 1)...)
+	return fields{"type": "TemplateProcessing", "single": single, "pair": pair, "special_tokens": special}
+}
+
+// settingsOf is tokenizer_config.json.
+func settingsOf(tok *tokenizer.Tokenizer, class string) fields {
+	c := fields{"add_bos_token": tok.AddBOS(), "add_eos_token": tok.AddEOS(), "tokenizer_class": class, "clean_up_tokenization_spaces": false}
+	for name, id := range map[string]int32{"bos_token": tok.BOS(), "eos_token": tok.EOS(), "unk_token": tok.UNK(), "pad_token": tok.PAD()} {
+		if id >= 0 {
+			c[name] = tok.Text(id)
+		}
+	}
+	switch t := tok.Templates(); {
+	case len(t) == 1 && t[0].Name == "default":
+		c["chat_template"] = t[0].Text
+	case len(t) > 0:
+		var list []fields
+		for _, x := range t {
+			list = append(list, fields{"name": x.Name, "template": x.Text})
+		}
+		c["chat_template"] = list
+	}
+	return c
+}
+
+// specialIDs are the fields of config.json that name tokens.
+func specialIDs(tok *tokenizer.Tokenizer) map[string]int32 {
+	m := map[string]int32{}
+	for name, id := range map[string]int32{"bos_token_id": tok.BOS(), "eos_token_id": tok.EOS(), "pad_token_id": tok.PAD()} {
+		if id >= 0 {
+			m[name] = id
+		}
+	}
+	return m
+}
+
+// modelName is what to call a model that does not say its name.
+func modelName(path string) string {
+	base := strings.TrimRight(strings.ReplaceAll(path, `\`, "/"), "/")
+	base = base[strings.LastIndexByte(base, '/')+1:]
+	return strings.TrimSuffix(base, ".gguf")
+}

@@ -1,0 +1,75 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Quantize writes a GGUF file with its matrices encoded anew, metadata and tokenizer as they are. It knows nothing of
+// architectures: any GGUF file whose tensors grove can decode will do.
+func Quantize(ctx context.Context, from, to string, o Options) (notes []string, err error) {
+	if err := o.check(false); err != nil {
+		return nil, err
+	}
+	f, err := gguf.Open(from)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if same(from, to) {
+		return nil, fmt.Errorf("%s: reading and writing the same file: choose another name", to)
+	}
+	w := gguf.NewWriter()
+	w.SetAll(f)
+	if n, ok := fileTypes[o.Type]; ok && o.Type != Keep {
+		w.Set("general.file_type", n)
+		w.Set("general.quantization_version", uint32(2))
+	}
+	count := &counter{tell: o.Progress}
+	lossy := false
+	for _, info := range f.Tensors {
+		t, ok := f.Tensor(info.Name)
+		if !ok {
+			continue
+		}
+		typ, note := encoding(t, o.Type)
+		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
+			typ = t.Type // what is not a number of the model stays what it is
+		}
+		if typ != t.Type {
+			if t, err = f.Load(info.Name); err != nil {
+				return nil, err
+			}
+			lossy = lossy || typ == tensor.Q8_0 && !slices.Contains([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16}, t.Type)
+		}
+		if note != "" {
+			notes = append(notes, note)
+		}
+		size, err := typ.Size(t.Elements())
+		if err != nil {
+			return nil, fmt.Errorf("%s: tensor %s: %w", from, t.Name, err)
+		}
+		count.total += int64(size)
+		s := &stream{ctx: ctx, t: t, to: typ, count: count}
+		w.Add(t.Name, typ, t.Shape, func(out io.Writer) error {
+			defer f.Release(t.Name)
+			return s.write(out)
+		})
+	}
+	if lossy {
+		notes = append(notes, "the weights were quantized before: quantizing them again loses more than quantizing the original would")
+	}
+	return notes, w.WriteFile(to)
+}
+
+func same(a, b string) bool {
+	x, err1 := os.Stat(a)
+	y, err2 := os.Stat(b)
+	return err1 == nil && err2 == nil && os.SameFile(x, y)
+}

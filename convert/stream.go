@@ -1,0 +1,179 @@
+package convert
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Keep, as a type, leaves the matrices as they are encoded.
+const Keep = tensor.Unknown
+
+// Options says how to write.
+type Options struct {
+	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, Q8_0 (GGUF only), or Keep
+
+	Progress func(done, total int64) // bytes of tensor data written; may be nil
+}
+
+func (o *Options) check(hf bool) error {
+	switch o.Type {
+	case tensor.F32, tensor.F16, tensor.BF16, Keep:
+		return nil
+	case tensor.Q8_0:
+		if !hf {
+			return nil
+		}
+		return fmt.Errorf("type Q8_0 has no place in a safetensors file: use F32, F16 or BF16")
+	}
+	return fmt.Errorf("type %v cannot be written: use F32, F16, BF16 or Q8_0", o.Type)
+}
+
+// isVector tells norms and biases, which stay exact, from matrices.
+func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
+
+// encoding chooses the type a tensor gets in a GGUF file, with a note where that is not the one asked for.
+func encoding(t tensor.Tensor, want tensor.Type) (tensor.Type, string) {
+	switch {
+	case isVector(t):
+		return tensor.F32, ""
+	case want == Keep:
+		return t.Type, ""
+	}
+	if _, err := want.Size(t.Cols()); err != nil {
+		return tensor.F16, fmt.Sprintf("tensor %s is F16: its rows of %d are not whole blocks of %v", t.Name, t.Cols(), want)
+	}
+	return want, ""
+}
+
+// stream is one tensor on its way to a file.
+type stream struct {
+	ctx   context.Context
+	t     tensor.Tensor
+	to    tensor.Type
+	order func(row int) int // the source's row that row i of the file is; nil for the same
+	count *counter
+}
+
+// counter reports progress.
+type counter struct {
+	done, total int64
+	tell        func(done, total int64)
+}
+
+func (c *counter) add(n int) {
+	c.done += int64(n)
+	if c.tell != nil {
+		c.tell(c.done, c.total)
+	}
+}
+
+// streamElements is the numbers a worker converts at a time.
+const streamElements = 1 << 18
+
+// write converts the tensor in runs of rows, as many at a time as there are processors, and writes them in order.
+func (s *stream) write(w io.Writer) error {
+	rows, cols := s.t.Rows(), s.t.Cols()
+	if isVector(s.t) { // whose order is of elements
+		rows, cols = cols, 1
+	}
+	step := max(1, streamElements/cols)
+	type run struct {
+		out []byte
+		err error
+	}
+	runs := make([]run, runtime.GOMAXPROCS(0))
+	for r0 := 0; r0 < rows; r0 += step * len(runs) {
+		if err := s.ctx.Err(); err != nil {
+			return err
+		}
+		var wg sync.WaitGroup
+		n := 0
+		for i := range runs {
+			a, b := r0+i*step, min(r0+(i+1)*step, rows)
+			if a >= b {
+				break
+			}
+			n++
+			wg.Go(func() { runs[i].out, runs[i].err = s.rows(runs[i].out[:0], a, b, cols) })
+		}
+		wg.Wait()
+		for _, r := range runs[:n] {
+			if r.err != nil {
+				return fmt.Errorf("tensor %s: %w", s.t.Name, r.err)
+			}
+			if _, err := w.Write(r.out); err != nil {
+				return err
+			}
+			s.count.add(len(r.out))
+		}
+	}
+	return nil
+}
+
+// rows appends rows a … b−1 of the file.
+func (s *stream) rows(dst []byte, a, b, cols int) ([]byte, error) {
+	from, err := s.t.Type.Size(cols)
+	if err != nil {
+		return nil, err
+	}
+	to, err := s.to.Size(cols)
+	if err != nil {
+		return nil, err
+	}
+	if s.to == s.t.Type && s.order == nil {
+		return append(dst, s.t.Data[a*from:b*from]...), nil
+	}
+	var values []float32
+	for r := a; r < b; r++ {
+		q := r
+		if s.order != nil {
+			q = s.order(r)
+		}
+		src := s.t.Data[q*from : (q+1)*from]
+		if s.to == s.t.Type {
+			dst = append(dst, src...)
+			continue
+		}
+		if values == nil {
+			values = make([]float32, cols)
+		}
+		if err := tensor.Dequantize(s.t.Type, src, values); err != nil {
+			return nil, err
+		}
+		dst = append(dst, make([]byte, to)...)
+		if err := tensor.Quantize(s.to, values, dst[len(dst)-to:]); err != nil {
+			return nil, fmt.Errorf("row %d: %w", r, err)
+		}
+	}
+	return dst, nil
+}
+
+// exact reports whether a vector can be written as typ without loss.
+func exact(t tensor.Tensor, typ tensor.Type) bool {
+	if t.Type == typ {
+		return true
+	}
+	v, err := t.Float32s()
+	if err != nil {
+		return false
+	}
+	size, err := typ.Size(len(v))
+	if err != nil {
+		return false
+	}
+	b, back := make([]byte, size), make([]float32, len(v))
+	if tensor.Quantize(typ, v, b) != nil || tensor.Dequantize(typ, b, back) != nil {
+		return false
+	}
+	for i := range v {
+		if v[i] != back[i] {
+			return false
+		}
+	}
+	return true
+}

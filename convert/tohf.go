@@ -1,0 +1,176 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// ToHF converts a GGUF file to a Hugging Face folder, which must not exist, or be empty.
+func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err error) {
+	if err := o.check(true); err != nil {
+		return nil, err
+	}
+	if list, err := os.ReadDir(dir); err == nil && len(list) > 0 {
+		return nil, fmt.Errorf("%s: exists and is not empty: choose another folder", dir)
+	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	f, err := gguf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	c, err := readMeta(f)
+	if err != nil {
+		return nil, err
+	}
+	dir = filepath.Clean(dir)
+	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".part-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(part) // nothing is there after the rename
+	if err := os.Chmod(part, 0o755); err != nil {
+		return nil, err
+	}
+	if notes, err = c.writeHF(ctx, f, part, o); err != nil {
+		return nil, err
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	return notes, os.Rename(part, dir)
+}
+
+func (c *config) writeHF(ctx context.Context, f *gguf.File, dir string, o Options) ([]string, error) {
+	var notes []string
+	w := safetensors.NewWriter()
+	w.SetMetadata("format", "pt")
+	main, biased, err := c.addHF(ctx, w, f, o)
+	if err != nil {
+		return nil, err
+	}
+	var special map[string]int32
+	var tok *tokenizer.Tokenizer
+	if _, ok := f.String("tokenizer.ggml.model"); ok {
+		if tok, err = tokenizer.FromGGUF(f); err != nil {
+			return nil, err
+		}
+		tokens, settings, err := tokenizerFiles(f, tok)
+		if err != nil {
+			return nil, err
+		}
+		special = specialIDs(tok)
+		if err := errors.Join(writeJSON(filepath.Join(dir, "tokenizer.json"), tokens), writeJSON(filepath.Join(dir, "tokenizer_config.json"), settings)); err != nil {
+			return nil, err
+		}
+	} else {
+		notes = append(notes, "the file has no tokenizer: the folder will have none")
+	}
+	settings := c.fields(main, special)
+	if biased && c.arch != "qwen2" {
+		settings["attention_bias"] = true
+	}
+	if err := writeJSON(filepath.Join(dir, "config.json"), settings); err != nil {
+		return nil, err
+	}
+	if tok != nil {
+		made, err := tokenizer.FromJSON(dir)
+		if err == nil {
+			err = sameTokens(tok, made)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return notes, w.WriteFile(filepath.Join(dir, "model.safetensors"))
+}
+
+// addHF adds the tensors of a GGUF file. It returns the type of the matrices, and whether the attention's
+// projections have biases.
+func (c *config) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type, biased bool, err error) {
+	count := &counter{tell: o.Progress}
+	used := map[string]bool{"rope_freqs.weight": true}
+	if main = o.Type; main == Keep {
+		embed, err := f.Load("token_embd.weight")
+		if err != nil {
+			return 0, false, err
+		}
+		if main = embed.Type; main != tensor.F16 && main != tensor.BF16 {
+			main = tensor.F32 // which holds every other type without loss
+		}
+	}
+	add := func(e entry, ending string, optional bool) error {
+		name := e.gguf + ending
+		if _, ok := f.Tensor(name); !ok && optional {
+			return nil
+		}
+		t, err := f.Load(name)
+		if err != nil {
+			return err
+		}
+		used[name] = true
+		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
+			return fmt.Errorf("%s: tensor %s has shape %v: want %d rows by the metadata", f.Path, name, t.Shape, n)
+		}
+		typ := main
+		switch {
+		case isVector(t) && !exact(t, main):
+			typ = tensor.F32
+		case o.Type == Keep && !isVector(t) && t.Type != main:
+			if typ = t.Type; typ != tensor.F16 && typ != tensor.BF16 {
+				typ = tensor.F32
+			}
+		}
+		size, err := typ.Size(t.Elements())
+		if err != nil {
+			return fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
+		}
+		count.total += int64(size)
+		s := &stream{ctx, t, typ, c.toHF(e.rows), count}
+		w.Add(e.hf+ending, typ, t.Shape, func(out io.Writer) error {
+			defer f.Release(name)
+			return s.write(out)
+		})
+		biased = biased || ending == ".bias" && e.gguf == "blk.0.attn_q"
+		return nil
+	}
+	for _, e := range c.plan() {
+		if err := errors.Join(add(e, ".weight", e.optional), add(e, ".bias", true)); err != nil {
+			return 0, false, err
+		}
+	}
+	for _, t := range f.Tensors {
+		if !used[t.Name] {
+			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch)
+		}
+	}
+	return main, biased, nil
+}
+
+func writeJSON(path string, v any) error {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", " ")
+	if err := e.Encode(v); err != nil {
+		return err
+	}
+	return atomicfile.Write(path, func(w io.Writer) error {
+		_, err := w.Write(b.Bytes())
+		return err
+	})
+}

@@ -1,0 +1,243 @@
+package convert
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tokenizer"
+	"golang.org/x/text/unicode/norm"
+)
+
+// splitting is a way to cut text into words that both formats can name.
+type splitting struct {
+	names        []string // in GGUF; the first is the one written
+	regex        string   // a Split step before ByteLevel; "" for ByteLevel's own pattern
+	digits       bool     // a Digits step first
+	ignoreMerges bool
+}
+
+const contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
+
+var splittings = []splitting{
+	{names: []string{"qwen2", "deepseek-r1-qwen"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	{names: []string{"llama-bpe", "llama3", "llama-v3"}, ignoreMerges: true,
+		regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	{names: []string{"dbrx", "smaug-bpe"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	{names: []string{"qwen35"}, regex: contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|\p{N}| ?[^\s\p{L}\p{M}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+`},
+	{names: []string{"smollm", "starcoder", "refact", "command-r", "codeshell"}, digits: true},
+	{names: []string{"gpt-2", "olmo", "phi-2", "mpt", "jina-v2-es", "jina-v2-de"}},
+}
+
+// hfTokens is what tokenizer.json says beyond what package tokenizer tells.
+type hfTokens struct {
+	Normalizer   json.RawMessage `json:"normalizer"`
+	PreTokenizer *hfStep         `json:"pre_tokenizer"`
+	Model        struct {
+		IgnoreMerges bool              `json:"ignore_merges"`
+		Merges       []json.RawMessage `json:"merges"`
+	} `json:"model"`
+}
+
+type hfStep struct {
+	Type             string   `json:"type"`
+	Steps            []hfStep `json:"pretokenizers"`
+	UseRegex         *bool    `json:"use_regex"`
+	IndividualDigits bool     `json:"individual_digits"`
+	Pattern          struct{ Regex string }
+}
+
+// setTokenizer sets the keys tokenizer.* from a Hugging Face folder; vocab is the embedding's rows. It reports notes.
+func setTokenizer(w *gguf.Writer, dir string, tok *tokenizer.Tokenizer, vocab int) ([]string, error) {
+	path := filepath.Join(dir, "tokenizer.json")
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	var file hfTokens
+	if err := json.Unmarshal(b, &file); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	merges, err := file.merges()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	var notes []string
+	if strings.Contains(string(file.Normalizer), `"NFC"`) {
+		notes = append(notes, "GGUF has no place for the tokenizer's NFC normalisation: text with combining characters may be encoded otherwise")
+	}
+	pre, bytes, err := file.pre()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	texts, kinds := tokenTexts(tok, vocab)
+	if bytes {
+		lines := make([]string, len(merges))
+		for i, m := range merges {
+			lines[i] = m[0] + " " + m[1]
+		}
+		w.Set("tokenizer.ggml.model", "gpt2")
+		w.Set("tokenizer.ggml.pre", pre)
+		w.Set("tokenizer.ggml.merges", lines)
+	} else {
+		w.Set("tokenizer.ggml.model", "llama")
+		w.Set("tokenizer.ggml.pre", "default")
+		w.Set("tokenizer.ggml.scores", scores(texts, kinds, merges))
+		w.Set("tokenizer.ggml.add_space_prefix", startsWithSpace(tok))
+	}
+	w.Set("tokenizer.ggml.tokens", texts)
+	w.Set("tokenizer.ggml.token_type", kinds)
+	setSpecial(w, tok)
+	return notes, nil
+}
+
+// startsWithSpace reports whether the tokenizer puts a space before a text.
+func startsWithSpace(tok *tokenizer.Tokenizer) bool {
+	ids := tok.Encode("x", tokenizer.EncodeOptions{})
+	return len(ids) > 0 && strings.HasPrefix(tok.Text(ids[0]), "▁")
+}
+
+func (f *hfTokens) merges() ([][2]string, error) {
+	out := make([][2]string, len(f.Model.Merges))
+	for i, raw := range f.Model.Merges {
+		var line string
+		if json.Unmarshal(raw, &out[i]) == nil {
+			continue
+		}
+		if err := json.Unmarshal(raw, &line); err != nil {
+			return nil, fmt.Errorf("model.merges: entry %d: %w", i, err)
+		}
+		a, b, ok := strings.Cut(line, " ")
+		if !ok {
+			return nil, fmt.Errorf("model.merges: entry %d, %q, is not a pair", i, line)
+		}
+		out[i] = [2]string{a, b}
+	}
+	return out, nil
+}
+
+// pre finds GGUF's name of the pre-tokenizer; bytes is false for SentencePiece's kind, which has none.
+func (f *hfTokens) pre() (name string, bytes bool, err error) {
+	var s splitting
+	s.ignoreMerges = f.Model.IgnoreMerges
+	steps := []hfStep{}
+	if p := f.PreTokenizer; p != nil {
+		if steps = append(steps, *p); p.Type == "Sequence" {
+			steps = p.Steps
+		}
+	}
+	for _, st := range steps {
+		switch {
+		case st.Type == "ByteLevel":
+			bytes = true
+		case st.Type == "Split" && st.Pattern.Regex != "" && s.regex == "":
+			s.regex = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(st.Pattern.Regex)
+		case st.Type == "Digits" && st.IndividualDigits:
+			s.digits = true
+		case st.Type == "Metaspace":
+		default:
+			return "", false, fmt.Errorf("pre_tokenizer: step %s has no counterpart in GGUF that grove knows", st.Type)
+		}
+	}
+	if !bytes {
+		return "", false, nil
+	}
+	for _, known := range splittings {
+		if known.regex == s.regex && known.digits == s.digits && known.ignoreMerges == s.ignoreMerges {
+			return known.names[0], true, nil
+		}
+	}
+	return "", true, fmt.Errorf("pre_tokenizer: the pattern %q has no name in GGUF that grove knows", s.regex)
+}
+
+// tokenTexts lists the tokens as GGUF does, with unused ones up to the embedding's size.
+func tokenTexts(tok *tokenizer.Tokenizer, vocab int) (texts []string, kinds []int32) {
+	for id := range int32(vocab) {
+		text, kind := tok.Text(id), tok.Type(id)
+		if text == "" || kind == tokenizer.Unused || kind == 0 {
+			text, kind = fmt.Sprintf("[PAD%d]", id), tokenizer.Unused
+		}
+		texts, kinds = append(texts, text), append(kinds, int32(kind))
+	}
+	return texts, kinds
+}
+
+// scores says in SentencePiece's terms in what order pieces are merged: the earlier a piece is made, the higher its score.
+func scores(texts []string, kinds []int32, merges [][2]string) []float32 {
+	rank := map[string]int{}
+	for _, m := range merges {
+		made := m[0] + m[1]
+		if _, ok := rank[made]; !ok {
+			rank[made] = len(rank) + 1
+		}
+	}
+	out := make([]float32, len(texts))
+	for i, t := range texts {
+		if kinds[i] != int32(tokenizer.Normal) {
+			continue
+		}
+		r, ok := rank[t]
+		if !ok {
+			r = len(rank) + 1 // a character: nothing makes it
+		}
+		out[i] = -float32(r)
+	}
+	return out
+}
+
+// setSpecial sets the special tokens and the chat templates.
+func setSpecial(w *gguf.Writer, tok *tokenizer.Tokenizer) {
+	for _, t := range []struct {
+		key string
+		id  int32
+	}{{"bos", tok.BOS()}, {"eos", tok.EOS()}, {"unknown", tok.UNK()}, {"padding", tok.PAD()}} {
+		if t.id >= 0 {
+			w.Set("tokenizer.ggml."+t.key+"_token_id", uint32(t.id))
+		}
+	}
+	for _, id := range tok.EOG() { // one more may be named
+		if id != tok.EOS() {
+			w.Set("tokenizer.ggml.eot_token_id", uint32(id))
+			break
+		}
+	}
+	w.Set("tokenizer.ggml.add_bos_token", tok.AddBOS())
+	w.Set("tokenizer.ggml.add_eos_token", tok.AddEOS())
+	var names []string
+	for _, t := range tok.Templates() {
+		if t.Name == "default" {
+			w.Set("tokenizer.chat_template", t.Text)
+		} else {
+			names = append(names, t.Name)
+			w.Set("tokenizer.chat_template."+t.Name, t.Text)
+		}
+	}
+	if names != nil {
+		w.Set("tokenizer.chat_templates", names)
+	}
+}
+
+// probes are texts that tokenizers of different rules cut differently.
+var probes = []string{
+	"Hello, world!", " leading and trailing  ", "it's John's, I'LL say we've DON'T", "x = y+1;\n\n\tif (a[i] != 0x1F) {\r\n\t\treturn\n}\n",
+	"12345678 3.14159 1,000,000", "naïve café Straße Ǆ ſ", "東京 日本語。こんにちは 안녕하세요", "привет мир نص عربي हिन्दी", "e\u0301 \u00a0\u2003 \u200b",
+	"😀👩‍👩‍👧 ½ ² Ⅳ ٣", "a\nb\n\n\nc   d\t\te", "<s> <|endoftext|> <unk> [INST]", "\u2581 ▁▁x", "", "...!?--==>>",
+}
+
+// sameTokens checks that two tokenizers agree, on text in normal form C.
+func sameTokens(a, b *tokenizer.Tokenizer) error {
+	for _, text := range probes {
+		text = norm.NFC.String(text)
+		for _, o := range []tokenizer.EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true}} {
+			x, y := a.Encode(text, o), b.Encode(text, o)
+			if !slices.Equal(x, y) {
+				return fmt.Errorf("the converted tokenizer differs: it encodes %q as %v, the original as %v", text, y, x)
+			}
+		}
+	}
+	return nil
+}

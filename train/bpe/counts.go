@@ -1,0 +1,136 @@
+package bpe
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Counter counts the words of a corpus.
+type Counter struct {
+	pre     string
+	cut     func(string) int
+	threads int
+	words   map[string]int64
+	bytes   int64
+}
+
+// NewCounter returns a counter whose words are those that a tokenizer with pre-tokenizer o.Pre merges in.
+func NewCounter(o Options) (*Counter, error) {
+	if err := o.fill(); err != nil {
+		return nil, err
+	}
+	cut, err := splitter(o.Pre)
+	if err != nil {
+		return nil, err
+	}
+	return &Counter{pre: o.Pre, cut: cut, threads: o.Threads, words: map[string]int64{}}, nil
+}
+
+// Words is the number of different words, Bytes that of the text counted.
+func (c *Counter) Words() int   { return len(c.words) }
+func (c *Counter) Bytes() int64 { return c.bytes }
+
+// countChunk is the text a worker takes at a time.
+const countChunk = 1 << 20
+
+// Add counts the words of documents, weight times each. No word reaches from one document into another.
+func (c *Counter) Add(docs []string, weight int) error {
+	if weight < 1 || weight > 1<<20 {
+		return fmt.Errorf("weight %d: want 1 to %d", weight, 1<<20)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	next := 0
+	take := func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		from, size := next, 0
+		for next < len(docs) && size < countChunk {
+			size += len(docs[next])
+			next++
+		}
+		return docs[from:next]
+	}
+	parts := make([]map[string]int64, c.threads)
+	for i := range parts {
+		wg.Go(func() {
+			m := map[string]int64{}
+			for part := take(); len(part) > 0; part = take() {
+				for _, text := range part {
+					count(m, text, c.cut)
+				}
+			}
+			parts[i] = m
+		})
+	}
+	wg.Wait()
+	for _, m := range parts {
+		for w, n := range m {
+			if _, known := c.words[w]; !known {
+				w = strings.Clone(w) // lets the document go
+			}
+			c.words[w] += n * int64(weight)
+		}
+	}
+	for _, d := range docs {
+		c.bytes += int64(len(d))
+	}
+	return nil
+}
+
+func count(m map[string]int64, text string, cut func(string) int) {
+	for len(text) > 0 {
+		n := cut(text)
+		m[text[:n]]++
+		text = text[n:]
+	}
+}
+
+// sorted lists the words in an order that does not depend on a map's.
+func (c *Counter) sorted() []string {
+	words := make([]string, 0, len(c.words))
+	for w := range c.words {
+		words = append(words, w)
+	}
+	slices.Sort(words)
+	return words
+}
+
+// Options says what to learn. The zero value is grove's own vocabulary.
+type Options struct {
+	Size    int      // tokens in all, special ones included; 0: 16384
+	Pre     string   // how text is cut into words, by llama.cpp's name; "": qwen2
+	Special []string // control tokens, put at the end of the id space; nil: Special()
+	Threads int      // that count words; 0: GOMAXPROCS
+
+	Progress func(done, total int) // tokens so far; may be nil
+}
+
+const maxSize = 1 << 20
+
+func (o *Options) fill() error {
+	if o.Size == 0 {
+		o.Size = 16384
+	}
+	if o.Pre == "" {
+		o.Pre = "qwen2"
+	}
+	if o.Special == nil {
+		o.Special = Special()
+	}
+	if o.Threads <= 0 {
+		o.Threads = runtime.GOMAXPROCS(0)
+	}
+	if least := 256 + len(o.Special); o.Size < least || o.Size > maxSize {
+		return fmt.Errorf("vocabulary size %d: want %d (all bytes and the special tokens) to %d", o.Size, least, maxSize)
+	}
+	for i, s := range o.Special {
+		if len(s) < 2 || slices.Contains(o.Special[:i], s) {
+			return fmt.Errorf("special token %q: want a text of two bytes or more, named once", s)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package bpe
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/gguf"
+)
+
+// A vocabulary's file passes its keys on bit for bit, and a file without any says so.
+func TestCopyGGUF(t *testing.T) {
+	v := learn(t, []string{strings.Repeat("some words and more words\n", 5)}, Options{Size: 270})
+	dir := t.TempDir()
+	from, to := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
+	if err := v.WriteGGUF(from); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := gguf.NewWriter()
+	w.Set("general.architecture", "qwen3")
+	if err := CopyGGUF(w, f); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFile(to); err != nil {
+		t.Fatal(err)
+	}
+	g, err := gguf.Open(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer g.Close()
+	for _, kv := range f.Meta {
+		if got, ok := g.Lookup(kv.Key); strings.HasPrefix(kv.Key, "tokenizer.") && (!ok || got.String() != kv.Value.String()) {
+			t.Errorf("key %s is %v, want %v", kv.Key, got, kv.Value)
+		}
+	}
+	if id, ok := g.Int("tokenizer.ggml.mask_token_id"); !ok || id != int64(v.SpecialID(Mask)) {
+		t.Errorf("mask token %d, want %d", id, v.SpecialID(Mask))
+	}
+	empty := filepath.Join(dir, "c.gguf")
+	e := gguf.NewWriter()
+	e.Set("general.architecture", "qwen3")
+	if err := e.WriteFile(empty); err != nil {
+		t.Fatal(err)
+	}
+	h, err := gguf.Open(empty)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.Close()
+	if err := CopyGGUF(gguf.NewWriter(), h); err == nil || !strings.Contains(err.Error(), empty) {
+		t.Errorf("a file without a vocabulary: %v", err)
+	}
+}
+
+func TestWriteFolder(t *testing.T) {
+	v := learn(t, []string{strings.Repeat("some words and more words\n", 5)}, Options{Size: 270})
+	dir := filepath.Join(t.TempDir(), "new")
+	if err := v.WriteFolder(dir); err != nil {
+		t.Fatal(err)
+	}
+	v.Pre = "nonsense"
+	if err := v.WriteFolder(dir); err == nil {
+		t.Error("a pre-tokenizer that tokenizer.json has no form for is no error")
+	}
+}

@@ -1,0 +1,39 @@
+package data
+
+import (
+	"regexp"
+	"strings"
+)
+
+var functionStart = regexp.MustCompile(`(?m)^func .*\{\n`)
+
+// FunctionPrompts cuts prompts out of Go files: each ends with the line that opens a function, for a model to
+// write the body, and begins at the start of a line at most size bytes before. It takes n of all there are, evenly
+// spread, tests left out; fewer where there are fewer. Packages Prompts are for this: no model has seen them.
+func FunctionPrompts(docs []Document, n, size int) []Document {
+	var all []Document
+	for _, d := range docs {
+		if strings.HasSuffix(d.Name, "_test.go") {
+			continue
+		}
+		text := d.Text()
+		for _, at := range functionStart.FindAllStringIndex(text, -1) {
+			from := 0
+			if at[1] > size {
+				from = at[1] - size
+				from += strings.IndexByte(text[from:], '\n') + 1
+			}
+			if from < at[1] && at[0] > 0 {
+				all = append(all, textDocument(d.Name, text[from:at[1]]))
+			}
+		}
+	}
+	if n >= len(all) {
+		return all
+	}
+	var out []Document
+	for i := range n {
+		out = append(out, all[(2*i+1)*len(all)/(2*n)])
+	}
+	return out
+}
