@@ -58,42 +58,42 @@ func load(src source, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.validate(); err != nil {
-		return nil, err
-	}
 	if o.Context < 0 || o.Threads < 0 {
 		return nil, fmt.Errorf("options: context %d, threads %d: want no negative number", o.Context, o.Threads)
 	}
 	if o.Context == 0 {
 		o.Context = c.Context
 	}
-	m := &Model{Config: c, limit: o.Context, pool: par.New(o.Threads)}
-	l := &loader{src: src, c: &m.Config, pool: m.pool, progress: o.Progress}
-	m.build(l)
-	err = l.pack()
-	if err == nil {
-		m.Tokenizer, err = src.tokenizer()
-	}
-	if err == nil && m.Tokenizer != nil && m.Tokenizer.VocabSize() > c.Vocab {
-		err = fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", m.Tokenizer.VocabSize(), c.Vocab)
-	}
+	l := &loader{src: src, arch: c.Arch, progress: o.Progress}
+	network, err := NewNetwork(c, l)
 	if err != nil {
-		m.pool.Close()
 		return nil, err
 	}
-	m.pages = nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim}
-	return m, nil
+	t, err := src.tokenizer()
+	if err != nil {
+		return nil, err
+	}
+	if t != nil && t.VocabSize() > c.Vocab {
+		return nil, fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", t.VocabSize(), c.Vocab)
+	}
+	pool := par.New(o.Threads)
+	if err := l.pack(pool); err != nil {
+		pool.Close()
+		return nil, err
+	}
+	return &Model{
+		Network: *network, Tokenizer: t, limit: o.Context, pool: pool,
+		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim},
+	}, nil
 }
 
-// loader collects what there is to load, then packs it on all workers. Its methods keep the
-// first error, so that the networks below read as lists of their parts.
+// loader is the weights of an open file. It lists the matrices that the network asks for,
+// and then packs them all on every worker.
 type loader struct {
 	src      source
-	c        *Config
-	pool     *par.Pool
+	arch     string
 	progress func(done, total int64)
 	jobs     []packing
-	err      error
 }
 
 // packing is one matrix to be packed.
@@ -102,56 +102,45 @@ type packing struct {
 	dst *gemm.Matrix
 }
 
-func (l *loader) fail(format string, args ...any) {
-	if l.err == nil {
-		l.err = fmt.Errorf(format, args...)
-	}
+func (l *loader) Has(name string) bool {
+	_, ok, err := l.src.tensor(name)
+	return ok || err != nil // what is there and cannot be read is for Vector to report
 }
 
-// get returns a tensor and checks its shape.
-func (l *loader) get(name string, shape ...int) (tensor.Tensor, bool) {
+// get returns a tensor of the shape it must have.
+func (l *loader) get(name string, shape ...int) (tensor.Tensor, error) {
 	t, ok, err := l.src.tensor(name)
 	switch {
 	case err != nil:
-		l.fail("%w", err)
-	case ok && !slices.Equal(t.Shape, shape):
-		l.fail("tensor %s has shape %v: want %v for this model", name, t.Shape, shape)
-	case ok:
-		return t, true
+		return t, err
+	case !ok:
+		return t, fmt.Errorf("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.arch)
+	case !slices.Equal(t.Shape, shape):
+		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", name, t.Shape, shape)
 	}
-	return t, false
+	return t, nil
 }
 
-// vector loads a small tensor as f32; nil when optional and absent.
-func (l *loader) vector(name string, n int, optional bool) []float32 {
-	t, ok := l.get(name, n)
-	if !ok {
-		if !optional {
-			l.fail("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.c.Arch)
-		}
-		return nil
-	}
-	v, err := t.Float32s()
+func (l *loader) Vector(name string, n int) ([]float32, error) {
+	t, err := l.get(name, n)
 	if err != nil {
-		l.fail("%w", err)
+		return nil, err
 	}
-	return v
+	return t.Float32s()
 }
 
-// matrix loads weights of out×in; they are packed later, by pack.
-func (l *loader) matrix(name string, out, in int) *gemm.Matrix {
-	t, ok := l.get(name, out, in)
-	if !ok {
-		l.fail("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.c.Arch)
-		return nil
+// Matrix makes room for weights that pack will fill.
+func (l *loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
+	t, err := l.get(name, out, in)
+	if err != nil {
+		return nil, err
 	}
 	m, err := gemm.New(packedType(t.Type), out, in)
 	if err != nil {
-		l.fail("tensor %s: %w", name, err)
-		return nil
+		return nil, fmt.Errorf("tensor %s: %w", name, err)
 	}
 	l.jobs = append(l.jobs, packing{t, m})
-	return m
+	return m, nil
 }
 
 // packedType is the type a tensor is multiplied in. Types without kernels of their own are
@@ -168,27 +157,8 @@ func packedType(t tensor.Type) gemm.Type {
 	return gemm.F32
 }
 
-// linear loads the product called name, with its bias where the file has one.
-func (l *loader) linear(name string, out, in int) nn.Linear {
-	return nn.Linear{W: l.matrix(name+".weight", out, in), Bias: l.vector(name+".bias", out, true)}
-}
-
-// norm loads the normalisation called name; n is its width.
-func (l *loader) norm(name string, n int) nn.Norm {
-	center := l.c.Arch == "gptneox"
-	return nn.Norm{
-		Weight: l.vector(name+".weight", n, false),
-		Bias:   l.vector(name+".bias", n, !center),
-		Eps:    l.c.NormEps,
-		Center: center,
-	}
-}
-
 // pack fills every matrix from its tensor, in parallel, and lets go of the file's pages as it goes.
-func (l *loader) pack() error {
-	if l.err != nil {
-		return l.err
-	}
+func (l *loader) pack(pool *par.Pool) error {
 	var done, total int64
 	for _, j := range l.jobs {
 		total += int64(len(j.t.Data))
@@ -197,12 +167,12 @@ func (l *loader) pack() error {
 		data := j.t.Data
 		if packedType(j.t.Type) == gemm.F32 && j.t.Type != tensor.F32 {
 			var err error
-			if data, err = widen(j.t, l.pool); err != nil {
+			if data, err = widen(j.t, pool); err != nil {
 				return err
 			}
 		}
 		p := &packJob{dst: j.dst, data: data}
-		l.pool.Run((j.dst.Panels()+packChunk-1)/packChunk, p)
+		pool.Run((j.dst.Panels()+packChunk-1)/packChunk, p)
 		l.src.done(j.t)
 		if done += int64(len(j.t.Data)); l.progress != nil {
 			l.progress(done, total)

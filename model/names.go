@@ -1,9 +1,6 @@
 package model
 
-import (
-	"fmt"
-	"strings"
-)
+import "strings"
 
 // Hugging Face names of the tensors, by GGUF name. "blk.N." and the layer prefix are swapped
 // by hfName, and so are the endings .weight and .bias.
@@ -64,5 +61,3 @@ func hfName(arch, name string) (string, bool) {
 	hf, ok := hfTop[family][stem]
 	return hf + ending, ok
 }
-
-func layerName(i int, part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }

@@ -27,7 +27,9 @@ type Pass struct {
 	out             nn.Mat // logits of the last run
 	first           []int  // per sequence, its first row of out
 
-	taps   []nn.Mat // residual streams of the last run, in the order asked
+	ctx    context.Context // of the run under way, for Layer
+	wanted []int           // the layers it taps
+	taps   []nn.Mat        // residual streams of the last run, in the order asked
 	tapBuf []nn.Buffer
 	tapAt  []int // per sequence, its first row
 	chain  tree.Tree
@@ -49,7 +51,6 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	if err := p.check(rows, taps); err != nil {
 		return err
 	}
-	m := p.m
 	p.forest.Reset()
 	p.tokens, p.tapAt = p.tokens[:0], p.tapAt[:0]
 	for _, r := range rows {
@@ -59,18 +60,13 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 		r.Cache.Reserve(r.Tree.Len())
 	}
 	n := len(p.tokens)
-	x := p.x.Mat(n, m.Config.Hidden)
-	p.exec.Embed(m.embed, p.tokens, x)
-	p.tap(0, taps, x)
-	for i := range m.blocks {
-		if err := ctx.Err(); err != nil {
-			for _, r := range rows {
-				r.Cache.Reserve(0)
-			}
-			return err
+	x := p.x.Mat(n, p.m.Config.Hidden)
+	p.ctx, p.wanted = ctx, taps
+	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
+		for _, r := range rows {
+			r.Cache.Reserve(0)
 		}
-		p.exec.Block(&m.blocks[i], i, &p.forest, x, &p.bufs)
-		p.tap(i+1, taps, x)
+		return err
 	}
 	p.head(rows, x)
 	return nil
@@ -95,7 +91,7 @@ func (p *Pass) head(rows []Rows, x nn.Mat) {
 		}
 	}
 	p.out = p.logits.Mat(n, p.m.Config.Vocab)
-	p.exec.Linear(nn.Source{X: last, Norm: &p.m.norm}, nn.Proj{Linear: &p.m.head, Dst: p.out})
+	p.exec.Linear(nn.Source{X: last, Norm: &p.m.Norm}, nn.Proj{Linear: &p.m.Head, Dst: p.out})
 }
 
 // Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers.
@@ -104,18 +100,22 @@ func (p *Pass) Logits(s, i int) []float32 { return p.out.Row(p.first[s] + i) }
 // Tap returns the t-th tap asked for, at a node of sequence s: Hidden numbers.
 func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node) }
 
-// tap keeps x when layer is among those asked for.
-func (p *Pass) tap(layer int, taps []int, x nn.Mat) {
-	for len(p.tapBuf) < len(taps) {
+// observer is the pass as the network's Observer.
+type observer Pass
+
+// Layer keeps the residual stream where it is tapped, and ends the pass with its context.
+func (p *observer) Layer(layer int, x nn.Mat) error {
+	for len(p.tapBuf) < len(p.wanted) {
 		p.tapBuf = append(p.tapBuf, nn.Buffer{})
 		p.taps = append(p.taps, nn.Mat{})
 	}
-	for t, l := range taps {
+	for t, l := range p.wanted {
 		if l == layer {
 			p.taps[t] = p.tapBuf[t].Mat(x.Rows, x.Cols)
 			copy(p.taps[t].Data, x.Data[:x.Rows*x.Cols])
 		}
 	}
+	return p.ctx.Err()
 }
 
 // check refuses rows that make no pass.

@@ -24,20 +24,18 @@ func (t *table) Row(dst []float32, i int) {
 	}
 }
 
-// table loads an embedding that is not tied to the head.
-func (l *loader) table(name string, rows, cols int) nn.Table {
-	t, ok := l.get(name, rows, cols)
-	if !ok {
-		l.fail("tensor %s is missing: the file is incomplete", name)
-		return nil
+// Table loads an embedding that is not tied to the head.
+func (l *loader) Table(name string, rows, cols int) (nn.Table, error) {
+	t, err := l.get(name, rows, cols)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.DequantizeRows(make([]float32, cols), 0, 1); err != nil {
+		return nil, err
 	}
 	e := &table{kind: t.Type, size: t.RowBytes(), data: slices.Clone(t.Data)}
-	if err := t.DequantizeRows(make([]float32, cols), 0, 1); err != nil {
-		l.fail("%w", err)
-		return nil
-	}
 	l.src.done(t)
-	return e
+	return e, nil
 }
 
 // widen returns a quantised tensor's elements as little-endian f32.

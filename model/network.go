@@ -1,0 +1,167 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/nn"
+)
+
+// Weights gives a network its tensors, by GGUF name: loaded ones to serve, trained ones to train.
+type Weights interface {
+	Has(name string) bool // biases are there or not, as the weights have it
+	Matrix(name string, out, in int) (*gemm.Matrix, error)
+	Vector(name string, n int) ([]float32, error)
+	Table(name string, rows, cols int) (nn.Table, error) // a matrix only looked up in
+}
+
+// Network is the layers of a model over its weights.
+type Network struct {
+	Config Config
+	Embed  nn.Table
+	Blocks []nn.Block
+	Norm   nn.Norm // before the head
+	Head   nn.Linear
+}
+
+// NewNetwork builds the network that c describes.
+func NewNetwork(c Config, w Weights) (*Network, error) {
+	if err := c.validate(); err != nil {
+		return nil, err
+	}
+	b := &builder{c: &c, w: w, rope: nn.NewRope(c.Rope.frequencies(), c.Rope.Neighbours)}
+	n := &Network{Config: c}
+	if c.Tied {
+		head := b.matrix("token_embd.weight", c.Vocab, c.Hidden)
+		n.Head, n.Embed = nn.Linear{W: head}, head
+	} else {
+		n.Head = b.linear("output", c.Vocab, c.Hidden)
+		n.Embed = b.table("token_embd.weight", c.Vocab, c.Hidden)
+	}
+	n.Norm = b.norm("output_norm", c.Hidden)
+	for i := 0; i < c.Layers && b.err == nil; i++ {
+		n.Blocks = append(n.Blocks, b.block(i))
+	}
+	return n, b.err
+}
+
+// WeightBytes is the size of the packed weights that every pass reads.
+func (n *Network) WeightBytes() int {
+	size := n.Head.W.Bytes()
+	for i := range n.Blocks {
+		b := &n.Blocks[i]
+		for _, l := range append([]nn.Linear{b.Out, b.MLP.Up, b.MLP.Down}, b.QKV...) {
+			size += l.W.Bytes()
+		}
+		if b.MLP.Gate != nil {
+			size += b.MLP.Gate.W.Bytes()
+		}
+	}
+	return size
+}
+
+// Observer is told of the residual stream as it passes the layers: 0 is the embedding, i
+// what the i-th block puts out. An error ends the pass.
+type Observer interface {
+	Layer(i int, x nn.Mat) error
+}
+
+// Trunk runs the rows of a forest, whose tokens are given, through the embedding and every
+// block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
+func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
+	e.Embed(n.Embed, tokens, x)
+	for i := range n.Blocks {
+		if o != nil {
+			if err := o.Layer(i, x); err != nil {
+				return err
+			}
+		}
+		e.Block(&n.Blocks[i], i, f, x, m)
+	}
+	if o != nil {
+		return o.Layer(len(n.Blocks), x)
+	}
+	return nil
+}
+
+// builder keeps the first error, so that the network above and the block below read as
+// lists of their parts.
+type builder struct {
+	c    *Config
+	w    Weights
+	rope *nn.Rope
+	err  error
+}
+
+func (b *builder) block(i int) nn.Block {
+	c := b.c
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
+	block := nn.Block{
+		AttnNorm: b.norm(name("attn_norm"), c.Hidden),
+		MLPNorm:  b.norm(name("ffn_norm"), c.Hidden),
+		Attn:     nn.Attention{Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim, Rope: b.rope},
+		Parallel: c.Parallel,
+	}
+	if c.Arch == "gptneox" {
+		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), q+2*kv, c.Hidden)}
+	} else {
+		block.QKV = []nn.Linear{
+			b.linear(name("attn_q"), q, c.Hidden),
+			b.linear(name("attn_k"), kv, c.Hidden),
+			b.linear(name("attn_v"), kv, c.Hidden),
+		}
+		gate := b.linear(name("ffn_gate"), c.FFN, c.Hidden)
+		block.MLP.Gate = &gate
+	}
+	if c.Arch == "qwen3" {
+		qn, kn := b.norm(name("attn_q_norm"), c.HeadDim), b.norm(name("attn_k_norm"), c.HeadDim)
+		block.Attn.QNorm, block.Attn.KNorm = &qn, &kn
+	}
+	block.Out = b.linear(name("attn_output"), c.Hidden, q)
+	block.MLP.Up = b.linear(name("ffn_up"), c.FFN, c.Hidden)
+	block.MLP.Down = b.linear(name("ffn_down"), c.Hidden, c.FFN)
+	return block
+}
+
+func (b *builder) matrix(name string, out, in int) *gemm.Matrix {
+	m, err := b.w.Matrix(name, out, in)
+	b.keep(err)
+	return m
+}
+
+func (b *builder) table(name string, rows, cols int) nn.Table {
+	t, err := b.w.Table(name, rows, cols)
+	b.keep(err)
+	return t
+}
+
+func (b *builder) vector(name string, n int) []float32 {
+	v, err := b.w.Vector(name, n)
+	b.keep(err)
+	return v
+}
+
+// linear is the product called name, with its bias where there is one.
+func (b *builder) linear(name string, out, in int) nn.Linear {
+	l := nn.Linear{W: b.matrix(name+".weight", out, in)}
+	if b.w.Has(name + ".bias") {
+		l.Bias = b.vector(name+".bias", out)
+	}
+	return l
+}
+
+// norm is the normalisation called name: RMSNorm, LayerNorm in GPT-NeoX.
+func (b *builder) norm(name string, n int) nn.Norm {
+	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.c.Arch == "gptneox"}
+	if norm.Center {
+		norm.Bias = b.vector(name+".bias", n)
+	}
+	return norm
+}
+
+func (b *builder) keep(err error) {
+	if b.err == nil && err != nil {
+		b.err = err
+	}
+}
