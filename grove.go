@@ -1,6 +1,10 @@
 package grove
 
 import (
+	"errors"
+	"sync"
+
+	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/draft/lookup" // the drafter that needs no model
 	"github.com/grovellm/grove/model"
@@ -12,6 +16,8 @@ type Options struct {
 	Threads int // workers of a pass; 0: as many as the program may use (GOMAXPROCS)
 	Context int // most tokens of prompt and output together; 0: what the model was made for
 
+	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
+
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
 
@@ -21,7 +27,10 @@ const maxThreads = 1024
 // Model is an open model. Any number of goroutines may generate with it at the same time: weights
 // are shared, each generation has a cache and memory of its own, and their passes take turns
 // on the model's workers. Close it after the last of them has ended.
-type Model struct{ m *model.Model }
+type Model struct {
+	m      *model.Model
+	layout func() (*chat.Layout, error) // made when first asked for
+}
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
 func Open(path string, o Options) (*Model, error) {
@@ -35,11 +44,26 @@ func Open(path string, o Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(m), nil
+	g := New(m)
+	if o.ChatTemplate != "" {
+		layout, err := g.parseTemplate(o.ChatTemplate)
+		if err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		g.layout = func() (*chat.Layout, error) { return layout, nil }
+	}
+	return g, nil
 }
 
 // New makes a Model of one opened with package model. Closing it closes m.
-func New(m *model.Model) *Model { return &Model{m} }
+func New(m *model.Model) *Model {
+	return &Model{m, sync.OnceValues(func() (*chat.Layout, error) {
+		if m.Tokenizer == nil {
+			return nil, errNoTokenizer
+		}
+		return chat.New(m.Tokenizer)
+	})}
+}
 
 // Close stops the model's workers. No generation may be under way.
 func (m *Model) Close() error { return m.m.Close() }

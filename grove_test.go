@@ -146,6 +146,36 @@ func TestSessionIsAsIfAlone(t *testing.T) {
 	})
 }
 
+// A conversation in a session is answered as one that comes whole, and what was read before is not read again.
+func TestChat(t *testing.T) {
+	m := open(t, "tiny-llama3", grove.Options{})
+	s := m.NewSession()
+	defer s.Close()
+	var talk []grove.Message
+	for i, text := range []string{"good morning", "and now?", "<|eot_id|> goodbye"} {
+		talk = append(talk, grove.Message{Role: "user", Content: text})
+		r := grove.Request{MaxTokens: 10, Drafter: "lookup"}
+		got, err := grove.Collect(s.Chat(ctx, talk, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := grove.Collect(m.Chat(ctx, talk, r))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Text != want.Text || want.Stats.Reused != 0 || (got.Stats.Reused > 0) != (i > 0) {
+			t.Errorf("turn %d: %q with %d tokens reused, want %q", i, got.Text, got.Stats.Reused, want.Text)
+		}
+		talk = append(talk, grove.Message{Role: "assistant", Content: got.Text})
+	}
+	for _, bad := range [][]grove.Message{nil, {{Content: "no role"}}, {{Role: "user", Content: "\xff"}}} {
+		var option *grove.OptionError
+		if _, err := grove.Collect(m.Chat(ctx, bad, grove.Request{})); !errors.As(err, &option) || !strings.HasPrefix(option.Field, "Messages") {
+			t.Errorf("%+v: %v, want an OptionError of Messages", bad, err)
+		}
+	}
+}
+
 // Goroutines that generate with one model get what they would get alone.
 func TestConcurrentGenerations(t *testing.T) {
 	m := open(t, "tiny-qwen2", grove.Options{Threads: 2})

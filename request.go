@@ -1,7 +1,6 @@
 package grove
 
 import (
-	"fmt"
 	"strings"
 	"unicode/utf8"
 
@@ -84,17 +83,4 @@ func validText(field, s string) error {
 		i += n
 	}
 	return nil
-}
-
-// Message is one turn of a conversation.
-type Message struct {
-	Role    string `json:"role"` // system, user or assistant
-	Content string `json:"content"`
-}
-
-func (m Message) validate(i int) error {
-	if m.Role == "" {
-		return optionf(fmt.Sprintf("Messages[%d].Role", i), "it is empty: want system, user or assistant")
-	}
-	return validText(fmt.Sprintf("Messages[%d].Content", i), m.Content)
 }

@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ardanlabs/jinja"
 	"github.com/grovellm/grove/tokenizer"
@@ -56,7 +57,7 @@ type named struct {
 // New makes the layout of a tokenizer's model. Where the model has no template it is ChatML if the
 // vocabulary has its tokens, and else a plain transcript; About says which.
 func New(tok *tokenizer.Tokenizer) (*Layout, error) {
-	l := &Layout{tok: tok, about: "the model's own chat template"}
+	l := layout(tok, "the model's own chat template")
 	for _, t := range tok.Templates() {
 		if err := l.add(t.Name, t.Text); err != nil {
 			return nil, fmt.Errorf("%s: %w", tok.Source(), err)
@@ -65,25 +66,23 @@ func New(tok *tokenizer.Tokenizer) (*Layout, error) {
 	if len(l.templates) == 0 {
 		l.fallback()
 	}
-	for id := range int32(tok.VocabSize()) {
-		if tok.IsSpecial(id) && len(tok.Text(id)) > 1 {
-			l.control = append(l.control, tok.Text(id))
-		}
-	}
 	return l, nil
 }
 
 // Parse makes a layout of a template's text, for a model whose file has none or the wrong one.
 func Parse(tok *tokenizer.Tokenizer, source string) (*Layout, error) {
-	l, err := New(tok)
-	if err != nil && len(tok.Templates()) == 0 {
-		return nil, err
-	}
-	if l == nil {
-		l = &Layout{tok: tok}
-	}
-	l.templates, l.about, l.stop = nil, "a chat template given by hand", nil
+	l := layout(tok, "a chat template given by hand")
 	return l, l.add("default", source)
+}
+
+func layout(tok *tokenizer.Tokenizer, about string) *Layout {
+	l := &Layout{tok: tok, about: about}
+	for id := range int32(tok.VocabSize()) {
+		if tok.IsSpecial(id) && utf8.RuneCountInString(tok.Text(id)) > 1 { // there is no inside of one character
+			l.control = append(l.control, tok.Text(id))
+		}
+	}
+	return l
 }
 
 func (l *Layout) add(name, source string) error {
@@ -205,10 +204,7 @@ func guarded(text string, control []string) string {
 	text = strings.ReplaceAll(text, shield, "")
 	for _, name := range control {
 		if strings.Contains(text, name) {
-			k := len(name) - len(name[1:])
-			for k < len(name) && name[k]&0xc0 == 0x80 {
-				k++
-			}
+			_, k := utf8.DecodeRuneInString(name)
 			text = strings.ReplaceAll(text, name, name[:k]+shield+name[k:])
 		}
 	}

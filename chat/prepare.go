@@ -3,6 +3,7 @@ package chat
 import (
 	"fmt"
 	"strings"
+	"unicode"
 )
 
 // Names that prepare puts into a template; no template has them.
@@ -11,194 +12,248 @@ const (
 	nameTurn   = "grove_turn"
 	nameEnter  = "grove_enter"
 	nameLeave  = "grove_leave"
+	nameTimes  = "grove_times"
+	nameSize   = "grove_size"
+	namePair   = "grove_pair"
 )
 
-// A tag is one {{ }}, {% %} or {# #} of a template, from start to end.
-type tag struct {
-	start, end int
-	body       string // without the delimiters and their trim marks
-	open, shut string // the delimiters with their trim marks
-}
-
-// nextTag finds the first tag at or after i. Delimiters within quoted strings do not count.
-func nextTag(s string, i int) (t tag, ok bool, err error) {
-	for ; i+1 < len(s); i++ {
-		if s[i] != '{' || s[i+1] != '{' && s[i+1] != '%' && s[i+1] != '#' {
-			continue
-		}
-		closer := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[s[i+1]]
-		from := i + 2
-		if from < len(s) && (s[from] == '-' || s[from] == '+') {
-			from++
-		}
-		for k := from; k < len(s); k++ {
-			switch c := s[k]; {
-			case s[i+1] != '#' && (c == '\'' || c == '"'):
-				for k++; k < len(s) && s[k] != c; k++ {
-					if s[k] == '\\' {
-						k++
-					}
-				}
-			case strings.HasPrefix(s[k:], closer):
-				to := k
-				if to > from && (s[to-1] == '-' || s[to-1] == '+') && s[i+1] != '#' {
-					to--
-				}
-				return tag{i, k + 2, s[from:to], s[i:from], s[to : k+2]}, true, nil
-			}
-		}
-		return t, false, fmt.Errorf("line %d: %q is not closed", 1+strings.Count(s[:i], "\n"), s[i:i+2])
-	}
-	return t, false, nil
-}
-
-// prepare checks the source's size and nesting, and rewrites it as program.go tells.
+// prepare rewrites a template so that the engine has nothing left to guess:
+//
+//   - White space around tags is settled here by Jinja's rules, with trim_blocks and lstrip_blocks as
+//     Hugging Face sets them, and all text becomes {{ "text" }}: the engine's own trimming takes too
+//     much where two tags stand side by side.
+//   - x | tojson becomes a call of our function, which keeps the order of keys also when it indents.
+//   - Loops and macros count their turns, and products and variables are measured (program.go).
+//   - set a, b = x, y, which the engine does not know, becomes two of them.
+//   - Escapes in strings that the engine does not know become the characters they stand for.
 func prepare(source string) (string, error) {
 	if len(source) > maxSource {
 		return "", fmt.Errorf("%d bytes long, more than the %d that grove takes", len(source), maxSource)
 	}
-	var b strings.Builder
-	done, blocks := 0, 0
-	for {
-		t, ok, err := nextTag(source, done)
-		if err != nil {
-			return "", err
+	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
+	source = strings.TrimSuffix(source, "\n") // keep_trailing_newline is off
+	p := preparer{src: source, lineStart: true}
+	for p.pos < len(source) {
+		if err := p.next(); err != nil {
+			return "", fmt.Errorf("line %d: %w", 1+strings.Count(source[:p.pos], "\n"), err)
 		}
-		if !ok {
-			b.WriteString(source[done:])
-			return b.String(), nil
-		}
-		b.WriteString(source[done:t.start])
-		done = t.end
-		if t.open[1] == '#' {
-			b.WriteString(source[t.start:t.end])
-			continue
-		}
-		if err := checkNesting(t.body); err != nil {
-			return "", fmt.Errorf("line %d: %w", 1+strings.Count(source[:t.start], "\n"), err)
-		}
-		word := ""
-		if t.open[1] == '%' {
-			word, _, _ = strings.Cut(strings.TrimSpace(t.body), " ")
-		}
-		switch word {
-		case "raw":
-			end := strings.Index(source[done:], "endraw")
-			if end < 0 {
-				return "", fmt.Errorf("line %d: raw without endraw", 1+strings.Count(source[:t.start], "\n"))
-			}
-			b.WriteString(source[t.start : done+end])
-			done += end
-			continue
-		case "if", "for", "macro", "call", "filter":
-			blocks++
-		case "endif", "endfor", "endmacro", "endcall", "endfilter":
-			blocks--
-		}
-		if blocks > maxNesting {
-			return "", fmt.Errorf("line %d: more than %d blocks within each other", 1+strings.Count(source[:t.start], "\n"), maxNesting)
-		}
-		if word == "endmacro" {
-			b.WriteString(t.open + " set _ = " + nameLeave + "() %}")
-		}
-		b.WriteString(t.open + rewriteTojson(t.body) + t.shut)
-		switch word {
-		case "for":
-			b.WriteString("{% set _ = " + nameTurn + "() " + t.shut)
-		case "macro":
-			b.WriteString("{% set _ = " + nameEnter + "() " + t.shut)
-		}
+	}
+	return p.out.String(), nil
+}
+
+type preparer struct {
+	src       string
+	pos       int
+	lineStart bool // what came before ended a line
+	blocks    int
+	out       strings.Builder
+}
+
+// next handles the text up to the next tag, and the tag.
+func (p *preparer) next() error {
+	t, ok := nextTag(p.src, p.pos)
+	if !ok {
+		p.text(p.src[p.pos:], "")
+		p.pos = len(p.src)
+		return nil
+	}
+	p.leading(p.src[p.pos:t.start], t)
+	p.pos = t.start
+	if t.end < 0 {
+		return fmt.Errorf("%q is not closed", p.src[t.start:t.start+2])
+	}
+	if err := p.tag(t); err != nil {
+		return err
+	}
+	if word := t.word(); word == "raw" {
+		return p.raw(t)
+	}
+	p.pos = t.end + p.trailing(t)
+	p.lines(p.src[t.end:p.pos])
+	p.lineStart = p.src[p.pos-1] == '\n'
+	return nil
+}
+
+// leading writes the text before a tag: without white space before a minus, and without the
+// indentation of a block or comment that begins its line.
+func (p *preparer) leading(text string, t tag) {
+	kept := text
+	switch line := strings.LastIndexByte(text, '\n') + 1; {
+	case t.before == '-':
+		kept = strings.TrimRightFunc(text, unicode.IsSpace)
+	case t.before != '+' && t.kind != '{' && (line > 0 || p.lineStart) && strings.Trim(text[line:], " \t") == "":
+		kept = text[:line]
+	}
+	p.text(kept, text[len(kept):])
+}
+
+// trailing is how much white space after a tag goes: all of it after a minus, else one line end after a
+// block or comment.
+func (p *preparer) trailing(t tag) int {
+	rest := p.src[t.end:]
+	switch {
+	case t.after == '-':
+		return len(rest) - len(strings.TrimLeftFunc(rest, unicode.IsSpace))
+	case t.after != '+' && t.kind != '{' && strings.HasPrefix(rest, "\n"):
+		return 1
+	}
+	return 0
+}
+
+// text writes text as an expression, and the line ends of what was cut off as a comment, which keeps
+// the engine's line numbers right.
+func (p *preparer) text(kept, cut string) {
+	if kept != "" {
+		p.out.WriteString(`{{"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(kept) + `"}}`)
+	}
+	p.lines(cut)
+}
+
+func (p *preparer) lines(cut string) {
+	if n := strings.Count(cut, "\n"); n > 0 {
+		p.out.WriteString("{#" + strings.Repeat("\n", n) + "#}")
 	}
 }
 
-// checkNesting bounds what a recursive parser has to go down into.
-func checkNesting(body string) error {
-	depth, words := 0, 0
-	for i := 0; i < len(body); i++ {
-		switch c := body[i]; c {
-		case '\'', '"':
-			for i++; i < len(body) && body[i] != c; i++ {
-				if body[i] == '\\' {
-					i++
-				}
-			}
-		case '(', '[', '{':
-			if depth++; depth > maxNesting {
-				return fmt.Errorf("more than %d brackets within each other", maxNesting)
-			}
-		case ')', ']', '}':
-			depth--
-		}
+// raw copies what stands between raw and endraw. Unlike other blocks, raw keeps the line end after it.
+func (p *preparer) raw(t tag) error {
+	p.pos = t.end
+	if t.after == '-' {
+		p.pos += p.trailing(t)
 	}
-	words = max(strings.Count(body, "not "), strings.Count(body, " else "), strings.Count(body, "-"))
-	if words > 10*maxNesting {
-		return fmt.Errorf("an expression of more than %d operators", 10*maxNesting)
+	for at := p.pos; ; {
+		end, ok := nextTag(p.src, at)
+		if !ok {
+			return fmt.Errorf("raw without endraw")
+		}
+		if end.word() == "endraw" && end.end > 0 {
+			p.lineStart = false
+			p.leading(p.src[p.pos:end.start], end)
+			p.pos = end.end + p.trailing(end)
+			p.lineStart = p.src[p.pos-1] == '\n'
+			return nil
+		}
+		at = end.start + 2
+	}
+}
+
+// tag writes a tag without its trim marks.
+func (p *preparer) tag(t tag) error {
+	if t.kind == '#' || t.word() == "raw" {
+		p.lines(t.body)
+		return nil
+	}
+	if err := checkNesting(t.body); err != nil {
+		return err
+	}
+	body, err := rewriteTimes(rewriteTojson(rewriteStrings(t.body)))
+	if err != nil {
+		return err
+	}
+	if t.kind == '{' {
+		p.out.WriteString("{{ " + apartBraces(body) + " }}")
+		return nil
+	}
+	word := t.word()
+	switch word {
+	case "if", "for", "macro", "call", "filter":
+		p.blocks++
+	case "endif", "endfor", "endmacro", "endcall", "endfilter":
+		p.blocks--
+	}
+	if p.blocks > maxNesting {
+		return fmt.Errorf("more than %d blocks within each other", maxNesting)
+	}
+	call := func(name, arg string) { p.out.WriteString("{% set _ = " + name + "(" + arg + ") %}") }
+	switch word {
+	case "set":
+		for _, one := range setOne(body) {
+			p.out.WriteString("{% " + one + " %}")
+			if name, _, ok := strings.Cut(one, "="); ok {
+				call(nameSize, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(name), "set")))
+			}
+		}
+		return nil
+	case "endmacro":
+		call(nameLeave, "")
+	}
+	p.out.WriteString("{% " + body + " %}")
+	switch word {
+	case "for":
+		call(nameTurn, "")
+	case "macro":
+		call(nameEnter, "")
 	}
 	return nil
 }
 
-// rewriteTojson turns x|tojson(…) into a call of our function where x is a plain variable with fields
-// and indices; other operands keep the engine's filter, which differs only where it indents.
-func rewriteTojson(body string) string {
-	from := 0
-	for {
-		k := strings.Index(body[from:], "tojson")
-		if k < 0 {
-			return body
-		}
-		k += from
-		from = k + len("tojson")
-		if from < len(body) && identByte(body[from]) {
-			continue
-		}
-		pipe := strings.TrimRight(body[:k], " \n\t")
-		if !strings.HasSuffix(pipe, "|") {
-			continue
-		}
-		end := len(strings.TrimRight(pipe[:len(pipe)-1], " \n\t"))
-		start := operandStart(body, end)
-		if start == end || strings.Count(body[:start], "'")%2 == 1 || strings.Count(body[:start], `"`)%2 == 1 {
-			continue
-		}
-		call, rest := nameTojson+"("+body[start:end], body[from:]
-		if strings.HasPrefix(rest, "(") {
-			if rest = strings.TrimLeft(rest[1:], " "); !strings.HasPrefix(rest, ")") {
-				call += ", "
-			}
-		} else {
-			rest = ")" + rest
-		}
-		body = body[:start] + call + rest
-		from = start + len(call)
-	}
+// A tag is one {{ }}, {% %} or {# #} of a template.
+type tag struct {
+	kind          byte // '{', '%' or '#'
+	start, end    int  // end is −1 where it is not closed
+	before, after byte // the trim marks, - or +, 0 for none
+	body          string
 }
 
-func identByte(c byte) bool {
-	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+// word is the keyword of a block.
+func (t tag) word() string {
+	if t.kind != '%' {
+		return ""
+	}
+	word, _, _ := strings.Cut(strings.Join(strings.Fields(t.body), " "), " ")
+	return word
 }
 
-// operandStart finds where a variable with fields and indices that ends at end begins; end itself
-// where what stands there is something else.
-func operandStart(s string, end int) int {
-	i := end
-	for i > 0 {
-		switch c := s[i-1]; {
-		case identByte(c) || c == '.':
-			i--
-			continue
-		case c == ']':
-			open := strings.LastIndexByte(s[:i], '[')
-			if open <= 0 || strings.ContainsAny(s[open+1:i-1], "]()|") || !identByte(s[open-1]) && s[open-1] != ']' {
-				return end
-			}
-			i = open
-			continue
+// nextTag finds the first tag at or after i. Delimiters within quoted strings do not count.
+func nextTag(s string, i int) (t tag, ok bool) {
+	for ; ; i++ {
+		k := strings.IndexByte(s[i:], '{')
+		if k < 0 || i+k+1 >= len(s) {
+			return t, false
 		}
-		break
+		i += k
+		if c := s[i+1]; c == '{' || c == '%' || c == '#' {
+			t = tag{kind: c, start: i, end: -1}
+			break
+		}
 	}
-	before := strings.TrimRight(s[:i], " \n\t")
-	if i == end || s[i] == '.' || '0' <= s[i] && s[i] <= '9' || before != "" && strings.ContainsAny(before[len(before)-1:], "|.)]}'\"") {
-		return end
+	closer := map[byte]string{'{': "}}", '%': "%}", '#': "#}"}[t.kind]
+	from := i + 2
+	if from < len(s) && (s[from] == '-' || s[from] == '+') {
+		t.before = s[from]
+		from++
 	}
-	return i
+	braces := 0 // of dict literals, whose end is no end of the tag
+	for k := from; k < len(s); k++ {
+		switch c := s[k]; {
+		case t.kind != '#' && (c == '\'' || c == '"'):
+			k = quoteEnd(s, k)
+		case t.kind == '{' && c == '{':
+			braces++
+		case t.kind == '{' && c == '}' && braces > 0:
+			braces--
+		case strings.HasPrefix(s[k:], closer):
+			to := k
+			if to > from && (s[to-1] == '-' || s[to-1] == '+' && t.kind != '{') {
+				to--
+				t.after = s[to]
+			}
+			t.end, t.body = k+2, s[from:to]
+			return t, true
+		}
+	}
+	return t, true
+}
+
+// quoteEnd returns the place of the quote that closes the one at k, or the end of s.
+func quoteEnd(s string, k int) int {
+	for i := k + 1; i < len(s); i++ {
+		switch s[i] {
+		case '\\':
+			i++
+		case s[k]:
+			return i
+		}
+	}
+	return len(s)
 }

@@ -1,9 +1,10 @@
 package chat
 
 // Compiling a template. The engine runs what the file says, so the source is prepared first: tojson
-// becomes a function of ours that keeps the order of keys also when it indents, and every loop and
-// macro counts its turns, so that a hostile template ends in an error and not in an endless loop or an
-// overflowing stack.
+// becomes a function of ours that keeps the order of keys also when it indents; every loop and macro
+// counts its turns, and products and variables are measured, so that a hostile template ends in an error
+// and not in an endless loop, an overflowing stack or exhausted memory. What is left open: one filter
+// (replace, join) on two large texts may still make a huge one.
 
 import (
 	"fmt"
@@ -15,6 +16,7 @@ import (
 
 const (
 	maxSource  = 256 << 10
+	maxTag     = 16 << 10  // of a tag that is looked through for tojson
 	maxNesting = 200       // brackets within brackets, blocks within blocks, macros within macros
 	maxTurns   = 2_000_000 // of all loops together
 	maxRange   = 100_000
@@ -67,6 +69,13 @@ func (p *program) render(vars map[string]jinja.Value, now time.Time) (text strin
 		depth--
 		return jinja.None(), nil
 	})
+	fn(nameTimes, times)
+	fn(nameSize, func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
+		if len(args) == 1 && (args[0].IsString() && len(args[0].AsString()) > maxOutput || args[0].IsList() && args[0].AsList().Len() > maxTurns) {
+			return jinja.None(), fmt.Errorf("a variable of more than %d MB", maxOutput>>20)
+		}
+		return jinja.None(), nil
+	})
 	fn("range", limitedRange)
 	fn("strftime_now", func(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
 		if len(args) != 1 || !args[0].IsString() {
@@ -79,6 +88,39 @@ func (p *program) render(vars map[string]jinja.Value, now time.Time) (text strin
 		err = fmt.Errorf("the conversation takes more than %d MB of text", maxOutput>>20)
 	}
 	return text, err
+}
+
+// times is a product: of numbers, or of a text and how often it comes.
+func times(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {
+	a, b := args[0], args[1]
+	if a.IsInt() && b.IsString() {
+		a, b = b, a
+	}
+	number := func(v jinja.Value) (float64, bool) {
+		if v.IsFloat() {
+			return v.AsFloat(), true
+		}
+		if v.IsInt() {
+			return float64(v.AsInt()), true
+		}
+		return 0, false
+	}
+	switch {
+	case a.IsInt() && b.IsInt():
+		return jinja.NewInt(a.AsInt() * b.AsInt()), nil
+	case a.IsString() && b.IsInt():
+		n := max(b.AsInt(), 0)
+		if size := int64(len(a.AsString())); size > 0 && n > maxOutput/size {
+			return jinja.None(), fmt.Errorf("a text of more than %d MB", maxOutput>>20)
+		}
+		return jinja.NewString(strings.Repeat(a.AsString(), int(n))), nil
+	}
+	x, ok1 := number(a)
+	y, ok2 := number(b)
+	if !ok1 || !ok2 {
+		return jinja.None(), fmt.Errorf("a product of what are neither numbers nor a text and a whole number")
+	}
+	return jinja.NewFloat(x * y), nil
 }
 
 func limitedRange(args []jinja.Value, _ map[string]jinja.Value) (jinja.Value, error) {

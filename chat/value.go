@@ -29,7 +29,7 @@ func (c converter) text(s string) jinja.Value {
 func (c converter) message(m Message) (jinja.Value, error) {
 	v := jinja.NewDict()
 	d := v.AsDict()
-	d.Set("role", jinja.NewString(m.Role))
+	d.Set("role", c.text(m.Role))
 	d.Set("content", c.text(m.Content))
 	if len(m.Extra) == 0 {
 		return v, nil

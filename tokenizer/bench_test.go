@@ -1,8 +1,10 @@
 package tokenizer
 
 import (
+	"math/rand"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/internal/testdata"
@@ -14,6 +16,27 @@ func BenchmarkEncode(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
+	b.Run("random", func(b *testing.B) { // hardly a word comes twice
+		tok := openVocab(b, filepath.Join(vocabDir(b), "ggml-vocab-qwen2.gguf"))
+		rng := rand.New(rand.NewSource(1))
+		raw := make([]byte, 1<<20)
+		for i := range raw {
+			raw[i] = "abcdefghijklmnopqrstuvwxyzABCDEFGH01  "[rng.Intn(38)]
+		}
+		ids := tok.Encode(string(raw), EncodeOptions{})
+		b.SetBytes(1 << 20)
+		for b.Loop() {
+			ids = tok.AppendTokens(ids[:0], string(raw), EncodeOptions{})
+		}
+	})
+	b.Run("one-word", func(b *testing.B) { // a megabyte of one letter
+		tok := openVocab(b, filepath.Join(vocabDir(b), "ggml-vocab-gpt-2.gguf"))
+		text := strings.Repeat("a", 1<<20)
+		b.SetBytes(1 << 20)
+		for b.Loop() {
+			tok.Encode(text, EncodeOptions{})
+		}
+	})
 	prose := string(text)
 	for _, name := range []string{"gpt-2", "qwen2", "llama-bpe", "llama-spm", "deepseek-llm", "falcon"} {
 		b.Run(name, func(b *testing.B) {

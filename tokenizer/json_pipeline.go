@@ -225,7 +225,7 @@ func spaceScheme(st step) (spaceRule, error) {
 	}
 	rule, ok := map[string]spaceRule{"never": spaceNever, "always": spaceSegments, "first": spaceFirst}[scheme]
 	if !ok {
-		return 0, fmt.Errorf("Metaspace: prepend_scheme %q is not known", scheme)
+		return 0, fmt.Errorf("prepend_scheme %q of Metaspace is not known", scheme)
 	}
 	return rule, nil
 }

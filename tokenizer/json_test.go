@@ -115,7 +115,7 @@ func TestJSONErrors(t *testing.T) {
 		{obj{"pre_tokenizer": split(obj{"String": "x"}, "Removed")}, `behavior "Removed"`},
 		{obj{"pre_tokenizer": split(nil, "Isolated")}, "neither a String nor a Regex"},
 		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "_"}}, `replacement "_"`},
-		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}}, `prepend_scheme "last"`},
+		{obj{"pre_tokenizer": obj{"type": "Metaspace", "replacement": "▁", "prepend_scheme": "last"}}, `prepend_scheme "last" of Metaspace`},
 		{obj{"pre_tokenizer": obj{"type": "Punctuation", "behavior": "Isolated"}}, "Punctuation: behavior"},
 		{obj{"pre_tokenizer": nest(10)}, "Sequences within each other"},
 		{obj{"post_processor": obj{"type": "BertProcessing", "pair": nil}}, `post_processor: "BertProcessing"`},

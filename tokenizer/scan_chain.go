@@ -67,6 +67,10 @@ func spaced(set class) scanner {
 // trailingSpace matches \s+$, the white space that ends the text or a line: Oniguruma's $, which is
 // Hugging Face's, also stands before every line end.
 func trailingSpace(s string) int {
+	r, _ := utf8.DecodeLastRuneInString(s)
+	if c, _ := at(string(r), 0); c&space == 0 && strings.IndexByte(s, '\n') < 0 {
+		return len(s)
+	}
 	for i := 0; i < len(s); {
 		c, n := at(s, i)
 		if c&space == 0 {
@@ -192,7 +196,10 @@ func lines(s string) int {
 }
 
 // A charset is a list of ranges written as in a regular expression: characters and a-b.
-type charset struct{ lo, hi []rune } // sorted, apart from each other
+type charset struct {
+	lo, hi []rune // sorted, apart from each other
+	ascii  [utf8.RuneSelf]bool
+}
 
 func newCharset(text string) *charset {
 	type span struct{ lo, hi rune }
@@ -213,6 +220,9 @@ func newCharset(text string) *charset {
 			c.lo, c.hi = append(c.lo, p.lo), append(c.hi, p.hi)
 		}
 	}
+	for r := range c.ascii {
+		c.ascii[r] = c.has(rune(r))
+	}
 	return c
 }
 
@@ -224,6 +234,13 @@ func (c *charset) has(r rune) bool {
 // run returns the end of the characters of the set from i on.
 func (c *charset) run(s string, i int) int {
 	for i < len(s) {
+		if b := s[i]; b < utf8.RuneSelf {
+			if !c.ascii[b] {
+				break
+			}
+			i++
+			continue
+		}
 		r, n := utf8.DecodeRuneInString(s[i:])
 		if !c.has(r) {
 			break

@@ -215,9 +215,9 @@ func TestMergeIsLinear(t *testing.T) {
 			tok.mergeWord(nil, word, 0, sc)
 			return sc.work
 		}
-		small, large := steps(1<<12), steps(1<<20)
-		if large > 256*small*5/4 {
-			t.Errorf("words of %q: %d steps for 4096, %d for 1048576", unit, small, large)
+		small, large := steps(1<<12), steps(1<<18)
+		if large > 64*small*5/4 {
+			t.Errorf("words of %q: %d steps for 4096, %d for 262144", unit, small, large)
 		}
 	}
 }

@@ -17,7 +17,10 @@ type modelFlags struct {
 }
 
 // open loads the model, showing how far it is.
-func (f *modelFlags) open(p *program) (*grove.Model, error) {
+func (f *modelFlags) open(p *program) (*grove.Model, error) { return f.openWith(p, "") }
+
+// openWith is open with a chat template in place of the model's own, if it is not empty.
+func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error) {
 	if f.Model == "" {
 		return nil, usagef("which model? Name a GGUF file or Hugging Face folder with --model or in GROVE_MODEL (grove synth writes one to try)")
 	}
@@ -26,7 +29,7 @@ func (f *modelFlags) open(p *program) (*grove.Model, error) {
 	}
 	bar := p.progress("loading", true)
 	defer bar.end()
-	m, err := grove.Open(f.Model, grove.Options{Threads: p.Threads, Context: f.Context, Progress: bar.set})
+	m, err := grove.Open(f.Model, grove.Options{Threads: p.Threads, Context: f.Context, ChatTemplate: template, Progress: bar.set})
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +46,7 @@ func (f *modelFlags) open(p *program) (*grove.Model, error) {
 
 // sampleFlags are those of a request's Sampling.
 type sampleFlags struct {
-	Temperature       float32  `short:"t" help:"0 takes the likeliest token; 1 samples from the model's own distribution." default:"0" group:"Sampling"`
+	Temperature       float32  `short:"t" help:"0 takes the likeliest token, 1 samples from the model's own distribution (${default})." default:"${temperature=0}" placeholder:"T" group:"Sampling"`
 	TopK              int      `help:"Sample among the K likeliest tokens; 0 for all." default:"0" placeholder:"K" group:"Sampling"`
 	TopP              float32  `help:"Sample among the fewest tokens whose probability reaches P." default:"1" placeholder:"P" group:"Sampling"`
 	MinP              float32  `help:"Sample among tokens at least P times as likely as the likeliest." default:"0" placeholder:"P" group:"Sampling"`
@@ -78,7 +81,7 @@ func (f *sampleFlags) sampling() (grove.Sampling, error) {
 
 // generateFlags are those of a request.
 type generateFlags struct {
-	MaxTokens int      `short:"n" help:"Generate at most N tokens; 0 until the context is full." default:"256" placeholder:"N"`
+	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default}); 0 until the context is full." default:"${maxtokens=256}" placeholder:"N"`
 	Stop      []string `help:"End before this text; may be given several times." placeholder:"TEXT" sep:"none"`
 	IgnoreEnd bool     `help:"Go on after the model's end-of-text token."`
 

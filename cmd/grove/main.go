@@ -36,6 +36,7 @@ type cli struct {
 	Verbose bool   `short:"v" help:"Say more on standard error."`
 
 	Run     runCmd     `cmd:"" help:"Continue a prompt."`
+	Chat    chatCmd    `cmd:"" help:"Talk with a model."`
 	Demo    demoCmd    `cmd:"" help:"Show tree speculation at work."`
 	Inspect inspectCmd `cmd:"" help:"Show what is in a model file or folder."`
 	Synth   synthCmd   `cmd:"" help:"Write a seeded random model of a named shape."`

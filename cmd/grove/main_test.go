@@ -77,7 +77,7 @@ func lines(t *testing.T, out string) (all []map[string]any) {
 
 // Every command explains itself, with an example.
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"", "run", "demo", "inspect", "synth", "check", "check bits", "check tokens", "bench", "bench cost", "version"} {
+	for _, args := range []string{"", "run", "chat", "demo", "inspect", "synth", "check", "check bits", "check tokens", "bench", "bench cost", "version"} {
 		code, out, err := command("", append(strings.Fields(args), "--help")...)
 		if code != 0 || err != "" || !strings.Contains(out, "Usage: grove "+args) || !strings.Contains(out, "grove "+args) {
 			t.Errorf("grove %s --help: status %d\n%s%s", args, code, out, err)
@@ -85,6 +85,9 @@ func TestHelp(t *testing.T) {
 		if args != "" && !strings.Contains(out, "Example") {
 			t.Errorf("grove %s --help has no example:\n%s", args, out)
 		}
+	}
+	if _, out, _ := command("", "chat", "--help"); !strings.Contains(out, "(0.7)") || !strings.Contains(out, "(1024)") {
+		t.Errorf("grove chat --help does not say its defaults:\n%s", out)
 	}
 	if code, out, _ := command(""); code != 0 || !strings.Contains(out, "Start with") {
 		t.Errorf("grove alone: status %d\n%s", code, out)
@@ -155,6 +158,12 @@ func TestBadInput(t *testing.T) {
 		{"run -m " + empty + " x", "", 1, "empty"},
 		{"run -m " + dir + " x", "", 1, "config.json"},
 		{"run -m " + broken + " x", "", 1, "config.json"},
+		{"chat", "", 2, "--model"},
+		{"chat -m M", "\xff\n", 2, "Messages|UTF-8"},
+		{"chat -m M", words, 1, "context|1024"},
+		{"chat -m M --template " + latin, "hello\n", 2, "ChatTemplate"},
+		{"chat -m M --template " + write("broken.jinja", "{% for m in messages %}"), "hello\n", 2, "ChatTemplate"},
+		{"chat -m M --template " + filepath.Join(dir, "none.jinja"), "hello\n", 1, "none.jinja"},
 		{"inspect", "", 2, "<file>"},
 		{"inspect " + truncated, "", 1, "truncated.gguf"},
 		{"inspect " + text, "", 1, "text.txt|neither a GGUF nor a safetensors"},
@@ -241,6 +250,49 @@ func TestRunJSON(t *testing.T) {
 	}
 	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "none", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
 		t.Errorf("text %q, as JSON %q", plain, text.String())
+	}
+}
+
+// A chat answers each line, remembers what was said until told to forget, and takes back and answers again.
+func TestChat(t *testing.T) {
+	model := tiny(t)
+	chat := func(in string, args ...string) (answers []string) {
+		for _, l := range lines(t, must(t, in, append([]string{"chat", "-m", model, "-n", "12", "--json", "-t", "0"}, args...)...)) {
+			if l["role"] != "assistant" || l["finish"] == "" {
+				t.Errorf("answer %v", l)
+			}
+			answers = append(answers, l["content"].(string))
+		}
+		return answers
+	}
+	a := chat("one\ntwo\n")
+	if len(a) != 2 {
+		t.Fatalf("two lines got %d answers", len(a))
+	}
+	if b := chat("two\n"); b[0] == a[1] {
+		t.Errorf("the answer to the second line, %q, does not depend on the first", b[0])
+	}
+	if b := chat("one\nwhat?\n/undo\n\n/nothing\n/help\ntwo\n"); b[2] != a[1] {
+		t.Errorf("after /undo the answer is %q, want %q", b[2], a[1])
+	}
+	if b := chat("two\n/reset\none\r\n/again\n/exit\nmore\n"); len(b) != 3 || b[1] != a[0] || b[2] != a[0] {
+		t.Errorf("after /reset, and /again at temperature 0: %q, want %q", b, a[0])
+	}
+	if b := chat("one\n", "--system", "two"); b[0] == a[0] {
+		t.Errorf("a system message changes nothing")
+	}
+	if b := chat("/system two\none\n/system\none\n"); b[1] != a[0] || b[0] != chat("one\n", "--system", "two")[0] {
+		t.Errorf("/system: %q", b)
+	}
+	template := filepath.Join(t.TempDir(), "plain.jinja")
+	if err := os.WriteFile(template, []byte("{{ messages[0].content }}"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if b, c := chat("one two\n", "--template", template), must(t, "", "run", "-m", model, "-n", "12", "one two"); b[0]+"\n" != c {
+		t.Errorf("with a template of the text alone: %q, run says %q", b[0], c)
+	}
+	if text := must(t, "one\ntwo\n", "chat", "-m", model, "-n", "12", "-t", "0"); text != a[0]+"\n"+a[1]+"\n" {
+		t.Errorf("as text: %q, as JSON %q", text, a)
 	}
 }
 

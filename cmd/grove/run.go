@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"strings"
+	"unicode"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
@@ -87,8 +88,10 @@ func plain(drafter string) bool { return drafter == "" || drafter == "none" }
 
 // printer prints a generation as it comes.
 type printer struct {
-	p    *program
-	last byte // of the text so far
+	p     *program
+	whole bool // print nothing until the text is there whole
+	last  byte // of the text so far
+	all   strings.Builder
 }
 
 // stream prints chunks as they come and returns the result. The text of a generation that is interrupted stays, on
@@ -110,6 +113,10 @@ func (o *printer) stream(chunks iter.Seq2[grove.Chunk, error]) (*grove.Result, e
 }
 
 func (o *printer) text(c grove.Chunk) error {
+	o.all.WriteString(c.Text)
+	if o.whole {
+		return nil
+	}
 	if o.p.JSON {
 		return o.p.printJSON(struct {
 			Text    string  `json:"text"`
@@ -121,8 +128,21 @@ func (o *printer) text(c grove.Chunk) error {
 		return nil
 	}
 	o.last = c.Text[len(c.Text)-1]
-	_, err := fmt.Fprint(o.p.stdout, c.Text)
+	text := c.Text
+	if isTerminal(o.p.stdout) {
+		text = strings.Map(visible, text)
+	}
+	_, err := fmt.Fprint(o.p.stdout, text)
 	return err
+}
+
+// visible keeps a model's text from steering the terminal: control characters other than line ends and tabs
+// become a replacement character.
+func visible(r rune) rune {
+	if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		return unicode.ReplacementChar
+	}
+	return r
 }
 
 // newline ends the last line of text.

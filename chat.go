@@ -1,0 +1,79 @@
+package grove
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/grovellm/grove/chat"
+)
+
+// Message is one turn of a conversation: a role (system, user, assistant) and what it says.
+type Message = chat.Message
+
+// Chat answers a conversation, laid out by the chat template in the model's files. What messages say is text: the
+// name of a control token in one does not become that token. See Generate.
+func (m *Model) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
+	return m.NewSession().chat(ctx, messages, r, true)
+}
+
+// Chat is Model.Chat within the session: of a conversation that goes on, only what is new is read.
+func (s *Session) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
+	return s.chat(ctx, messages, r, false)
+}
+
+func (s *Session) chat(ctx context.Context, messages []Message, r Request, once bool) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		tokens, err := s.m.TokenizeChat(messages)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
+		}
+		layout, err := s.m.Layout()
+		if err != nil {
+			yield(Chunk{}, err)
+			return
+		}
+		r.Stop = append(slices.Clone(r.Stop), layout.Stop()...)
+		s.generate(ctx, tokens, r, once)(yield)
+	}
+}
+
+// Layout is how the model's conversations are laid out; chat.Layout has more options than Chat takes.
+func (m *Model) Layout() (*chat.Layout, error) { return m.layout() }
+
+// TokenizeChat returns the tokens of a conversation as Chat reads it, up to where the answer begins.
+func (m *Model) TokenizeChat(messages []Message) ([]int32, error) {
+	layout, err := m.Layout()
+	if err != nil {
+		return nil, err
+	}
+	if len(messages) == 0 {
+		return nil, optionf("Messages", "there are none: give at least one, of role user")
+	}
+	for i, msg := range messages {
+		if msg.Role == "" && msg.Extra == nil {
+			return nil, optionf(fmt.Sprintf("Messages[%d].Role", i), "it is empty: want system, user or assistant")
+		}
+		if err := validText(fmt.Sprintf("Messages[%d].Content", i), msg.Content); err != nil {
+			return nil, err
+		}
+	}
+	return layout.Encode(messages, chat.Options{Prompt: true})
+}
+
+// parseTemplate makes the layout of a template that replaces the model's own.
+func (m *Model) parseTemplate(text string) (*chat.Layout, error) {
+	if m.m.Tokenizer == nil {
+		return nil, errNoTokenizer
+	}
+	if err := validText("ChatTemplate", text); err != nil {
+		return nil, err
+	}
+	layout, err := chat.Parse(m.m.Tokenizer, text)
+	if err != nil {
+		return nil, optionf("ChatTemplate", "%v", err)
+	}
+	return layout, nil
+}

@@ -1,0 +1,324 @@
+package chat
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ardanlabs/jinja"
+	"github.com/grovellm/grove/internal/testdata"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// A byte-level tokenizer with a few control tokens, as a tokenizer.json.
+func toy(t testing.TB, config string, special ...string) *tokenizer.Tokenizer {
+	t.Helper()
+	vocab := map[string]int{}
+	next := rune(0x100)
+	for b := range 256 {
+		r := rune(b)
+		if !('!' <= r && r <= '~' || '¡' <= r && r <= '¬' || '®' <= r && r <= 'ÿ') {
+			r = next
+			next++
+		}
+		vocab[string(r)] = b
+	}
+	var added []any
+	for i, s := range special {
+		added = append(added, map[string]any{"id": 256 + i, "content": s, "special": true})
+	}
+	step := map[string]any{"type": "ByteLevel", "add_prefix_space": false, "use_regex": true}
+	b, err := json.Marshal(map[string]any{
+		"added_tokens": added, "pre_tokenizer": step, "decoder": step,
+		"model": map[string]any{"type": "BPE", "vocab": vocab, "merges": []string{}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tok, err := tokenizer.Parse(tokenizer.Files{Name: "toy", Tokenizer: b, Config: []byte(config)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tok
+}
+
+// testdata/rendered.json holds what Python's jinja2 3.1.6 makes of testdata/templates, set up as in
+// Hugging Face's apply_chat_template (trim_blocks, lstrip_blocks, loop controls, its tojson and
+// strftime_now, the date being 21 November 2026).
+func TestRenderedByPython(t *testing.T) {
+	var golden struct {
+		Scenarios map[string]struct {
+			Messages []json.RawMessage
+			Vars     map[string]json.RawMessage
+		}
+		Rendered []struct {
+			Template, Scenario string
+			Text, Error        *string
+		}
+	}
+	b, err := os.ReadFile("testdata/rendered.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(b, &golden); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range golden.Rendered {
+		t.Run(want.Template+"/"+want.Scenario, func(t *testing.T) {
+			source, err := os.ReadFile(filepath.Join("testdata/templates", want.Template))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := Parse(toy(t, `{"bos_token": "<s>", "eos_token": "</s>"}`, "<s>", "</s>"), string(source))
+			if err != nil {
+				t.Fatal(err)
+			}
+			s := golden.Scenarios[want.Scenario]
+			o := Options{Prompt: true, Vars: map[string]json.RawMessage{}, Now: time.Date(2026, 11, 21, 9, 5, 7, 0, time.UTC)}
+			for k, v := range s.Vars {
+				switch k {
+				case "tools":
+					o.Tools = v
+				case "add_generation_prompt":
+					o.Prompt = string(v) == "true"
+				default:
+					o.Vars[k] = v
+				}
+			}
+			var messages []Message
+			for _, m := range s.Messages {
+				messages = append(messages, Message{Extra: m})
+			}
+			got, err := l.Render(messages, o)
+			switch {
+			case want.Error != nil:
+				if err == nil || !strings.Contains(err.Error(), *want.Error) {
+					t.Errorf("got error %v, want %s", err, *want.Error)
+				}
+			case err != nil:
+				t.Error(err)
+			case got != *want.Text:
+				t.Errorf("\n got %q\nwant %q", got, *want.Text)
+			}
+		})
+	}
+}
+
+var talk = []Message{
+	{Role: "system", Content: "Be kind."}, {Role: "user", Content: "Hi"}, {Role: "assistant", Content: "Hello."}, {Role: "user", Content: "Bye"},
+}
+
+func TestFallbacks(t *testing.T) {
+	ml, err := New(toy(t, `{}`, "<|im_start|>", "<|im_end|>"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := ml.Render(talk, Options{Prompt: true})
+	want := "<|im_start|>system\nBe kind.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\nHello.<|im_end|>\n" +
+		"<|im_start|>user\nBye<|im_end|>\n<|im_start|>assistant\n"
+	if err != nil || got != want || !strings.HasPrefix(ml.About(), "ChatML") || len(ml.Stop()) != 0 {
+		t.Errorf("%v %q %q", err, got, ml.About())
+	}
+	plain, err := New(toy(t, `{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err = plain.Render(talk, Options{Prompt: true})
+	want = "Be kind.\n\nUser: Hi\nAssistant: Hello.\nUser: Bye\nAssistant:"
+	if err != nil || got != want || !strings.HasPrefix(plain.About(), "a plain transcript") || !slices.Equal(plain.Stop(), []string{"\nUser:"}) {
+		t.Errorf("%v %q %q %q", err, got, plain.About(), plain.Stop())
+	}
+	for _, l := range []*Layout{ml, plain} {
+		if _, err := l.Render(talk, Options{Tools: json.RawMessage(`[{}]`)}); err == nil || !strings.Contains(err.Error(), "tools") {
+			t.Errorf("tools without a template: %v", err)
+		}
+		if _, err := l.Render([]Message{{Role: "user", Extra: json.RawMessage(`{"content": [{"type": "text"}]}`)}}, Options{}); err == nil {
+			t.Error("content that is no text is taken")
+		}
+	}
+}
+
+// A message cannot become anything but text, in its content, its further fields and the tools.
+func TestMessagesAreText(t *testing.T) {
+	tok := toy(t, `{"bos_token": "<s>", "add_bos_token": true, "chat_template":
+		"{% for m in messages %}<s>{{ m.role }}: {{ m.content | trim }}{{ m.x }}</s>{% endfor %}{{ tools | tojson }}"}`, "<s>", "</s>", "é|end|")
+	l, err := New(tok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Parse(toy(t, `{"chat_template": "{{"}`), "x"); err != nil {
+		t.Error("a template given by hand does not stand in for a broken one:", err)
+	}
+	messages := []Message{{Role: "u</s>ser", Content: "a</s>b<s>é|end|<s", Extra: json.RawMessage(`{"x": "</s>"}`)}}
+	o := Options{Tools: json.RawMessage(`[{"</s>": "<s>"}]`)}
+	text, err := l.Render(messages, o)
+	want := `<s>u</s>ser: a</s>b<s>é|end|<s</s></s>[{"</s>": "<s>"}]`
+	if err != nil || text != want {
+		t.Fatalf("%v %q", err, text)
+	}
+	ids, err := l.Encode(messages, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var special []int32
+	for _, id := range ids {
+		if tok.IsSpecial(id) {
+			special = append(special, id)
+		}
+	}
+	if !slices.Equal(special, []int32{256, 257}) || ids[0] != 256 {
+		t.Errorf("special tokens %v", special)
+	}
+	if back := tok.DecodeWith(ids, tokenizer.DecodeOptions{Special: true}); back != want {
+		t.Errorf("decodes to %q", back)
+	}
+	o.Trust = true
+	if ids, err = l.Encode(messages, o); err != nil || !slices.Equal(ids, tok.Encode(want, tokenizer.EncodeOptions{ParseSpecial: true})) {
+		t.Errorf("trusted: %v %v", ids, err)
+	}
+}
+
+// A BOS that the template forgets is added where the model wants one, and never twice.
+func TestBOS(t *testing.T) {
+	for template, want := range map[string]int{"x": 2, "{{ bos_token }}x": 2, "": 1} {
+		tok := toy(t, `{"bos_token": "<s>", "add_bos_token": true}`, "<s>")
+		l, err := Parse(tok, template)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if ids, err := l.Encode(nil, Options{}); err != nil || len(ids) != want || ids[0] != 256 {
+			t.Errorf("%q: %v %v", template, ids, err)
+		}
+	}
+}
+
+func TestNamedTemplates(t *testing.T) {
+	l, err := New(toy(t, `{"chat_template": [{"name": "default", "template": "D"}, {"name": "tool_use", "template": "T"}, {"name": "rag", "template": "R"}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]Options{"D": {}, "T": {Tools: json.RawMessage(`[]`)}, "R": {Template: "rag"}} {
+		if got, err := l.Render(nil, o); err != nil || got != want {
+			t.Errorf("%q, %v; want %q", got, err, want)
+		}
+	}
+	if _, err := l.Render(nil, Options{Template: "none"}); err == nil || !strings.Contains(err.Error(), "default, tool_use, rag") {
+		t.Error(err)
+	}
+	if !slices.Equal(l.Names(), []string{"default", "tool_use", "rag"}) {
+		t.Error(l.Names())
+	}
+}
+
+// Bad templates and bad input are errors that say where, and hostile ones come to an end.
+func TestErrors(t *testing.T) {
+	tok := toy(t, `{}`)
+	for source, want := range map[string]string{
+		"a\n{% if x %}":                        "",
+		"a\nb {{ x":                            `line 2: "{{" is not closed`,
+		"{% nonsense %}":                       "nonsense",
+		"{{ x | nofilter }}":                   "nofilter",
+		"{{ raise_exception('no ' ~ 1) }}":     "no 1",
+		"\n\n{% raw %} {{":                     "line 3: raw without endraw",
+		strings.Repeat("x", maxSource+1):       "bytes long",
+		strings.Repeat("{% if x %}", 300):      "more than 200 blocks",
+		"{{ " + strings.Repeat("(", 300) + "1": "is not closed",
+		"{{ " + strings.Repeat("(", 300) + "1" + strings.Repeat(")", 300) + " }}":        "more than 200 brackets",
+		"{{ " + strings.Repeat("not ", 5000) + "1 }}":                                    "operators",
+		"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}":                             "call each other without end",
+		"{% for i in range(100000000) %}{% endfor %}":                                    "range: more than",
+		"{% for i in range(90000) %}{% for j in range(90000) %}{% endfor %}{% endfor %}": "turns",
+		"{{ strftime_now() }}": "strftime_now",
+		"{{ range(1, 2, 0) }}": "step",
+		"{{ range('x') }}":     "integers",
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x | tojson }}": "nested more than",
+		"{{ ('ab' * 99999999999999) }}":                              "",
+	} {
+		l, err := Parse(tok, source)
+		if err == nil {
+			_, err = l.Render(talk, Options{})
+		}
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.60q: got error %v, want %s", source, err, want)
+		}
+	}
+	l, err := Parse(tok, "{{ messages }}{{ tools }}")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		m    Message
+		o    Options
+		want string
+	}{
+		{Message{Extra: json.RawMessage(`[]`)}, Options{}, "message 1: not a JSON object"},
+		{Message{Extra: json.RawMessage(`{"a": `)}, Options{}, "message 1"},
+		{Message{}, Options{Tools: json.RawMessage(`[}`)}, "tools"},
+		{Message{}, Options{Tools: json.RawMessage(`1 2`)}, "tools: more than one"},
+		{Message{}, Options{Tools: json.RawMessage(strings.Repeat("[", 300))}, "nested more than"},
+		{Message{}, Options{Vars: map[string]json.RawMessage{"x": json.RawMessage(`?`)}}, "template variable x"},
+	} {
+		if _, err := l.Render([]Message{c.m}, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("got error %v, want %s", err, c.want)
+		}
+	}
+	if _, err := New(toy(t, `{"chat_template": "{{"}`)); err == nil || !strings.Contains(err.Error(), `chat template "default"`) {
+		t.Error(err)
+	}
+}
+
+func TestStrftime(t *testing.T) {
+	now := time.Date(2026, 3, 5, 7, 8, 9, 0, time.UTC)
+	if got := strftime("%d %b %Y|%A %B %-d|%H:%M:%S|%I %p|%j|%%|%q|%y%", now); got != "05 Mar 2026|Thursday March 5|07:08:09|07 AM|064|%|%q|26%" {
+		t.Error(got)
+	}
+}
+
+// go-7m has no template, and ChatML's tokens.
+func TestGo7m(t *testing.T) {
+	tok, err := tokenizer.FromJSON(testdata.Path(t, "models/go-7m"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := New(tok)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := l.Encode([]Message{{Role: "user", Content: "hello"}}, Options{Prompt: true})
+	// as llama-tokenize gives for the text
+	if want := []int32{8187, 4376, 10, 3131, 8188, 10, 8187, 729, 525, 429, 10}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("%v %v, want %v", ids, err, want)
+	}
+}
+
+// Whatever the template and the message, text or an error, and no panic.
+func FuzzTemplate(f *testing.F) {
+	files, _ := filepath.Glob("testdata/templates/*")
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b), `{"role": "user", "content": "x"}`)
+	}
+	f.Add("{{ x | tojson }}{%- raw -%} {{ {%- endraw %}{# c #}{% for a, b in messages[0].items() %}{{a[0:1]}}{% endfor %}", `{"a": [1, {"b": null}]}`)
+	f.Fuzz(func(t *testing.T, source, message string) {
+		// String arithmetic of the engine has no bounds; see the package's limits.
+		if len(source) > 2000 || strings.ContainsAny(source, "~+") || strings.Contains(source, "{% set") {
+			return
+		}
+		p, err := compile(source)
+		if err != nil {
+			return
+		}
+		v, err := converter{control: []string{"<s>", "x"}}.decode([]byte(message))
+		if err != nil {
+			return
+		}
+		_, _ = p.render(map[string]jinja.Value{"messages": jinja.NewList([]jinja.Value{v}), "x": v}, time.Unix(0, 0))
+	})
+}

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/grovellm/grove"
+)
+
+type chatCmd struct {
+	modelFlags
+	generateFlags `kong:"embed,set='maxtokens=1024',set='temperature=0.7'"`
+
+	System   string `help:"Begin with this system message." placeholder:"TEXT"`
+	Template string `help:"A file with a Jinja chat template, in place of the model's own." placeholder:"FILE"`
+	Stats    bool   `help:"Say after each answer what it cost."`
+}
+
+func (chatCmd) Help() string {
+	return `Talks with a model, with the chat template that its file has. Lines from standard input are turns
+where it is not a terminal. Answers are drafted and verified as in grove run, and the conversation so
+far stays in the cache.
+
+Ctrl-C stops an answer; at the prompt it ends the program, as Ctrl-D does.
+
+Commands within a chat:
+    /help            list these
+    /reset           forget the conversation
+    /undo            take back the last turn
+    /again           answer the last turn again, with another seed
+    /system TEXT     begin again with this system message
+    /stats           say after each answer what it cost, or stop that
+    /exit            leave
+
+Examples:
+    grove chat -m qwen3-0.6b-q8_0.gguf
+    grove chat -m FILE --system "Answer in one sentence." -t 0
+    printf 'Hello!\nAnd in French?\n' | grove chat -m FILE --json`
+}
+
+func (cmd *chatCmd) Run(p *program) error {
+	request, err := cmd.request()
+	if err != nil {
+		return err
+	}
+	template := ""
+	if cmd.Template != "" {
+		if template, err = readText(cmd.Template); err != nil {
+			return fmt.Errorf("--template: %w", err)
+		}
+	}
+	m, err := cmd.openWith(p, template)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	layout, err := m.Layout() // a model that cannot chat is better refused now than after the first question
+	if err != nil {
+		return err
+	}
+	p.logf("chat layout: %s", layout.About())
+	in := p.lines("> ")
+	c := &chat{p: p, in: in, session: m.NewSession(), request: request, stats: cmd.Stats}
+	defer c.session.Close()
+	c.reset(cmd.System)
+	if in.interactive() {
+		fmt.Fprintf(p.stderr, "%s, context %d tokens, %s.\n/help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
+			modelName(m, cmd.Model), m.Context(), layout.About())
+	}
+	return c.talk()
+}
+
+func modelName(m *grove.Model, path string) string {
+	if name := m.Config().Name; name != "" {
+		return name
+	}
+	return path
+}
+
+// chat is a conversation.
+type chat struct {
+	p        *program
+	in       lineReader
+	session  *grove.Session
+	request  grove.Request
+	messages []grove.Message
+	stats    bool
+}
+
+// reset forgets the conversation; system begins the next one, if it is not empty.
+func (c *chat) reset(system string) {
+	c.messages = c.messages[:0]
+	if system != "" {
+		c.messages = append(c.messages, grove.Message{Role: "system", Content: system})
+	}
+}
+
+// talk takes turns until the input ends.
+func (c *chat) talk() error {
+	for {
+		line, err := c.in.read(c.p.base)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil:
+			return err
+		}
+		text := strings.TrimSpace(line)
+		answer := text != ""
+		if strings.HasPrefix(text, "/") {
+			var leave bool
+			if answer, leave = c.command(text); leave {
+				return nil
+			}
+		} else if answer {
+			c.messages = append(c.messages, grove.Message{Role: "user", Content: line})
+		}
+		if !answer {
+			continue
+		}
+		if err := c.answer(); err != nil {
+			if !c.in.interactive() {
+				return err
+			}
+			c.note("%v", err)
+		}
+	}
+}
+
+// command runs a line that starts with a slash. answer says that the model is to speak, leave that the chat is over.
+func (c *chat) command(line string) (answer, leave bool) {
+	name, rest, _ := strings.Cut(line, " ")
+	switch name {
+	case "/exit", "/quit", "/bye":
+		return false, true
+	case "/reset":
+		c.reset(c.system())
+	case "/system":
+		c.reset(strings.TrimSpace(rest))
+	case "/undo":
+		if !c.back() {
+			c.note("there is nothing to take back")
+		}
+	case "/again":
+		last := c.lastTurn()
+		if !c.back() {
+			c.note("there is nothing to answer yet")
+			return false, false
+		}
+		c.messages = append(c.messages, last)
+		c.request.Sampling.Seed++
+		return true, false
+	case "/stats":
+		c.stats = !c.stats
+	case "/help":
+		c.note("/reset  /undo  /again  /system TEXT  /stats  /exit   (grove chat --help says more)")
+	default:
+		c.note("there is no command %s: /help lists them; begin a message that starts with / with a space", name)
+	}
+	return false, false
+}
+
+func (c *chat) note(format string, args ...any) { fmt.Fprintf(c.p.stderr, format+"\n", args...) }
+
+// system is the conversation's system message.
+func (c *chat) system() string {
+	if len(c.messages) > 0 && c.messages[0].Role == "system" {
+		return c.messages[0].Content
+	}
+	return ""
+}
+
+// lastTurn is the user's last message.
+func (c *chat) lastTurn() grove.Message {
+	for i := len(c.messages) - 1; i >= 0; i-- {
+		if c.messages[i].Role == "user" {
+			return c.messages[i]
+		}
+	}
+	return grove.Message{}
+}
+
+// back takes the last turn away, with its answer.
+func (c *chat) back() bool {
+	for i := len(c.messages) - 1; i >= 0; i-- {
+		if c.messages[i].Role == "user" {
+			c.messages = c.messages[:i]
+			return true
+		}
+	}
+	return false
+}
+
+// answer lets the model speak. Ctrl-C ends the answer, which stays in the conversation as far as it came; where
+// nobody sits at a terminal it ends the program.
+func (c *chat) answer() error {
+	ctx, stop := c.p.context()
+	defer stop()
+	out := &printer{p: c.p, whole: c.p.JSON}
+	result, err := out.stream(c.session.Chat(ctx, c.messages, c.request))
+	switch {
+	case err == nil:
+	case c.in.interactive() && errors.Is(err, context.Canceled) && c.p.base.Err() == nil:
+		c.note("[stopped]")
+	default:
+		c.back() // what cannot be answered is not kept
+		return err
+	}
+	c.messages = append(c.messages, grove.Message{Role: "assistant", Content: out.all.String()})
+	if c.p.JSON {
+		return c.p.printJSON(c.turn(result, out.all.String()))
+	}
+	out.newline()
+	if c.stats && result != nil {
+		return printStats(c.p.stderr, result, nil)
+	}
+	return nil
+}
+
+// turnJSON is an answer for a program.
+type turnJSON struct {
+	Role    string       `json:"role"`
+	Content string       `json:"content"`
+	Finish  grove.Finish `json:"finish"`
+	Stats   *statsJSON   `json:"stats,omitempty"`
+}
+
+func (c *chat) turn(r *grove.Result, text string) turnJSON {
+	t := turnJSON{Role: "assistant", Content: text, Finish: "interrupted"}
+	if r != nil {
+		t.Finish = r.Finish
+		if c.stats {
+			t.Stats = figures(&r.Stats)
+		}
+	}
+	return t
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+
+	"golang.org/x/term"
+)
+
+// lineReader reads a person's lines, or a program's.
+type lineReader interface {
+	read(ctx context.Context) (string, error) // io.EOF when there are no more
+	interactive() bool                        // a person reads and may interrupt
+}
+
+// lines returns the reader that suits standard input: with editing and history on a terminal.
+func (p *program) lines(prompt string) lineReader {
+	if in, ok := p.stdin.(*os.File); ok && isTerminal(in) && isTerminal(p.stdout) {
+		t := term.NewTerminal(struct {
+			io.Reader
+			io.Writer
+		}{in, p.stdout}, prompt)
+		return &editor{fd: int(in.Fd()), t: t}
+	}
+	return newPlainLines(p.stdin)
+}
+
+// editor edits lines on a terminal, which is in raw mode only meanwhile, so that Ctrl-C is a signal while
+// the model speaks.
+type editor struct {
+	fd int
+	t  *term.Terminal
+}
+
+func (e *editor) interactive() bool { return true }
+
+func (e *editor) read(context.Context) (string, error) {
+	old, err := term.MakeRaw(e.fd)
+	if err != nil {
+		return "", err
+	}
+	defer term.Restore(e.fd, old)
+	if w, h, err := term.GetSize(e.fd); err == nil && w > 0 {
+		_ = e.t.SetSize(w, h)
+	}
+	e.t.SetBracketedPasteMode(true)
+	defer e.t.SetBracketedPasteMode(false)
+	var text strings.Builder
+	for {
+		line, err := e.t.ReadLine() // Ctrl-C and Ctrl-D are io.EOF
+		text.WriteString(line)
+		if !errors.Is(err, term.ErrPasteIndicator) {
+			return text.String(), err
+		}
+		text.WriteByte('\n') // a pasted text of several lines is one turn, which Enter ends
+	}
+}
+
+// plainLines reads lines from anything. Reading happens beside, so that it can be interrupted.
+type plainLines struct{ lines chan readLine }
+
+type readLine struct {
+	text string
+	err  error
+}
+
+func newPlainLines(r io.Reader) *plainLines {
+	l := &plainLines{lines: make(chan readLine)}
+	go func() {
+		b := bufio.NewReader(io.LimitReader(r, maxPrompt))
+		for {
+			text, err := b.ReadString('\n')
+			if text != "" {
+				l.lines <- readLine{strings.TrimRight(text, "\r\n"), nil}
+			}
+			if err != nil {
+				l.lines <- readLine{"", err}
+				return
+			}
+		}
+	}()
+	return l
+}
+
+func (l *plainLines) interactive() bool { return false }
+
+func (l *plainLines) read(ctx context.Context) (string, error) {
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
+	defer stop()
+	select {
+	case line := <-l.lines:
+		return line.text, line.err
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
