@@ -16,6 +16,11 @@
 // # One definition
 //
 // Operations are methods of Exec that read their inputs and write their outputs through
-// [Mat] values, and each is the composition its comment names, so that a tape can record
-// them: the layers above this package never touch an activation themselves.
+// [Mat] values, and each is the composition its comment names, so that a [Tape] can record
+// them: the layers above this package never touch an activation themselves. A network whose matrices and vectors
+// come from [Params] trains; the same network over loaded weights serves, and pays nothing for it.
+//
+// What belongs to training alone is in files of its own: param.go the trained tensors, tape.go the record and its
+// memory, product.go products in three orientations, loss.go the head with its loss, grad_*.go the way back through
+// each operation.
 package nn

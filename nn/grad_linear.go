@@ -57,16 +57,14 @@ func (r *linearRecord) backward(t *Tape) {
 	defer t.arena.release(slab, used)
 	needIn := r.needsInput()
 	din := t.plain(r.in.Rows, r.in.Cols)
+	var weights [][2]Mat
 	for i, p := range r.projs {
-		dy, ok := p.Dst.Grad()
-		if !ok {
-			continue
-		}
+		dy, _ := p.Dst.Grad()
 		if b := t.gradOf(p.Linear.Bias); b != nil {
 			t.columnSums(b, dy)
 		}
 		if w := t.params.Of(p.Linear.W); w != nil {
-			t.products.AddTMul(w.GradMat(), dy, r.in)
+			weights = append(weights, [2]Mat{w.GradMat(), dy})
 		}
 		if !needIn {
 			continue
@@ -80,6 +78,7 @@ func (r *linearRecord) backward(t *Tape) {
 			t.exec.add(din, dst)
 		}
 	}
+	t.products.AddTMul(r.in, weights...)
 	if needIn {
 		t.sourceBackward(&r.src, r.x, din)
 	}

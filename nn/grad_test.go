@@ -212,6 +212,7 @@ func TestAttentionGradient(t *testing.T) {
 			a.QNorm, a.KNorm = g.norm("q", dim, false), g.norm("k", dim, false)
 		}
 		var trees []*tree.Tree
+		var past []int // rows committed before the pass: constants
 		rows := 0
 		for range rapid.IntRange(1, 3).Draw(t, "sequences") {
 			trunk := rapid.IntRange(1, 70).Draw(t, "trunk")
@@ -222,15 +223,30 @@ func TestAttentionGradient(t *testing.T) {
 					at = tr.Append(at, int32(tr.Len()+1000), 0)
 				}
 			}
+			for range rapid.IntRange(0, 9).Draw(t, "other visibility") { // block heads look both ways
+				tr.SetSees(r.IntN(tr.Len()), r.IntN(tr.Len()), r.IntN(2) == 0)
+			}
 			trees = append(trees, tr)
+			past = append(past, rapid.IntRange(0, 40).Draw(t, "committed"))
 			rows += tr.Len()
 		}
 		x := g.source(t, r, "qkv", rows, a.QKVCols())
 		mem := &Pages{Layers: 1, Heads: kv, Dim: dim}
+		plain, bare := NewExec(par.New(1)), *a
+		bare.QNorm, bare.KNorm = nil, nil // what was committed does not change with the parameters
 		g.run = func() Mat {
 			var f Forest
-			for _, tr := range trees {
+			r := rand.New(rand.NewPCG(9, 9))
+			for i, tr := range trees {
 				c := mem.NewCache()
+				if past[i] > 0 {
+					var old [][]float32
+					for range past[i] {
+						old = append(old, randomRow(r, a.QKVCols()))
+					}
+					attend(plain, &bare, []*Cache{c}, []*tree.Tree{chain(past[i])}, old)
+					c.CommitAll()
+				}
 				f.Add(c, tr)
 				c.Reserve(tr.Len())
 			}

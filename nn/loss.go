@@ -148,7 +148,7 @@ func (l *lossPass) part(src Source, from, to int) {
 		each(e.pool, to-from, func(_, i int) { src.row(i, in.Row(i)) })
 	}
 	if w := t.params.Of(l.head.W); w != nil {
-		t.products.AddTMul(w.GradMat(), logits, in)
+		t.products.AddTMul(in, [2]Mat{w.GradMat(), logits})
 	}
 	if b := t.gradOf(l.head.Bias); b != nil {
 		t.columnSums(b, logits)

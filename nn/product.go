@@ -61,13 +61,21 @@ func (m *Products) TMul(dst, a, b Mat) {
 	m.mul(dst, w, a, true)
 }
 
-// AddTMul computes dst += aᵀ·b.
-func (m *Products) AddTMul(dst, a, b Mat) {
-	n := dst.Rows * dst.Cols
-	m.sum = grow(m.sum, n)
-	sum := Mat{Rows: dst.Rows, Cols: dst.Cols, Stride: dst.Cols, Data: m.sum}
-	m.TMul(sum, a, b)
-	each(m.pool, dst.Rows, func(_, i int) { simd.Add(dst.Row(i), sum.Row(i)) })
+// AddTMul computes dst += aᵀ·b for every pair of dst and a.
+func (m *Products) AddTMul(b Mat, pairs ...[2]Mat) {
+	w := m.scratch(b.Cols, b.Rows)
+	m.packTransposed(w, b)
+	for _, p := range pairs {
+		dst, a := p[0], p[1]
+		m.sum = grow(m.sum, dst.Rows*dst.Cols)
+		sum := Mat{Rows: dst.Rows, Cols: dst.Cols, Stride: dst.Cols, Data: m.sum}
+		m.mul(sum, w, a, true)
+		each(m.pool, (dst.Rows+gradRows-1)/gradRows, func(_, c int) {
+			for i := c * gradRows; i < min((c+1)*gradRows, dst.Rows); i++ {
+				simd.Add(dst.Row(i), sum.Row(i))
+			}
+		})
+	}
 }
 
 // scratch returns a matrix to pack an operand in; one of each shape is kept.

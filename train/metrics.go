@@ -1,0 +1,68 @@
+package train
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+)
+
+// metrics is the run's JSON lines, one per step. A run that goes on from a checkpoint first drops the lines of
+// steps that it will take again.
+type metrics struct{ f *os.File }
+
+type metricsLine struct {
+	Step       int                `json:"step"`
+	Tokens     int64              `json:"tokens"`
+	Loss       float64            `json:"loss"`
+	Rate       float32            `json:"rate"`
+	Norm       float64            `json:"norm"`
+	PerSecond  float64            `json:"tokens_per_second"`
+	Peak       float64            `json:"peak_share"`
+	Seconds    float64            `json:"seconds"`
+	Validation map[string]float64 `json:"validation,omitempty"`
+}
+
+func openMetrics(path string, step int) (*metrics, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	keep, r := int64(0), bufio.NewReader(f)
+	for {
+		line, err := r.ReadBytes('\n')
+		if errors.Is(err, io.EOF) {
+			break // and with it a line cut short
+		} else if err != nil {
+			f.Close()
+			return nil, err
+		}
+		var m metricsLine
+		if json.Unmarshal(bytes.TrimSpace(line), &m) != nil || m.Step > step {
+			break
+		}
+		keep += int64(len(line))
+	}
+	err = f.Truncate(keep)
+	if err == nil {
+		_, err = f.Seek(keep, io.SeekStart)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &metrics{f}, nil
+}
+
+func (m *metrics) write(p Progress, seconds float64) error {
+	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, p.Peak, seconds, p.Validation})
+	if err != nil {
+		return err
+	}
+	_, err = m.f.Write(append(b, '\n'))
+	return err
+}
+
+func (m *metrics) Close() error { return m.f.Close() }

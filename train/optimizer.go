@@ -1,0 +1,155 @@
+package train
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
+
+// Optimizer is AdamW (Loshchilov and Hutter, 2019) for embeddings and vectors and, where Muon is
+// set, Muon (Jordan et al., 2024) for the matrices between: the momentum of the gradient,
+// made orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
+// and norms and biases have none.
+type Optimizer struct {
+	Rate         float32 // AdamW's, at the schedule's peak
+	Beta1, Beta2 float32
+	Eps          float32
+	Decay        float32
+
+	Muon         bool
+	MuonRate     float32
+	MuonMomentum float32
+	MuonDecay    float32
+}
+
+// DefaultOptimizer is what the recipes use.
+func DefaultOptimizer() Optimizer {
+	return Optimizer{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05, Muon: true, MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
+}
+
+// optimizer is an Optimizer at work. Its state is m and v of every parameter; Muon has no v.
+type optimizer struct {
+	Optimizer
+	pool  *par.Pool
+	slots []*slot
+	tasks []optTask
+	parts []float64 // of the gradient's squared length
+	ortho []*orthogonalizer
+}
+
+type slot struct {
+	p    *nn.Param
+	muon bool
+	m, v []float32
+}
+
+// optTask is elements [from, to) of a parameter; with Muon, a whole matrix.
+type optTask struct {
+	*slot
+	from, to int
+}
+
+// optChunk is the number of elements of a task.
+const optChunk = 1 << 15
+
+func newOptimizer(o Optimizer, pool *par.Pool, params []*nn.Param) *optimizer {
+	opt := &optimizer{Optimizer: o, pool: pool, ortho: make([]*orthogonalizer, pool.Threads())}
+	for _, p := range params {
+		s := &slot{p: p, m: make([]float32, len(p.Data))}
+		s.muon = o.Muon && !p.Vector && !strings.Contains(p.Name, "embed") && !strings.Contains(p.Name, "lm_head")
+		opt.slots = append(opt.slots, s)
+		if s.muon {
+			opt.tasks = append(opt.tasks, optTask{s, 0, len(s.m)})
+			continue
+		}
+		s.v = make([]float32, len(p.Data))
+		for from := 0; from < len(s.m); from += optChunk {
+			opt.tasks = append(opt.tasks, optTask{s, from, min(from+optChunk, len(s.m))})
+		}
+	}
+	// The longest tasks first, so that none is begun late.
+	cost := func(t optTask) int {
+		if t.muon {
+			return 100 * (t.to - t.from)
+		}
+		return t.to - t.from
+	}
+	slices.SortStableFunc(opt.tasks, func(a, b optTask) int { return cost(b) - cost(a) })
+	opt.parts = make([]float64, len(opt.tasks))
+	return opt
+}
+
+// norm is the length of the whole gradient, summed in a fixed order.
+func (o *optimizer) norm() float64 {
+	o.pool.Run(len(o.tasks), job(func(_, i int) {
+		t := &o.tasks[i]
+		var sum float64
+		for _, v := range t.p.Grad[t.from:t.to] {
+			sum += float64(v) * float64(v)
+		}
+		o.parts[i] = sum
+	}))
+	total := 0.0
+	for _, v := range o.parts {
+		total += v
+	}
+	return math.Sqrt(total)
+}
+
+// step changes the parameters by their gradients, times clip. step counts from 1; rate is the schedule's, 0 to 1.
+func (o *optimizer) step(step int, rate, clip float32) {
+	o.pool.Run(len(o.tasks), job(func(worker, i int) {
+		if t := &o.tasks[i]; t.muon {
+			o.muon(t, worker, rate, clip)
+		} else {
+			o.adam(t, step, rate, clip)
+		}
+	}))
+}
+
+func (o *optimizer) adam(t *optTask, step int, rate, clip float32) {
+	b1, b2 := o.Beta1, o.Beta2
+	c1 := float32(1 / (1 - math.Pow(float64(b1), float64(step))))
+	c2 := float32(1 / (1 - math.Pow(float64(b2), float64(step))))
+	lr := o.Rate * rate
+	keep := float32(1)
+	if !t.p.Vector {
+		keep = 1 - lr*o.Decay
+	}
+	m, v, w := t.m[t.from:t.to], t.v[t.from:t.to], t.p.Data[t.from:t.to]
+	for i, x := range t.p.Grad[t.from:t.to] {
+		x *= clip
+		m[i] = b1*m[i] + (1-b1)*x
+		v[i] = b2*v[i] + (1-b2)*x*x
+		w[i] = w[i]*keep - lr*m[i]*c1/(float32(math.Sqrt(float64(v[i]*c2)))+o.Eps)
+	}
+}
+
+// muon applies Nesterov momentum and makes the step orthogonal. The factor √max(1, out/in) gives
+// tall matrices steps of the same effect on their outputs.
+func (o *optimizer) muon(t *optTask, worker int, rate, clip float32) {
+	p, m, beta := t.p, t.m, o.MuonMomentum
+	u := nn.NewMat(p.Rows, p.Cols)
+	for i, x := range p.Grad {
+		x *= clip
+		m[i] = beta*m[i] + (1-beta)*x
+		u.Data[i] = beta*m[i] + (1-beta)*x
+	}
+	if o.ortho[worker] == nil {
+		o.ortho[worker] = newOrthogonalizer()
+	}
+	u = o.ortho[worker].run(u)
+	lr := o.MuonRate * rate
+	keep := 1 - lr*o.MuonDecay
+	step := lr * float32(math.Sqrt(max(1, float64(p.Rows)/float64(p.Cols))))
+	for i, x := range u.Data {
+		p.Data[i] = p.Data[i]*keep - step*x
+	}
+}
+
+type job func(worker, task int)
+
+func (j job) Do(worker, task int) { j(worker, task) }

@@ -1,0 +1,86 @@
+package train
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/train/data"
+)
+
+// The whole way on a tiny model: vocabulary, target, text of the target's own, draft model. What is exported runs in
+// package model and gives the logits of the network that was trained, and a second call finds all done.
+func TestJob(t *testing.T) {
+	dir := t.TempDir()
+	text, valid := filepath.Join(dir, "sums.txt"), filepath.Join(dir, "held.txt")
+	for path, content := range map[string]string{text: tinyText(1, 600), valid: tinyText(2, 60)} {
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	steps := 0
+	j := Job{Dir: filepath.Join(dir, "job"), Sources: []data.Source{{Name: "sums", Path: text, Weight: 1}},
+		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 2, Report: func(Progress) { steps++ }}
+	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	r := tinyRecipe(shape, 60)
+	ctx := context.Background()
+	small := r
+	small.Shape.Layers, small.Shape.FFN, small.Steps = 1, 32, 40
+	small.Distill, small.Precision = 0.8, "bf16"
+	small.Generated = Generated{Files: 2, Texts: 70, Prompt: 5, Length: 20, Weight: 0.5}
+	for range 2 {
+		if err := Target(ctx, j, r); err != nil {
+			t.Fatal(err)
+		}
+		if err := Draft(ctx, j, small, shape); err != nil {
+			t.Fatal(err)
+		}
+		if steps != r.Steps+small.Steps {
+			t.Fatalf("%d steps, want %d, and none when all is done", steps, r.Steps+small.Steps)
+		}
+	}
+	for stage, s := range map[string]Shape{"target": shape, "draft": small.Shape} {
+		from := filepath.Join(j.Dir, stage)
+		net, err := NewNetwork(s, nnPool(t), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := net.Load(filepath.Join(from, "hf")); err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
+			m, err := model.Open(filepath.Join(from, name), model.Options{Threads: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tokens := []int32{1, 2, 3, 50, 60}
+			p, c := m.NewPass(), m.NewCache()
+			if err := p.Prefill(ctx, c, tokens, true); err != nil {
+				t.Fatal(err)
+			}
+			// The network's loss for a token is its log-probability: of two tokens, their logits' difference.
+			logits := p.Logits(0, 0)
+			lse := float64(simd.LogSumExp(logits))
+			for _, id := range []int32{7, 99} {
+				target := []int32{-1, -1, -1, -1, id}
+				got := net.Loss(tokens, len(tokens), nn.Targets{Token: target}).Sum
+				want, tolerance := lse-float64(logits[id]), 1e-5
+				if name == "model-q8_0.gguf" {
+					tolerance = 0.1
+				}
+				if math.Abs(got-want) > tolerance*(1+want) {
+					t.Errorf("%s/%s: loss of token %d is %g, in the network %g", stage, name, id, want, got)
+				}
+			}
+			c.Free()
+			if err := m.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}

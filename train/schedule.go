@@ -1,0 +1,25 @@
+package train
+
+import "math"
+
+// Schedule is the learning rate's course, as a share of its peak: a linear rise over Warmup of the
+// steps, a plateau, then over the last Cooldown of the steps a fall to Floor, linear or as a half cosine.
+type Schedule struct {
+	Warmup, Cooldown, Floor float64
+	Cosine                  bool
+}
+
+func (s Schedule) at(step, steps int) float32 {
+	t := float64(step) / float64(steps)
+	switch {
+	case t < s.Warmup:
+		return float32((float64(step) + 1) / (s.Warmup*float64(steps) + 1))
+	case t < 1-s.Cooldown:
+		return 1
+	}
+	x := (1 - t) / s.Cooldown // 1 at the start of the fall, 0 at the end
+	if s.Cosine {
+		x = (1 - math.Cos(math.Pi*x)) / 2
+	}
+	return float32(s.Floor + (1-s.Floor)*x)
+}
