@@ -72,8 +72,8 @@ const (
 	maxContext = 1 << 26
 )
 
-// validate checks that the numbers make a model; field names are those of the file's kind.
-func (c *Config) validate() error {
+// Validate checks that the numbers make a model.
+func (c *Config) Validate() error {
 	for _, f := range []struct {
 		what      string
 		v, lo, hi int

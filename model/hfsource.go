@@ -175,7 +175,7 @@ func (h *hfConfig) rope(c *Config) error {
 }
 
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
-	hf, ok := hfName(s.c.Arch, name)
+	hf, ok := HFName(s.c.Arch, name)
 	if !ok {
 		return tensor.Tensor{}, false, nil
 	}

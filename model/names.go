@@ -3,7 +3,7 @@ package model
 import "strings"
 
 // Hugging Face names of the tensors, by GGUF name. "blk.N." and the layer prefix are swapped
-// by hfName, and so are the endings .weight and .bias.
+// by HFName, and so are the endings .weight and .bias.
 var (
 	hfTop = map[string]map[string]string{
 		"": {
@@ -42,8 +42,8 @@ var (
 	}
 )
 
-// hfName translates a GGUF tensor name; ok is false for tensors Hugging Face files do not have.
-func hfName(arch, name string) (string, bool) {
+// HFName translates a GGUF tensor name of an architecture; ok is false for tensors Hugging Face files do not have.
+func HFName(arch, name string) (string, bool) {
 	family, layerPrefix := "", "model.layers."
 	if arch == "gptneox" {
 		family, layerPrefix = arch, "gpt_neox.layers."

@@ -26,7 +26,7 @@ type Network struct {
 
 // NewNetwork builds the network that c describes.
 func NewNetwork(c Config, w Weights) (*Network, error) {
-	if err := c.validate(); err != nil {
+	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	b := &builder{c: &c, w: w, rope: nn.NewRope(c.Rope.frequencies(), c.Rope.Neighbours)}

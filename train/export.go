@@ -38,7 +38,7 @@ func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.T
 		if p.Vector {
 			kind = tensor.F32
 		}
-		data, err := tensor.FromFloat32s(ggufName(p.Name), kind, p.Shape(), p.Data)
+		data, err := tensor.FromFloat32s(p.Name, kind, p.Shape(), p.Data)
 		if err != nil {
 			return err
 		}
@@ -65,7 +65,7 @@ func (n *Network) WriteFolder(dir string, eos int32) error {
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")
 	for _, p := range n.Params.All() {
-		w.Add(p.Name, tensor.F32, p.Shape(), func(out io.Writer) error { return writeFloats(out, p.Data) })
+		w.Add(hfName(p.Name), tensor.F32, p.Shape(), func(out io.Writer) error { return writeFloats(out, p.Data) })
 	}
 	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 		return err
@@ -78,15 +78,15 @@ func (n *Network) WriteFolder(dir string, eos int32) error {
 
 // Load copies the tensors of a Hugging Face folder, or of a checkpoint, into the network.
 func (n *Network) Load(path string) error {
-	f, prefix, err := openWeights(path)
+	f, named, err := openWeights(path)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	for _, p := range n.Params.All() {
-		w, ok := f.Tensor(prefix + p.Name)
+		w, ok := f.Tensor(named(p.Name))
 		if !ok {
-			return fmt.Errorf("%s: no tensor %s: want a model of this shape", path, prefix+p.Name)
+			return fmt.Errorf("%s: no tensor %s: want a model of this shape", path, named(p.Name))
 		}
 		if w.Elements() != len(p.Data) || w.Cols() != p.Cols {
 			return fmt.Errorf("%s: tensor %s has shape %v, this model's has %v", path, w.Name, w.Shape, p.Shape())
@@ -101,11 +101,12 @@ func (n *Network) Load(path string) error {
 	return nil
 }
 
-func openWeights(path string) (f *safetensors.File, prefix string, err error) {
+// openWeights opens a folder or a checkpoint; named says what it calls a parameter.
+func openWeights(path string) (f *safetensors.File, named func(string) string, err error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		f, err := safetensors.OpenFolder(path)
-		return f, "", err
+		return f, hfName, err
 	}
 	f, err = safetensors.Open(path)
-	return f, "w.", err
+	return f, func(name string) string { return "w." + name }, err
 }

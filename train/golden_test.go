@@ -53,7 +53,7 @@ func TestGradientAgainstPyTorch(t *testing.T) {
 	}
 	worst := 0.0
 	for _, p := range n.Params.All() {
-		want, ok := g.ByParameter[p.Name]
+		want, ok := g.ByParameter[hfName(p.Name)]
 		if !ok {
 			t.Errorf("no golden gradient of %s", p.Name)
 			continue

@@ -3,7 +3,6 @@ package train
 import (
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
@@ -59,7 +58,7 @@ func newOptimizer(o Optimizer, pool *par.Pool, params []*nn.Param) *optimizer {
 	opt := &optimizer{Optimizer: o, pool: pool, ortho: make([]*orthogonalizer, pool.Threads())}
 	for _, p := range params {
 		s := &slot{p: p, m: make([]float32, len(p.Data))}
-		s.muon = o.Muon && !p.Vector && !strings.Contains(p.Name, "embed") && !strings.Contains(p.Name, "lm_head")
+		s.muon = o.Muon && !p.Vector && p.Name != embedding
 		opt.slots = append(opt.slots, s)
 		if s.muon {
 			opt.tasks = append(opt.tasks, optTask{s, 0, len(s.m)})
