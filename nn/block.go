@@ -22,47 +22,44 @@ type BlockBuffers struct{ qkv, attn, out, gate, up, down Buffer }
 
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
-	out := e.Mat(&m.out, x.Rows, x.Cols)
-	e.attention(b, layer, f, x, out, m)
-	if b.Parallel {
-		down := e.Mat(&m.down, x.Rows, x.Cols)
-		e.mlp(b, x, down, m)
+	if b.Parallel { // the MLP reads x as it was: nothing is added before
+		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
+		e.attention(b, layer, f, x, Proj{Linear: &b.Out, Dst: out}, m)
+		e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 		e.Add(x, out)
 		e.Add(x, down)
 		return
 	}
-	e.Add(x, out)
-	out = e.Mat(&m.out, x.Rows, x.Cols)
-	e.mlp(b, x, out, m)
-	e.Add(x, out)
+	e.attention(b, layer, f, x, Proj{Linear: &b.Out, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
 }
 
-// attention writes Out·attend(QKV·norm(x)) to dst.
-func (e *Exec) attention(b *Block, layer int, f *Forest, x, dst Mat, m *BlockBuffers) {
+// attention ends in the product out of attend(QKV·norm(x)).
+func (e *Exec) attention(b *Block, layer int, f *Forest, x Mat, out Proj, m *BlockBuffers) {
 	qkv := e.Mat(&m.qkv, x.Rows, b.Attn.QKVCols())
 	var projs [3]Proj
 	at := 0
 	for i := range b.QKV {
 		w := b.QKV[i].W.Out()
-		projs[i] = Proj{&b.QKV[i], qkv.Columns(at, at+w)}
+		projs[i] = Proj{Linear: &b.QKV[i], Dst: qkv.Columns(at, at+w)}
 		at += w
 	}
 	e.Linear(Source{X: x, Norm: &b.AttnNorm}, projs[:len(b.QKV)]...)
 	attn := e.Mat(&m.attn, x.Rows, b.Attn.Heads*b.Attn.Dim)
 	e.Attend(&b.Attn, layer, f, qkv, attn)
-	e.Linear(Source{X: attn}, Proj{&b.Out, dst})
+	e.Linear(Source{X: attn}, out)
 }
 
-// mlp writes MLP(norm(x)) to dst.
-func (e *Exec) mlp(b *Block, x, dst Mat, m *BlockBuffers) {
+// mlp ends in the product down of the MLP's inner rows.
+func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp := &b.MLP
 	up := e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
 	if mlp.Gate == nil {
-		e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{&mlp.Up, up})
-		e.Linear(Source{X: up, Act: GELU}, Proj{&mlp.Down, dst})
+		e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{Linear: &mlp.Up, Dst: up})
+		e.Linear(Source{X: up, Act: GELU}, down)
 		return
 	}
 	gate := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out())
-	e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{mlp.Gate, gate}, Proj{&mlp.Up, up})
-	e.Linear(Source{X: gate, Act: SiLUMul, Up: up}, Proj{&mlp.Down, dst})
+	e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
+	e.Linear(Source{X: gate, Act: SiLUMul, Up: up}, down)
 }

@@ -11,10 +11,12 @@ type Linear struct {
 	Bias []float32
 }
 
-// Proj is one product of several that share their input.
+// Proj is one product of several that share their input. To, when set, takes Dst in: the
+// residual stream, as by Exec.Add, but while the results are at hand.
 type Proj struct {
 	Linear *Linear
 	Dst    Mat // n × out
+	To     Mat
 }
 
 // Activation is what happens between the two halves of an MLP.
@@ -64,6 +66,13 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	// (A long run for each worker first and short ones after gained nothing.)
 	j.chunk = max(1, j.panels/(e.Threads()*tasksPerWorker))
 	e.pool.Run((j.panels+j.chunk-1)/j.chunk, j)
+	if e.tape != nil {
+		for _, p := range projs {
+			if p.To.Data != nil {
+				e.Add(p.To, p.Dst)
+			}
+		}
+	}
 }
 
 const tasksPerWorker = 8
@@ -118,6 +127,9 @@ func (j *linearJob) Do(_, t int) {
 		n := w.Panels()
 		if from < n && to > 0 {
 			p.run(&j.e.inputs[w.Type()], max(from, 0), min(to, n))
+			if j.e.tape == nil {
+				p.add(max(from, 0), min(to, n))
+			}
 		}
 		from, to = from-n, to-n
 	}
@@ -131,5 +143,16 @@ func (p *Proj) run(x *gemm.Input, p0, p1 int) {
 		for i := range p.Dst.Rows {
 			simd.Add(p.Dst.Row(i)[o0:o1], b[o0:o1])
 		}
+	}
+}
+
+// add takes the outputs of panels [p0, p1) into To.
+func (p *Proj) add(p0, p1 int) {
+	if p.To.Data == nil {
+		return
+	}
+	o0, o1 := p0*gemm.Panel, min(p1*gemm.Panel, p.Linear.W.Out())
+	for i := range p.Dst.Rows {
+		simd.Add(p.To.Row(i)[o0:o1], p.Dst.Row(i)[o0:o1])
 	}
 }

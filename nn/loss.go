@@ -126,7 +126,7 @@ func (l *lossPass) part(src Source, from, to int) {
 		}
 	}
 	e.tape = nil // the gradient of this product is taken below
-	e.Linear(src, Proj{l.head, logits})
+	e.Linear(src, Proj{Linear: l.head, Dst: logits})
 	e.tape = t
 	if l.targets.Teacher != nil {
 		l.targets.Teacher(from, to, teacher)
