@@ -1,0 +1,122 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Wrong usage is status 2, a failure 1; both say what is wrong and where, and what to do.
+func TestBadInput(t *testing.T) {
+	model, dir := tiny(t), t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	data, err := os.ReadFile(model)
+	if err != nil {
+		t.Fatal(err)
+	}
+	truncated := write("truncated.gguf", string(data[:len(data)*2/3]))
+	text := write("text.txt", "no model")
+	latin := write("latin.txt", "caf\xe9")
+	empty := write("empty", "")
+	broken := filepath.Join(dir, "broken")
+	if err := os.Mkdir(broken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("broken/config.json", `{"model_type":"qwen3",`)
+	words := strings.Repeat("word ", 5000)
+	for _, c := range []struct {
+		args string // split at spaces; ␣ is a space within an argument
+		in   string
+		code int
+		want string // all of these, split at |
+	}{
+		{"fly", "", 2, "unexpected argument fly|grove --help"},
+		{"run --model M --temprature 1 x", "", 2, "--temprature|--temperature|grove run --help"},
+		{"run x", "", 2, "--model|GROVE_MODEL"},
+		{"run -m M", "", 2, "no prompt|--file"},
+		{"run -m M --max-tokens=-3 x", "", 2, "MaxTokens|-3"},
+		{"run -m M --presence-penalty -2000 x", "", 2, "--presence-penalty=\"-2000\""},
+		{"run -m M -n many x", "", 2, "--max-tokens|many"},
+		{"run -m M --temperature=-1 x", "", 2, "Temperature|-1"},
+		{"run -m M -t NaN x", "", 2, "Temperature|NaN"},
+		{"run -m M --top-p 2 x", "", 2, "TopP|2"},
+		{"run -m M --top-k=-2 x", "", 2, "TopK|-2"},
+		{"run -m M --min-p 7 x", "", 2, "MinP|7"},
+		{"run -m M --logit-bias 5 x", "", 2, "--logit-bias|ID=BIAS"},
+		{"run -m M --logit-bias 99999999=1 x", "", 2, "LogitBias|99999999"},
+		{"run -m M --drafter magic x", "", 2, "magic|lookup|none"},
+		{"run -m M --drafter lookup:min=x x", "", 2, "min|x"},
+		{"run -m M --budget 1 x", "", 2, "Budget|2 to"},
+		{"run -m M --budget 100000 x", "", 2, "Budget|100000"},
+		{"run -m M --threads -1 x", "", 2, "--threads|-1"},
+		{"run -m M --context -1 x", "", 2, "--context|-1"},
+		{"run -m M --cpu warp x", "", 2, "--cpu|warp|avx2"},
+		{"run -m M -f " + filepath.Join(dir, "none.txt"), "", 1, "none.txt|no such file"},
+		{"run -m M -f " + dir, "", 1, "is a folder"},
+		{"run -m M -f " + latin, "", 2, "invalid UTF-8|byte 3"},
+		{"run -m M -", "\xff", 2, "invalid UTF-8|byte 0"},
+		{"run -m M --predict " + latin + " x", "", 2, "Predict|invalid UTF-8"},
+		{"run -m M -", words, 1, "context|1024|shorten"},
+		{"run -m M --context 8 -", "a bit more than eight tokens of text", 1, "context|8"},
+		{"run -m " + filepath.Join(dir, "none.gguf") + " x", "", 1, "none.gguf|no such file"},
+		{"run -m " + truncated + " x", "", 1, "truncated.gguf"},
+		{"run -m " + text + " x", "", 1, "text.txt"},
+		{"run -m " + empty + " x", "", 1, "empty"},
+		{"run -m " + dir + " x", "", 1, "config.json"},
+		{"run -m " + broken + " x", "", 1, "config.json"},
+		{"chat", "", 2, "--model"},
+		{"chat -m M", "\xff\n", 2, "Messages|UTF-8"},
+		{"chat -m M", words, 1, "context|1024"},
+		{"chat -m M --template " + latin, "hello\n", 2, "ChatTemplate"},
+		{"chat -m M --template " + write("broken.jinja", "{% for m in messages %}"), "hello\n", 2, "ChatTemplate"},
+		{"chat -m M --template " + filepath.Join(dir, "none.jinja"), "hello\n", 1, "none.jinja"},
+		{"inspect", "", 2, "<file>"},
+		{"inspect " + truncated, "", 1, "truncated.gguf"},
+		{"inspect " + text, "", 1, "text.txt|neither a GGUF nor a safetensors"},
+		{"inspect " + empty, "", 1, "is empty"},
+		{"inspect " + dir, "", 1, "config.json"},
+		{"inspect " + broken, "", 1, "config.json|JSON"},
+		{"synth", "", 2, "which shape|tiny-qwen3"},
+		{"synth huge", "", 2, "huge|tiny-qwen3"},
+		{"synth tiny-qwen3 --type q3", "", 2, "--type|q3|bf16"},
+		{"synth tiny-qwen3 " + text, "", 1, "text.txt|--force"},
+		{"synth tiny-qwen3 " + dir, "", 2, "is a folder"},
+		{"synth tiny-qwen3 " + filepath.Join(dir, "no", "such", "x.gguf"), "", 1, "x.gguf"},
+		{"check", "", 2, "bits"},
+		{"check bits --cases 0", "", 2, "--cases|0"},
+		{"check bits --cases 5 --only 9", "", 2, "--only|9"},
+		{"check tokens --cases -1", "", 2, "--cases|-1"},
+		{"bench cost --shape huge", "", 2, "huge|qwen3-0.6b"},
+		{"bench cost --type q3", "", 2, "--type|q3"},
+		{"bench cost --rows 0", "", 2, "--rows|0"},
+		{"bench cost --rounds 0", "", 2, "--rounds|0"},
+		{"bench cost --model " + text, "", 1, "text.txt"},
+		{"demo -n 0", "", 2, "--max-tokens"},
+	} {
+		args := strings.Fields(strings.ReplaceAll(c.args, " M ", " "+model+" "))
+		for i := range args {
+			if args[i] == "M" {
+				args[i] = model
+			}
+		}
+		code, out, err := command(c.in, args...)
+		if code != c.code || out != "" {
+			t.Errorf("grove %s: status %d, want %d; output %q", c.args, code, c.code, out)
+		}
+		for _, want := range strings.Split(c.want, "|") {
+			if !strings.Contains(err, want) {
+				t.Errorf("grove %s: the message does not say %q:\n%s", c.args, want, err)
+			}
+		}
+		if strings.Contains(err, "goroutine ") {
+			t.Errorf("grove %s panicked:\n%s", c.args, err)
+		}
+	}
+}
