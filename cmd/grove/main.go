@@ -35,14 +35,17 @@ type cli struct {
 	JSON    bool   `name:"json" help:"Print JSON, for programs to read."`
 	Verbose bool   `short:"v" help:"Say more on standard error."`
 
-	Run     runCmd     `cmd:"" help:"Continue a prompt."`
-	Chat    chatCmd    `cmd:"" help:"Talk with a model."`
-	Demo    demoCmd    `cmd:"" help:"Show tree speculation at work."`
-	Inspect inspectCmd `cmd:"" help:"Show what is in a model file or folder."`
-	Synth   synthCmd   `cmd:"" help:"Write a seeded random model of a named shape."`
-	Check   checkCmd   `cmd:"" help:"Check grove's laws on generated cases."`
-	Bench   benchCmd   `cmd:"" help:"Measure this machine."`
-	Version versionCmd `cmd:"" help:"Print the version."`
+	Run      runCmd      `cmd:"" help:"Continue a prompt."`
+	Chat     chatCmd     `cmd:"" help:"Talk with a model."`
+	Demo     demoCmd     `cmd:"" help:"Show tree speculation at work."`
+	Inspect  inspectCmd  `cmd:"" help:"Show what is in a model file or folder."`
+	Synth    synthCmd    `cmd:"" help:"Write a seeded random model of a named shape."`
+	Eval     evalCmd     `cmd:"" help:"Measure how well a model predicts text."`
+	Convert  convertCmd  `cmd:"" help:"Convert between Hugging Face folders and GGUF files."`
+	Quantize quantizeCmd `cmd:"" help:"Write a GGUF file again with smaller weights."`
+	Check    checkCmd    `cmd:"" help:"Check grove's laws on generated cases."`
+	Bench    benchCmd    `cmd:"" help:"Measure this machine."`
+	Version  versionCmd  `cmd:"" help:"Print the version."`
 }
 
 const description = `Language models with tree speculation: many tokens a pass, the same tokens as one by one.

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/convert"
+	"github.com/grovellm/grove/tensor"
+)
+
+type convertCmd struct {
+	From  string `arg:"" help:"A Hugging Face folder or a GGUF file." type:"path"`
+	To    string `arg:"" help:"The GGUF file, or the folder, to write." type:"path"`
+	Type  string `help:"Type of the matrices: keep, f32, f16, bf16, or q8_0 (GGUF only)." default:"keep"`
+	Force bool   `short:"f" help:"Replace a file that is there."`
+}
+
+func (convertCmd) Help() string {
+	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer.
+A tokenizer that would not encode alike afterwards is an error.
+
+Examples:
+    grove convert ./Qwen3-0.6B qwen3-0.6b.gguf --type bf16
+    grove convert qwen3-0.6b.gguf ./qwen3-folder`
+}
+
+func (cmd *convertCmd) Run(p *program) error {
+	info, err := os.Stat(cmd.From)
+	if err != nil {
+		return err
+	}
+	f := convert.ToHF
+	if info.IsDir() {
+		f = convert.ToGGUF
+	}
+	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, cmd.Force)
+}
+
+type quantizeCmd struct {
+	From  string `arg:"" help:"A GGUF file." type:"path"`
+	To    string `arg:"" help:"The GGUF file to write." type:"path"`
+	Type  string `help:"Type of the matrices: f16, bf16 or q8_0." default:"q8_0"`
+	Force bool   `short:"f" help:"Replace a file that is there."`
+}
+
+func (quantizeCmd) Help() string {
+	return `Writes a GGUF file again with matrices of another type. Norms and biases stay F32.
+
+Example:
+    grove quantize model-bf16.gguf model-q8_0.gguf`
+}
+
+func (cmd *quantizeCmd) Run(p *program) error {
+	return rewrite(p, convert.Quantize, cmd.From, cmd.To, cmd.Type, cmd.Force)
+}
+
+type rewriter func(ctx context.Context, from, to string, o convert.Options) (notes []string, err error)
+
+// rewrite runs f, and says what it wrote.
+func rewrite(p *program, f rewriter, from, to, typ string, force bool) error {
+	t := convert.Keep
+	if !strings.EqualFold(typ, "keep") {
+		var err error
+		if t, err = tensor.ParseType(typ); err != nil || !slices.Contains([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}, t) {
+			return usagef("--type %q: want keep, f32, f16, bf16 or q8_0", typ)
+		}
+	}
+	switch info, err := os.Stat(to); {
+	case err == nil && !info.IsDir() && !force:
+		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", to)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("writing", true)
+	notes, err := f(ctx, from, to, convert.Options{Type: t, Progress: bar.set})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(map[string]any{"from": from, "to": to, "type": strings.ToLower(typ), "notes": append([]string{}, notes...)})
+	}
+	for _, n := range notes {
+		fmt.Fprintf(p.stderr, "note: %s\n", n)
+	}
+	fmt.Fprintln(p.stdout, to)
+	return nil
+}
