@@ -4,29 +4,64 @@ package gemm
 
 import (
 	"fmt"
+	"runtime"
+	"sync"
 	"unsafe"
+	"weak"
 
 	"golang.org/x/sys/unix"
 )
 
-const hugePage = 2 << 20
+// An arena is memory outside the Go heap, where the weights of many matrices lie end to end,
+// so that gigabytes neither count towards the collector's pace nor come in small pages:
+// streaming from DRAM through 4 KiB pages, a prefetch that misses the TLB comes too late,
+// and a matrix that ends in mid page (2 MiB) would have its tail in small ones.
+// An arena goes when its last matrix does.
+type arena struct {
+	free []byte // beyond what is given away; zero
+}
 
-// allocate returns n zero bytes outside the Go heap, so that gigabytes of weights neither
-// count towards the collector's pace nor come in 4 KiB pages where the system has larger
-// ones. A large block starts on a large page; the pages skipped for that are never touched.
-func allocate(n int) (data []byte, free func(), err error) {
-	size := n
-	if n >= hugePage {
-		size += hugePage
+const (
+	hugePage  = 2 << 20
+	arenaSize = 64 << 20 // of address space: memory comes when it is written
+	pageSize  = 4 << 10
+)
+
+var arenas struct {
+	sync.Mutex
+	last weak.Pointer[arena] // the one with room, if it lives
+}
+
+// allocate returns n zero bytes on a page boundary, which live as long as owner.
+func allocate(n int) (data []byte, owner any, err error) {
+	size := (n + pageSize - 1) &^ (pageSize - 1)
+	arenas.Lock()
+	defer arenas.Unlock()
+	a := arenas.last.Value()
+	if a == nil || len(a.free) < size {
+		b, err := newArena(size)
+		if err != nil {
+			return nil, nil, fmt.Errorf("no memory for %d bytes of weights: %w", n, err)
+		}
+		if a == nil || len(b.free)-size > len(a.free) {
+			arenas.last = weak.Make(b)
+		}
+		a = b
 	}
-	b, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
+	data, a.free = a.free[:n:n], a.free[size:]
+	return data, a, nil
+}
+
+// newArena maps an arena with room for size bytes that starts on a large page.
+func newArena(size int) (*arena, error) {
+	size = max(arenaSize, (size+hugePage-1)&^(hugePage-1))
+	m, err := unix.Mmap(-1, 0, size+hugePage, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_ANON|unix.MAP_PRIVATE)
 	if err != nil {
-		return nil, nil, fmt.Errorf("no memory for %d bytes of weights: %w", n, err)
+		return nil, err
 	}
-	off := 0
-	if n >= hugePage {
-		off = int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & (hugePage - 1))
-		hugePages(b[off : off+n])
-	}
-	return b[off : off+n : off+n], func() { unix.Munmap(b) }, nil
+	off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(m))) & (hugePage - 1))
+	a := &arena{free: m[off : off+size]}
+	hugePages(a.free)
+	runtime.AddCleanup(a, func(m []byte) { unix.Munmap(m) }, m)
+	return a, nil
 }

@@ -61,8 +61,9 @@ func (t Type) rowBytes(in int) int {
 type Matrix struct {
 	t       Type
 	out, in int
-	panel   int // bytes per panel
+	panel   int // bytes of a panel
 	data    []byte
+	owner   any // keeps data
 }
 
 // New makes room for a matrix; PackPanels fills it. The memory is given back once the
@@ -78,13 +79,9 @@ func New(t Type, out, in int) (*Matrix, error) {
 		return nil, fmt.Errorf("gemm: q8_0 rows hold a multiple of %d elements, not %d", block, in)
 	}
 	m := &Matrix{t: t, out: out, in: in, panel: panelBytes(t, in)}
-	data, free, err := allocate(m.Panels() * m.panel)
-	if err != nil {
+	var err error
+	if m.data, m.owner, err = allocate(m.Panels() * m.panel); err != nil {
 		return nil, fmt.Errorf("gemm: %d × %d %v: %w", out, in, t, err)
-	}
-	m.data = data
-	if free != nil {
-		runtime.AddCleanup(m, func(free func()) { free() }, free)
 	}
 	return m, nil
 }

@@ -77,15 +77,15 @@ const (
 )
 
 var engines = [...]engine{
-	idF32AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2},
-	idF16AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 5, sparse: 2},
-	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2},
-	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2},
-	idQ8AVX512:       {lanes: 32, rows: 4, turn: 1, dense: 10, sparse: 3},
-	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2},
-	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2},
-	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2},
-	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4},
+	idF32AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
+	idF16AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 5, sparse: 2, cost: 2},
+	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 4},
+	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
+	idQ8AVX512:       {lanes: 32, rows: 5, turn: 1, dense: 17, sparse: 3, cost: 19},
+	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
+	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
+	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
+	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4, cost: 64},
 }
 
 // engineFor picks the assembly for weights of type t at a level; pairs says that bf16

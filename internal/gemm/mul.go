@@ -22,7 +22,12 @@ func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
 		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs up to %d", len(dst), stride, x.n, end))
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
-		mulTiled(&e, m, dst, stride, x, p0, p1)
+		s := pass{e: e, m: m, dst: dst, stride: stride, x: x}
+		if s.calls(x.n) == 1 && p1*Panel <= m.out {
+			s.run(p0, p1)
+		} else {
+			s.runPiecewise(p0, p1)
+		}
 	} else {
 		mulPortable(m, dst, stride, x, p0, p1)
 	}
@@ -38,6 +43,8 @@ type engine struct {
 	// A turn of the main loop does so many steps, and so many prefetches: all it can, or
 	// a sparse few when many calls share the work.
 	turn, dense, sparse int
+	// Cycles of the multiply unit for a step of one row and a whole panel.
+	cost int
 }
 
 // tile is what one call of a kernel works on: some steps of k, some rows, some outputs.
@@ -60,90 +67,158 @@ type tile struct {
 const (
 	// A slice is at most sliceBytes of a panel. Two of them, and what else there is, must
 	// stay in the second-level cache: the one being multiplied and the one on its way.
-	sliceBytes = 32 << 10
-	// chunkRows rows visit them at most; their accumulators take 8 KiB.
+	sliceBytes = 64 << 10
+	// chunkRows rows at most visit a slice; their accumulators take 8 KiB.
 	chunkRows = 64
 )
 
-// mulTiled walks the weights in the order they lie in memory, slice by slice, and takes all
-// rows (of a chunk) over a slice before the next. What keeps the sums in one order is that
-// the accumulators of a row are put by and resumed, which does not change a bit of them.
+// pass is one Mul by an assembly kernel. It is handed down by value: what it points to must
+// not escape, for that would be allocated.
+//
+// It walks the weights in the order they lie in memory, slice by slice, and takes all rows
+// (of a chunk) over a slice before the next. What keeps the sums in one order is that the
+// accumulators of a row are put by and resumed, which does not change a bit of them.
 //
 // Meanwhile the calls prefetch the following slice to the second-level cache, each its
-// share of the lines, so that memory streams without a pause while the rows are multiplied:
-// a pass of 16 rows then takes the longer of the two times and not their sum. Few rows need
-// no slices: one call takes the whole panel and prefetches the next.
-func mulTiled(e *engine, m *Matrix, dst []float32, stride int, x *Input, p0, p1 int) {
-	var (
-		scratch   [chunkRows * Panel]float32
-		t         = tile{xs: uintptr(x.stride)}
-		acc       = unsafe.Pointer(&scratch)
-		xs        = unsafe.Pointer(unsafe.SliceData(x.buf))
-		total     = steps(m.t, m.in)
-		stepBytes = stepBytes[m.t]
-		parts     = Panel / e.lanes
-		chunks    = (x.n + chunkRows - 1) / chunkRows
-	)
+// share of the lines, so that memory streams without a pause while rows are multiplied: 16
+// of them then take the longer of the two times and not their sum. Where no call came
+// before to prefetch, a call prefetches its own weights a little ahead of itself. So it is
+// with few rows, which need no slices: one call takes the whole panel.
+type pass struct {
+	e      engine
+	m      *Matrix
+	dst    []float32
+	stride int
+	x      *Input
+	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
+}
+
+// calls is how many calls of the kernel so many rows of a panel take.
+func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (Panel / s.e.lanes) }
+
+// runPiecewise is run with room for accumulators, which is cleared each time: few rows of
+// whole panels have no use for it.
+//
+//go:noinline
+func (s pass) runPiecewise(p0, p1 int) {
+	var work [chunkRows * Panel]float32
+	s.work = unsafe.Pointer(&work)
+	s.run(p0, p1)
+}
+
+func (s pass) run(p0, p1 int) {
+	chunks := (s.x.n + chunkRows - 1) / chunkRows
 	for p := p0; p < p1; p++ {
-		w := unsafe.Pointer(&m.data[p*m.panel])
-		full := (p+1)*Panel <= m.out
 		for c := range chunks {
-			r0, r1 := x.n*c/chunks, x.n*(c+1)/chunks
-			blocks := (r1 - r0 + e.rows - 1) / e.rows
-			calls := blocks * parts
-			slice := total
-			if calls > 1 {
-				slices := (total*stepBytes + sliceBytes - 1) / sliceBytes
-				slice = (total/slices + groupBlocks) &^ (groupBlocks - 1) // whole groups of Q8_0
-			}
-			for s := 0; s < total; s += slice {
-				n := min(slice, total-s)
-				last := s+n == total
-				ws, bytes := unsafe.Add(w, s*stepBytes), n*stepBytes
-				t.n = uintptr(n)
-				t.first = 0
-				if s == 0 {
-					t.first = 1
-				}
-				// The share of a call: count prefetches, pfs apart.
-				turns := max(1, n/e.turn)
-				count := turns * e.sparse
-				t.dense = 0
-				if count*calls*64 < bytes*15/16 {
-					count = turns * e.dense
-					t.dense = 1
-				}
-				t.pf, t.pfs = uintptr(ws)+uintptr(bytes), uintptr((bytes+calls*count-1)/(calls*count))
-				if last && (c < chunks-1 || p == p1-1) {
-					t.pf, t.pfs = uintptr(ws), 0 // the panel over again, or another's task
-				}
-				for b := range blocks {
-					ra, rb := r0+(r1-r0)*b/blocks, r0+(r1-r0)*(b+1)/blocks
-					t.rows = uintptr(rb - ra)
-					t.x = unsafe.Add(xs, ra*x.stride+xOffset(m.t, s, x.pairs))
-					work := unsafe.Add(acc, (ra-r0)*Panel*4)
-					out := work
-					t.outs = Panel * 4
-					if last && full {
-						out, t.outs = unsafe.Pointer(&dst[ra*stride+p*Panel]), uintptr(stride*4)
-					}
-					for part := range parts {
-						t.acc = unsafe.Add(work, part*e.lanes*4)
-						t.out = unsafe.Add(out, part*e.lanes*4)
-						t.w = unsafe.Add(ws, part*partBytes(m.t, e.lanes))
-						t.scale = unsafe.Add(ws, part*e.lanes*2)
-						e.run(&t)
-						t.pf += uintptr(count) * t.pfs
-					}
-				}
-			}
-			if !full {
-				for r := r0; r < r1; r++ {
-					copy(dst[r*stride+p*Panel:r*stride+m.out], scratch[(r-r0)*Panel:])
-				}
-			}
+			cold := p == p0 && c == 0
+			again := p == p1-1 || c < chunks-1 // next comes the same panel, or another's task
+			s.panel(p, s.x.n*c/chunks, s.x.n*(c+1)/chunks, cold, again)
 		}
 	}
+}
+
+// panel multiplies panel p by rows [r0, r1).
+func (s pass) panel(p, r0, r1 int, cold, again bool) {
+	m := s.m
+	var (
+		full  = (p+1)*Panel <= m.out
+		total = steps(m.t, m.in)
+		calls = s.calls(r1 - r0)
+		slice = total
+	)
+	if calls > 1 {
+		slices := (total*stepBytes[m.t] + sliceBytes - 1) / sliceBytes
+		// Equal slices, of whole groups of Q8_0.
+		slice = ((total+slices-1)/slices + groupBlocks - 1) &^ (groupBlocks - 1)
+	}
+	for k := 0; k < total; k += slice {
+		n := min(slice, total-k)
+		ahead := min(slice, total-k-n) // steps of the slice to prefetch
+		if k+n == total && !again {
+			ahead = slice
+		}
+		s.slice(p, k, n, r0, r1, calls, ahead, cold && k == 0, full && k+n == total)
+	}
+	if !full {
+		for r := r0; r < r1; r++ {
+			row := unsafe.Slice((*float32)(unsafe.Add(s.work, (r-r0)*Panel*4)), Panel)
+			copy(s.dst[r*s.stride+p*Panel:r*s.stride+m.out], row)
+		}
+	}
+}
+
+// slice multiplies steps [k, k+n) of panel p by rows [r0, r1), and prefetches so many steps
+// ahead. The results go to dst if asked, else to the accumulators.
+func (s pass) slice(p, k, n, r0, r1, calls, ahead int, cold, toDst bool) {
+	t, e := s.m.t, &s.e
+	var (
+		bytes  = stepBytes[t]
+		w      = unsafe.Pointer(&s.m.data[p*s.m.panel+k*bytes])
+		next   = uintptr(w) + uintptr(n*bytes)
+		x      = unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), xOffset(t, k, s.x.pairs))
+		parts  = Panel / e.lanes
+		blocks = calls / parts
+		own    = cold || calls == 1
+		share  uintptr
+		tile   = tile{xs: uintptr(s.x.stride), n: uintptr(n), outs: Panel * 4}
+	)
+	if k == 0 {
+		tile.first = 1
+	}
+	if toDst {
+		tile.outs = uintptr(s.stride * 4)
+	}
+	for b := range blocks {
+		ra, rb := r0+(r1-r0)*b/blocks, r0+(r1-r0)*(b+1)/blocks
+		switch {
+		case b == 0 && own:
+			share = tile.prefetch(e, uintptr(w)+streamAhead(t, e.cost*(rb-ra)), n*bytes, parts)
+		case b == 0:
+			share = tile.prefetch(e, next, ahead*bytes, calls)
+		case b == 1 && own:
+			share = tile.prefetch(e, next, ahead*bytes, calls-parts)
+		}
+		tile.rows, tile.x = uintptr(rb-ra), unsafe.Add(x, ra*s.x.stride)
+		acc := unsafe.Add(s.work, (ra-r0)*Panel*4)
+		out := acc
+		if toDst {
+			out = unsafe.Pointer(&s.dst[ra*s.stride+p*Panel])
+		}
+		for i := range parts {
+			tile.w = unsafe.Add(w, i*partBytes(t, e.lanes))
+			tile.scale = unsafe.Add(w, i*e.lanes*2)
+			tile.acc = unsafe.Add(acc, i*e.lanes*4)
+			tile.out = unsafe.Add(out, i*e.lanes*4)
+			e.run(&tile)
+			tile.pf += share
+		}
+	}
+}
+
+// prefetch sets the tile for calls that are to prefetch so many bytes among them, and
+// returns how many of those are one call's share.
+func (t *tile) prefetch(e *engine, from uintptr, bytes, calls int) uintptr {
+	turns := max(1, int(t.n)/e.turn)
+	count := turns * e.sparse
+	t.dense = 0
+	if count*calls*64 < bytes*15/16 {
+		count = turns * e.dense
+		t.dense = 1
+	}
+	t.pf, t.pfs = from, uintptr((bytes+calls*count-1)/(calls*count))
+	return uintptr(count) * t.pfs
+}
+
+// streamAhead is the distance at which a call prefetches its own weights, given the cycles it
+// multiplies in a step. The processor's own prefetcher then runs too, and while a cache line
+// takes 3 cycles or less it wants no more than its gaps filled; beyond, loads come slowly
+// enough that everything can be asked for well in time. (Measured: the wrong one of the two
+// costs up to half the bandwidth of a lone core.)
+func streamAhead(t Type, cycles int) uintptr {
+	if cycles*64 <= 3*stepBytes[t] {
+		return 1 << 10
+	}
+	return 8 << 10
 }
 
 // partBytes is the distance between two parts of a panel in a step.

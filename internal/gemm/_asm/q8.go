@@ -17,32 +17,35 @@ const (
 	q8Group  = 4
 )
 
-// q8AVX512 keeps all of 4 rows in registers: the integer sums of a block, the parts of a
-// group and the whole sums. A block then costs the multiply unit 8 VPDPBUSD and 1 FMA per
-// vector, a group one more: 86 % of the unit's peak is left for the products. More rows at a
-// time gain nothing (there is load bandwidth to spare) and would have to keep sums in
-// memory, where a 64-byte store costs as much as two multiplies.
+// q8AVX512 keeps all of 5 rows in registers: the integer sums of a block, the parts of a
+// group and the whole sums; activations are broadcast from memory. A block then costs the
+// multiply unit 8 VPDPBUSD and 1 FMA per vector of outputs, a group one more: 86 % of the
+// unit's peak is left for the products. (Conversions and prefetches go elsewhere and are
+// free.) More rows at a time would have to keep sums in memory, where a store of 64 bytes
+// takes as long as two multiplications, and would gain nothing else.
 func q8AVX512() {
-	k := &kernel{name: "mulQ8AVX512", doc: "mulQ8AVX512 multiplies a Q8_0 panel by groups of int8.", maxRows: 4, zmm: true}
+	k := &kernel{name: "mulQ8AVX512", doc: "mulQ8AVX512 multiplies a Q8_0 panel by groups of int8.", maxRows: 5, zmm: true}
 	k.begin()
 	for r := 1; r <= k.maxRows; r++ {
 		Label(fmt.Sprintf("rows%d", r))
 		k.resume(r, q8Whole)
 		TESTQ(dense, dense)
 		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
-		k.q8Rows(r, fmt.Sprintf("dense%d", r), []int{2, 1, 1, 1, 2, 1, 1, 1})
+		k.q8Rows(r, fmt.Sprintf("dense%d", r), []int{3, 2, 2, 2, 2, 2, 2, 2})
 		k.q8Rows(r, fmt.Sprintf("sparse%d", r), []int{1, 0, 0, 1, 0, 0, 1, 0})
 	}
 }
 
+const q8Wide = 5 * vecs // registers of a kind
+
 func q8Sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
-func q8Part(row, v int) reg.VecPhysical  { return Z(8 + row*vecs + v) }
-func q8Whole(row, v int) reg.VecPhysical { return Z(16 + row*vecs + v) }
+func q8Part(row, v int) reg.VecPhysical  { return Z(q8Wide + row*vecs + v) }
+func q8Whole(row, v int) reg.VecPhysical { return Z(2*q8Wide + row*vecs + v) }
 
 // q8Rows is the body for r rows, with so many prefetches in each eighth of a block.
 func (k *kernel) q8Rows(r int, name string, prefetches []int) {
-	w0, w1, b := Z(24), Z(25), Z(26)
-	scale := []reg.VecPhysical{Z(28), Z(29)}
+	w0, w1 := Z(30), Z(31)
+	scale := []reg.VecPhysical{w0, w1} // once the block is multiplied
 
 	Label(name)
 	each(r, func(row, v int) { k.zero(q8Part(row, v)) })
@@ -58,9 +61,8 @@ func (k *kernel) q8Rows(r int, name string, prefetches []int) {
 		VMOVUPS(Mem{Base: w, Disp: q8Scales + i*128}, w0)
 		VMOVUPS(Mem{Base: w, Disp: q8Scales + i*128 + 64}, w1)
 		for row := range r {
-			VPBROADCASTD(x(row, i*4), b)
-			VPDPBUSD(b, w0, q8Sum(row, 0))
-			VPDPBUSD(b, w1, q8Sum(row, 1))
+			VPDPBUSD_BCST(x(row, i*4), w0, q8Sum(row, 0))
+			VPDPBUSD_BCST(x(row, i*4), w1, q8Sum(row, 1))
 		}
 	}
 	VCVTPH2PS(Mem{Base: w}, scale[0])
@@ -69,16 +71,21 @@ func (k *kernel) q8Rows(r int, name string, prefetches []int) {
 	each(r, func(row, v int) { VFMADD231PS(scale[v], q8Sum(row, v), q8Part(row, v)) })
 	ADDQ(imm(q8Block), w)
 	ADDQ(imm(q8X), x0)
+	if r > 4 {
+		ADDQ(imm(q8X), x4)
+	}
 	DECQ(left)
 	JNZ(LabelRef(name + "block"))
 
 	for row := range r {
-		VBROADCASTSS(x(row, 0), b)
 		for v := range vecs {
-			VFMADD231PS(b, q8Part(row, v), q8Whole(row, v))
+			VFMADD231PS_BCST(x(row, 0), q8Part(row, v), q8Whole(row, v))
 		}
 	}
 	ADDQ(imm(4), x0)
+	if r > 4 {
+		ADDQ(imm(4), x4)
+	}
 	TESTQ(n, n)
 	JNZ(LabelRef(name))
 	k.store(r, q8Whole)
