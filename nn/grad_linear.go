@@ -73,7 +73,7 @@ func (r *linearRecord) backward(t *Tape) {
 		if i > 0 {
 			dst = t.plain(din.Rows, din.Cols)
 		}
-		t.products.mul(dst, t.transposed(p.Linear.W), dy, false)
+		t.products.mul(dst, t.transposed(p.Linear.W), dy)
 		if i > 0 {
 			t.exec.add(din, dst)
 		}

@@ -154,7 +154,7 @@ func (l *lossPass) part(src Source, from, to int) {
 		t.columnSums(b, logits)
 	}
 	if l.record.head.needsInput() {
-		t.products.mul(l.record.din.Slice(from, to), t.transposed(l.head.W), logits, false)
+		t.products.mul(l.record.din.Slice(from, to), t.transposed(l.head.W), logits)
 	}
 }
 

@@ -74,6 +74,9 @@ const (
 	idF16AVX2
 	idBF16AVX2
 	idQ8AVX2
+	idPackedF32AVX512
+	idPackedBF16AVX512BF16
+	idPackedF32AVX2
 )
 
 var engines = [...]engine{
@@ -86,6 +89,10 @@ var engines = [...]engine{
 	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
 	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4, cost: 64},
+
+	idPackedF32AVX512:      {lanes: 32, rows: 8},
+	idPackedBF16AVX512BF16: {lanes: 32, rows: 8},
+	idPackedF32AVX2:        {lanes: 16, rows: 6},
 }
 
 // engineFor picks the assembly for weights of type t at a level; pairs says that bf16
@@ -130,6 +137,12 @@ func (e *engine) run(t *tile) {
 		mulBF16AVX2(t)
 	case idQ8AVX2:
 		mulQ8AVX2(t)
+	case idPackedF32AVX512:
+		mulPackedF32AVX512(t)
+	case idPackedBF16AVX512BF16:
+		mulPackedBF16AVX512BF16(t)
+	case idPackedF32AVX2:
+		mulPackedF32AVX2(t)
 	}
 }
 

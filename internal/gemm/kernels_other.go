@@ -19,3 +19,7 @@ func quantizeRowAsm([]byte, []float32, cpu.Level) bool { return false }
 func readAsm([]byte, cpu.Level) uint64 { return 0 }
 
 func peakAsm(Type, cpu.Level, int) int { return 0 }
+
+func packedEngine(Type, cpu.Level) (engine, bool) { return engine{}, false }
+
+func packPairs([]byte, []float32, int, int) int { return 0 }

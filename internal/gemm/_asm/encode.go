@@ -58,3 +58,18 @@ func raw(b ...byte) {
 		data("BYTE", operand.U8(b[0]))
 	}
 }
+
+// vcvtne2ps2bf16 emits VCVTNE2PS2BF16 lo, hi, d, unknown too:
+//
+//	EVEX.512.F2.0F38.W0 72 /r   16 f32 of lo, then 16 of hi, to bf16, ties to even, subnormals to zero
+func vcvtne2ps2bf16(lo, hi, d reg.VecPhysical) {
+	li, hj, di := byte(lo.PhysicalIndex()), byte(hi.PhysicalIndex()), byte(d.PhysicalIndex())
+	raw(
+		0x62,
+		not(di, 3)<<7|not(li, 4)<<6|not(li, 3)<<5|not(di, 4)<<4|0x02,
+		(^hj&15)<<3|1<<2|0x03,
+		0x40|not(hj, 4)<<3,
+		0x72,
+		0xc0|di&7<<3|li&7,
+	)
+}
