@@ -217,8 +217,11 @@ func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	return n.export(c.Dir, "grove draft", vocabulary, tok)
 }
 
-// export writes the finished network in every form.
+// export writes the finished network in every form, and the plot of its loss.
 func (n *Network) export(dir, name string, vocabulary *gguf.File, tok *tokenizer.Tokenizer) error {
+	if err := PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png")); err != nil {
+		return err
+	}
 	for _, t := range []tensor.Type{tensor.F32, tensor.Q8_0} {
 		kind := map[tensor.Type]string{tensor.F32: "f32", tensor.Q8_0: "q8_0"}[t]
 		if err := n.WriteGGUF(filepath.Join(dir, "model-"+kind+".gguf"), name, vocabulary, t); err != nil {
