@@ -40,6 +40,7 @@ type cli struct {
 	Demo     demoCmd     `cmd:"" help:"Show tree speculation at work."`
 	Inspect  inspectCmd  `cmd:"" help:"Show what is in a model file or folder."`
 	Synth    synthCmd    `cmd:"" help:"Write a seeded random model of a named shape."`
+	Train    trainCmd    `cmd:"" help:"Train the project's own models."`
 	Eval     evalCmd     `cmd:"" help:"Measure how well a model predicts text."`
 	Convert  convertCmd  `cmd:"" help:"Convert between Hugging Face folders and GGUF files."`
 	Quantize quantizeCmd `cmd:"" help:"Write a GGUF file again with smaller weights."`

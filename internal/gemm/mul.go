@@ -8,6 +8,9 @@ import (
 
 // Mul computes dst[r·stride + o] = Σₖ W[o,k]·x[r,k] for every row r of x and every output o
 // of panels [p0, p1). Disjoint ranges of panels may run in parallel. It allocates nothing.
+//
+// A range should be long enough, some 256 KiB of weights, for the first misses of a new
+// stream not to count; at a quarter of that they cost a pass of 16 rows some 10 %.
 func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
 	if x.t != m.t || x.in != m.in {
 		panic(fmt.Sprintf("gemm: input of %d %v activations for a matrix of %d %v", x.in, x.t, m.in, m.t))
