@@ -63,7 +63,8 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 
 	// Several tasks a worker even out cores that are slower or interrupted; too small a
 	// task would spend its time on claiming and on the first misses of a new stream.
-	// (A long run for each worker first and short ones after gained nothing.)
+	// (A long run for each worker first and short ones after gained nothing; twice as many
+	// tasks cost 5 % of a pass of 16 rows.)
 	j.chunk = max(1, j.panels/(e.Threads()*tasksPerWorker))
 	e.pool.Run((j.panels+j.chunk-1)/j.chunk, j)
 	if e.tape != nil {
@@ -75,7 +76,7 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	}
 }
 
-const tasksPerWorker = 8
+const tasksPerWorker = 4
 
 type linearJob struct {
 	e             *Exec
