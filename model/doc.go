@@ -8,7 +8,7 @@
 //
 //	m, err := model.Open("qwen3-0.6b.gguf", model.Options{})
 //	pass, cache := m.NewPass(), m.NewCache()
-//	err = pass.Prefill(ctx, cache, prompt)                    // all but the last token
+//	err = pass.Prefill(ctx, cache, prompt, false)             // all but the last token
 //	err = pass.Run(ctx, []model.Rows{{Cache: cache, Tree: t, Logits: all}}, nil)
 //	next := argmax(pass.Logits(0, 0))
 //	err = cache.Commit(path)

@@ -14,7 +14,6 @@ type Counter struct {
 	cut     func(string) int
 	threads int
 	words   map[string]int64
-	bytes   int64
 }
 
 // NewCounter returns a counter whose words are those that a tokenizer with pre-tokenizer o.Pre merges in.
@@ -28,10 +27,6 @@ func NewCounter(o Options) (*Counter, error) {
 	}
 	return &Counter{pre: o.Pre, cut: cut, threads: o.Threads, words: map[string]int64{}}, nil
 }
-
-// Words is the number of different words, Bytes that of the text counted.
-func (c *Counter) Words() int   { return len(c.words) }
-func (c *Counter) Bytes() int64 { return c.bytes }
 
 // countChunk is the text a worker takes at a time.
 const countChunk = 1 << 20
@@ -74,9 +69,6 @@ func (c *Counter) Add(docs []string, weight int) error {
 			}
 			c.words[w] += n * int64(weight)
 		}
-	}
-	for _, d := range docs {
-		c.bytes += int64(len(d))
 	}
 	return nil
 }

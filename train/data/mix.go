@@ -8,7 +8,6 @@ import (
 	"io"
 	"math"
 	"math/bits"
-	"slices"
 )
 
 // Mix deals rows of several sets in proportion to their weights.
@@ -109,9 +108,6 @@ func (m *Mix) locate(r uint64) (set, at int) {
 	return int(c.set), int((w*uint64(m.length) + shift) % uint64(s.Len()))
 }
 
-// Source says which set row r is of.
-func (m *Mix) Source(r uint64) *Set { return m.sets[m.slots[r%cycleRows].set] }
-
 // Epochs is how often each set has been read, by name, when rows were dealt.
 func (m *Mix) Epochs(rows uint64) map[string]float64 {
 	e := map[string]float64{}
@@ -143,9 +139,6 @@ func (m *Mix) Fingerprint() string {
 	}
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
-
-// Sets lists the sets with a weight above 0.
-func (m *Mix) Sets() []*Set { return slices.Clone(m.sets) }
 
 // permute maps 0 … n−1 onto itself, in an order that key chooses: a Feistel network over the next even power of
 // two, walked until the value is below n (Black and Rogaway, 2002).
