@@ -36,6 +36,16 @@ type Drafter interface {
 	Commit(rows []Rows) error
 }
 
+// Sampler is a Drafter that can draw children at random, where Options.Sampled asks for it, and knows the
+// distribution that it drew them from.
+type Sampler interface {
+	Drafter
+
+	// Drawn is the distribution, over the target's vocabulary, that the children of a node of the last proposed tree were
+	// drawn from, without replacement; nil for a node without children. It lasts until the next Propose or Commit.
+	Drawn(s State, node int) []float32
+}
+
 // State is what a drafter keeps of one sequence.
 type State interface {
 	// Close gives the state's memory back; the state is not used again.
@@ -50,6 +60,11 @@ type Options struct {
 
 	// Predicted is text that the caller expects much of the output to repeat; often empty.
 	Predicted []int32
+
+	// Sampled asks for trees whose children are drawn from the drafter's own distribution, without replacement and by
+	// noise of its own (Seed), in the order drawn; see Sampler. Drafters that cannot draw propose as always.
+	Sampled bool
+	Seed    uint64
 }
 
 // Request asks for one tree.
@@ -58,6 +73,20 @@ type Request struct {
 	Tree   *tree.Tree // holds the root, the last committed token; Propose appends to it
 	Budget int        // nodes of the finished tree at most, root included
 	Depth  int        // depth of its nodes at most: what lies deeper cannot be emitted any more
+	Guide  Guide      // what is known of the worth of nodes; nil: every node is worth its place
+}
+
+// Guide knows how often nodes like one were accepted, and what a pass costs. A drafter that can do with less asks it
+// while the tree grows; the loop cuts the finished tree to what pays in any case.
+type Guide interface {
+	// Chance is the probability that the target accepts a node at a depth, given that it accepted the parent, where the
+	// drafter's own estimate is exp(logProb).
+	Chance(depth int, logProb float32) float32
+
+	// Deeper reports whether drafting another level pays: expected is the number of tokens that the tree is expected to
+	// get accepted so far (the sum over its nodes of the products of chances along their paths), more is what the level
+	// would add. A drafter that grows a tree in one step need not ask.
+	Deeper(expected, more float32) bool
 }
 
 // Rows are the rows of one sequence that the target has just committed.

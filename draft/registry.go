@@ -9,12 +9,22 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/grovellm/grove/model"
 )
 
-// Target is what a drafter has to know of the model it drafts for.
+// Target is what a drafter may know of the model it drafts for.
 type Target struct {
 	Vocab   int // tokens of the vocabulary
 	Context int // most tokens of a text
+
+	Model *model.Model // nil where the target is none of package model's
+
+	// Draft is the draft model that goes with the target, for drafters that were not given another; nil where there
+	// is none. Open opens one by path, on the target's workers; it stays open as long as the target. Nil: drafters
+	// cannot open files.
+	Draft *model.Model
+	Open  func(path string) (*model.Model, error)
 }
 
 // Family is a kind of drafter.

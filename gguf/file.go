@@ -46,8 +46,27 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// Parse reads a file that is in memory already, such as one embedded in a program. name stands for its path in
+// errors. data must not change.
+func Parse(name string, data []byte) (*File, error) {
+	f := &File{Path: name}
+	if err := f.read(part{name, &mmap.File{Data: data}}); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
 func (f *File) open(path string) error {
-	h, err := f.addPart(path)
+	m, err := mmap.Open(path)
+	if err != nil {
+		return tensor.OpenError("gguf", path, err)
+	}
+	return f.read(part{path, m})
+}
+
+// read takes the first part.
+func (f *File) read(first part) error {
+	h, err := f.addPart(first)
 	if err != nil {
 		return err
 	}
@@ -69,14 +88,10 @@ func (f *File) open(path string) error {
 	return nil
 }
 
-// addPart maps a file and parses its header.
-func (f *File) addPart(path string) (*header, error) {
-	m, err := mmap.Open(path)
-	if err != nil {
-		return nil, tensor.OpenError("gguf", path, err)
-	}
-	f.parts = append(f.parts, part{path, m})
-	h, err := parse(m.Data)
+// addPart parses a part's header.
+func (f *File) addPart(p part) (*header, error) {
+	f.parts = append(f.parts, p)
+	h, err := parse(p.m.Data)
 	if err != nil {
 		return nil, f.fault(len(f.parts)-1, err)
 	}

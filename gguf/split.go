@@ -5,6 +5,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/grovellm/grove/internal/mmap"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -36,7 +37,12 @@ func (f *File) openSplit() error {
 		return f.fault(0, fail(field, "rename it so that its parts can be found", "the first of %d parts must have a name ending in %s", count, suffix))
 	}
 	for i := 1; i < int(count); i++ {
-		h, err := f.addPart(fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count))
+		path := fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
+		m, err := mmap.Open(path)
+		if err != nil {
+			return tensor.OpenError("gguf", path, err)
+		}
+		h, err := f.addPart(part{path, m})
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/grovellm/grove/gguf"
@@ -13,15 +14,13 @@ type ggufSource struct {
 	*gguf.File
 }
 
-func openGGUF(path string) (*ggufSource, error) {
-	f, err := gguf.Open(path)
+func openGGUF(f *gguf.File, err error) (source, error) {
 	if err != nil {
 		return nil, err
 	}
 	s := &ggufSource{File: f}
 	if s.c, err = s.read(); err != nil {
-		f.Close()
-		return nil, err
+		return nil, errors.Join(err, f.Close())
 	}
 	return s, nil
 }

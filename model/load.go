@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
@@ -18,18 +19,34 @@ type Options struct {
 	Threads int // workers; 0: as many as the program may use (GOMAXPROCS)
 	Context int // most tokens of a sequence; 0: what the model was made for
 
+	// Workers is an open model whose workers this one is to use instead of its own, such as the target a draft model
+	// works for: their passes take turns. It must outlive this model. Threads is then not read.
+	Workers *Model
+
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
 
 // Open loads the model at path: a GGUF file or a Hugging Face folder.
 func Open(path string, o Options) (*Model, error) {
 	src, err := openSource(path)
+	return finish(path, src, err, o)
+}
+
+// OpenGGUF loads a model from the contents of a GGUF file, such as one embedded in a program. name stands for its path
+// in errors.
+func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
+	src, err := openGGUF(gguf.Parse(name, data))
+	return finish(name, src, err, o)
+}
+
+// finish loads a model from a source that was opened, or was not.
+func finish(name string, src source, err error, o Options) (*Model, error) {
 	if err != nil {
-		return nil, named(path, err)
+		return nil, named(name, err)
 	}
 	m, err := load(src, o)
 	if err != nil {
-		return nil, errors.Join(named(path, err), src.Close())
+		return nil, errors.Join(named(name, err), src.Close())
 	}
 	return m, src.Close()
 }
@@ -50,7 +67,7 @@ func openSource(path string) (source, error) {
 	case info.IsDir():
 		return openHF(path)
 	}
-	return openGGUF(path)
+	return openGGUF(gguf.Open(path))
 }
 
 func load(src source, o Options) (*Model, error) {
@@ -76,15 +93,19 @@ func load(src source, o Options) (*Model, error) {
 	if t != nil && t.VocabSize() > c.Vocab {
 		return nil, fmt.Errorf("the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", t.VocabSize(), c.Vocab)
 	}
-	pool := par.New(o.Threads)
-	if err := l.pack(pool); err != nil {
-		pool.Close()
-		return nil, err
-	}
-	return &Model{
-		Network: *network, Tokenizer: t, limit: o.Context, pool: pool,
+	m := &Model{
+		Network: *network, Tokenizer: t, limit: o.Context,
 		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim},
-	}, nil
+	}
+	if o.Workers != nil {
+		m.pool, m.guest = o.Workers.pool, true
+	} else {
+		m.pool = par.New(o.Threads)
+	}
+	if err := l.pack(m.pool); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
+	return m, nil
 }
 
 // loader is the weights of an open file. It lists the matrices that the network asks for,

@@ -14,6 +14,7 @@ type Model struct {
 
 	limit int // most tokens of a sequence
 	pool  *par.Pool
+	guest bool // the pool is another model's
 	pages nn.Pages
 }
 
@@ -26,8 +27,13 @@ func (m *Model) Threads() int { return m.pool.Threads() }
 // NewCache returns an empty cache for one sequence.
 func (m *Model) NewCache() *nn.Cache { return m.pages.NewCache() }
 
-// Close stops the model's workers. Weights go with the last reference to the model.
+// Pool is the model's workers, for what belongs to its passes.
+func (m *Model) Pool() *par.Pool { return m.pool }
+
+// Close stops the model's workers, if they are its own. Weights go with the last reference to the model.
 func (m *Model) Close() error {
-	m.pool.Close()
+	if !m.guest {
+		m.pool.Close()
+	}
 	return nil
 }

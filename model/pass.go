@@ -13,6 +13,10 @@ type Rows struct {
 	Cache  *nn.Cache  // committed rows; the pass leaves the tree's rows pending in it
 	Tree   *tree.Tree // new rows; the root follows the last committed row
 	Logits []int32    // the nodes whose logits are wanted
+
+	// From is the first node to compute. Those before it are pending in the cache, from the last passes over the
+	// beginning of this tree: so a tree grows level by level, each node computed once.
+	From int
 }
 
 // Pass is the memory of forward passes of one model, run one at a time.
@@ -32,6 +36,7 @@ type Pass struct {
 	taps   []nn.Mat        // residual streams of the last run, in the order asked
 	tapBuf []nn.Buffer
 	tapAt  []int // per sequence, its first row
+	from   []int // per sequence, the node of that row
 	chain  tree.Tree
 }
 
@@ -52,19 +57,20 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 		return err
 	}
 	p.forest.Reset()
-	p.tokens, p.tapAt = p.tokens[:0], p.tapAt[:0]
+	p.tokens, p.tapAt, p.from = p.tokens[:0], p.tapAt[:0], p.from[:0]
 	for _, r := range rows {
 		p.tapAt = append(p.tapAt, len(p.tokens))
-		p.forest.Add(r.Cache, r.Tree)
-		p.tokens = append(p.tokens, r.Tree.Token...)
-		r.Cache.Reserve(r.Tree.Len())
+		p.forest.Add(r.Cache, r.Tree, r.From)
+		p.tokens = append(p.tokens, r.Tree.Token[r.From:]...)
+		p.from = append(p.from, r.From)
+		r.Cache.Reserve(r.From, r.Tree.Len()-r.From)
 	}
 	n := len(p.tokens)
 	x := p.x.Mat(n, p.m.Config.Hidden)
 	p.ctx, p.wanted = ctx, taps
 	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
 		for _, r := range rows {
-			r.Cache.Reserve(0)
+			r.Cache.Reserve(r.From, 0)
 		}
 		return err
 	}
@@ -87,7 +93,7 @@ func (p *Pass) head(rows []Rows, x nn.Mat) {
 	last := p.last.Mat(n, x.Cols)
 	for s, r := range rows {
 		for i, node := range r.Logits {
-			copy(last.Row(p.first[s]+i), x.Row(p.tapAt[s]+int(node)))
+			copy(last.Row(p.first[s]+i), x.Row(p.tapAt[s]+int(node)-r.From))
 		}
 	}
 	p.out = p.logits.Mat(n, p.m.Config.Vocab)
@@ -97,8 +103,8 @@ func (p *Pass) head(rows []Rows, x nn.Mat) {
 // Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers.
 func (p *Pass) Logits(s, i int) []float32 { return p.out.Row(p.first[s] + i) }
 
-// Tap returns the t-th tap asked for, at a node of sequence s: Hidden numbers.
-func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node) }
+// Tap returns the t-th tap asked for, at a node of sequence s that the run computed: Hidden numbers.
+func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node - p.from[s]) }
 
 // observer is the pass as the network's Observer.
 type observer Pass
@@ -136,6 +142,9 @@ func (p *Pass) check(rows []Rows, taps []int) error {
 				return fmt.Errorf("model: sequence %d shares its cache with another of the pass; Fork it", s)
 			}
 		}
+		if r.From < 0 || r.From >= r.Tree.Len() || r.From > r.Cache.Pending() {
+			return fmt.Errorf("model: sequence %d starts at node %d of %d, and %d are pending: want a node that follows those", s, r.From, r.Tree.Len(), r.Cache.Pending())
+		}
 		for i, id := range r.Tree.Token {
 			if id < 0 || int(id) >= m.Config.Vocab {
 				return fmt.Errorf("model: sequence %d, node %d: token %d is not in the vocabulary of %d", s, i, id, m.Config.Vocab)
@@ -145,8 +154,8 @@ func (p *Pass) check(rows []Rows, taps []int) error {
 			}
 		}
 		for _, node := range r.Logits {
-			if node < 0 || int(node) >= r.Tree.Len() {
-				return fmt.Errorf("model: sequence %d asks for logits of node %d of %d", s, node, r.Tree.Len())
+			if int(node) < r.From || int(node) >= r.Tree.Len() {
+				return fmt.Errorf("model: sequence %d asks for logits of node %d: want %d to %d", s, node, r.From, r.Tree.Len()-1)
 			}
 		}
 	}

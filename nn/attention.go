@@ -46,7 +46,7 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 		for r := 0; r < g.rows; r += j.block {
 			j.blocks = append(j.blocks, attendBlock{s, r, min(r+j.block, g.rows)})
 		}
-		slots = max(slots, pagesFor(g.base+g.rows)*PageRows)
+		slots = max(slots, pagesFor(g.base+g.from+g.rows)*PageRows)
 	}
 	for w := range e.scratch {
 		s := &e.scratch[w]
@@ -90,7 +90,7 @@ func (j *storeJob) Do(_, task int) {
 		k, v := row[(a.Heads+head)*d:][:d], row[(a.Heads+a.KVHeads+head)*d:][:d]
 		j.prepare(k, a.KNorm, cos, sin)
 		g := j.f.segmentOf(i)
-		g.cache.store(j.layer, head, g.base+i-g.row, k, v)
+		g.cache.store(j.layer, head, g.base+g.from+i-g.row, k, v)
 	}
 }
 

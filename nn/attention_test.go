@@ -65,8 +65,8 @@ func reference(a *Attention, rows [][]float32) []float32 {
 func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][]float32) Mat {
 	var f Forest
 	for s, c := range caches {
-		f.Add(c, trees[s])
-		c.Reserve(trees[s].Len())
+		f.Add(c, trees[s], 0)
+		c.Reserve(0, trees[s].Len())
 	}
 	var in, out Buffer
 	qkv := in.Mat(len(rows), a.QKVCols())

@@ -51,8 +51,9 @@ func (p *Pages) put(g *page) {
 }
 
 // Cache is the keys and values of one sequence. Rows [0, Len) are committed, in position
-// order. A pass adds its rows after them, pending, in the order of the tree's nodes; Commit
-// keeps a path of those and drops the others. One goroutine uses a Cache at a time.
+// order. A pass adds its rows after them, pending, in the order of the tree's nodes; the next may add
+// further nodes of the same tree. Commit keeps a path of those and drops the others. One goroutine uses
+// a Cache at a time.
 type Cache struct {
 	mem     *Pages
 	pages   []*page
@@ -99,9 +100,10 @@ func (c *Cache) Truncate(n int) error {
 // Free returns the cache's memory. The cache is empty afterwards.
 func (c *Cache) Free() { _ = c.Truncate(0) }
 
-// Reserve makes room for n pending rows after the committed ones and drops those that were
-// pending. Pages shared with a fork are copied, since the pass will write them.
-func (c *Cache) Reserve(n int) {
+// Reserve keeps the first keep of the pending rows, drops the others, and makes room for n more
+// after them. Pages shared with a fork are copied, since the pass will write them.
+func (c *Cache) Reserve(keep, n int) {
+	n += keep
 	for i := c.len / PageRows; i < pagesFor(c.len+n); i++ {
 		if i == len(c.pages) {
 			c.pages = append(c.pages, c.mem.get())

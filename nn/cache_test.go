@@ -14,7 +14,7 @@ type rowModel struct {
 
 // write runs a pass of n pending rows, each marked with its own number in every layer and head.
 func (m *rowModel) write(n int, next *float32) []float32 {
-	m.c.Reserve(n)
+	m.c.Reserve(0, n)
 	var marks []float32
 	for i := range n {
 		*next++
@@ -116,7 +116,7 @@ func TestCommitRefusesWhatIsNoPath(t *testing.T) {
 	mem := &Pages{Layers: 1, Heads: 1, Dim: 2}
 	for _, path := range [][]int32{{-1}, {3}, {0, 0}, {1, 0}} {
 		c := mem.NewCache()
-		c.Reserve(3)
+		c.Reserve(0, 3)
 		if err := c.Commit(path); err == nil || c.Len() != 0 || c.Pending() != 3 {
 			t.Errorf("commit %v: error %v, %d rows, %d pending", path, err, c.Len(), c.Pending())
 		}

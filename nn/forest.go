@@ -3,7 +3,7 @@ package nn
 import "github.com/grovellm/grove/tree"
 
 // Forest is the rows of one pass: for each sequence a cache and a tree of new rows. The rows
-// of a sequence are numbered as its tree's nodes, and follow those of the sequence before.
+// of a sequence are in the order of its tree's nodes, and follow those of the sequence before.
 type Forest struct {
 	segs []segment
 	rows []forestRow
@@ -15,7 +15,8 @@ type Forest struct {
 type segment struct {
 	cache     *Cache
 	base      int // committed rows before the pass
-	row, rows int // its rows are [row, row+rows)
+	from      int // nodes of the tree that earlier passes left pending
+	row, rows int // its rows are [row, row+rows): the nodes from there on
 }
 
 // forestRow says what a row sees beyond the committed rows: nodes 0..prefix−1 of its tree,
@@ -35,11 +36,11 @@ func (f *Forest) Reset() {
 // Len is the number of rows.
 func (f *Forest) Len() int { return len(f.rows) }
 
-// Add appends the rows of t, which are to be cached after the committed rows of c.
-func (f *Forest) Add(c *Cache, t *tree.Tree) {
-	n := t.Len()
-	f.segs = append(f.segs, segment{cache: c, base: c.Len(), row: len(f.rows), rows: n})
-	for i := range n {
+// Add appends the nodes of t from number from on, to be cached after the committed rows of c and the nodes
+// before them, which are pending there.
+func (f *Forest) Add(c *Cache, t *tree.Tree, from int) {
+	f.segs = append(f.segs, segment{cache: c, base: c.Len(), from: from, row: len(f.rows), rows: t.Len() - from})
+	for i := from; i < t.Len(); i++ {
 		f.vis = t.Visible(i, f.vis[:0])
 		prefix := 0
 		for prefix < len(f.vis) && int(f.vis[prefix]) == prefix {

@@ -257,8 +257,8 @@ func TestAttentionGradient(t *testing.T) {
 					attend(plain, &bare, []*Cache{c}, []*tree.Tree{chain(past[i])}, old)
 					c.CommitAll()
 				}
-				f.Add(c, tr)
-				c.Reserve(tr.Len())
+				f.Add(c, tr, 0)
+				c.Reserve(0, tr.Len())
 			}
 			qkv := x()
 			out := g.exec.Mat(new(Buffer), rows, a.Heads*dim)
@@ -296,8 +296,8 @@ func TestBlockGradient(t *testing.T) {
 		g.run = func() Mat {
 			var f Forest
 			c := mem.NewCache()
-			f.Add(c, chain(n))
-			c.Reserve(n)
+			f.Add(c, chain(n), 0)
+			c.Reserve(0, n)
 			m := x()
 			g.exec.Block(b, 0, &f, m, &bufs)
 			g.exec.Block(b, 1, &f, m, &bufs) // the same weights again

@@ -125,8 +125,8 @@ func (n *Network) forward(tokens []int32, length int) nn.Mat {
 	}
 	for i := range rows {
 		n.tree.ResetChain(tokens[i*length : (i+1)*length])
-		n.forest.Add(n.caches[i], &n.tree)
-		n.caches[i].Reserve(length)
+		n.forest.Add(n.caches[i], &n.tree, 0)
+		n.caches[i].Reserve(0, length)
 	}
 	x := n.exec.Mat(&n.x, len(tokens), n.Shape.Hidden)
 	_ = n.net.Trunk(n.exec, &n.forest, tokens, x, &n.bufs, nil) // errors are an observer's
