@@ -241,7 +241,7 @@ func TestWordsAreTheTokenizers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cut, err := splitter("qwen2")
+	cut, err := tokenizer.Splitter("qwen2")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // Counter counts the words of a corpus.
@@ -21,7 +23,7 @@ func NewCounter(o Options) (*Counter, error) {
 	if err := o.fill(); err != nil {
 		return nil, err
 	}
-	cut, err := splitter(o.Pre)
+	cut, err := tokenizer.Splitter(o.Pre)
 	if err != nil {
 		return nil, err
 	}
