@@ -26,9 +26,12 @@ func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
 		s := pass{e: e, m: m, dst: dst, stride: stride, x: x}
-		if s.calls(x.n) == 1 && p1*Panel <= m.out {
+		switch {
+		case s.calls(x.n) == 1 && p1*Panel <= m.out:
 			s.run(p0, p1)
-		} else {
+		case x.n <= fewRows:
+			s.runFewRows(p0, p1)
+		default:
 			s.runPiecewise(p0, p1)
 		}
 	} else {
@@ -99,8 +102,20 @@ type pass struct {
 // calls is how many calls of the kernel so many rows of a panel take.
 func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (Panel / s.e.lanes) }
 
-// runPiecewise is run with room for accumulators, which is cleared each time: few rows of
-// whole panels have no use for it.
+// fewRows need little room for accumulators, which counts: it is cleared in every call, and a small
+// matrix makes short calls.
+const fewRows = 8
+
+// runFewRows is run with room for the accumulators of few rows.
+//
+//go:noinline
+func (s pass) runFewRows(p0, p1 int) {
+	var work [fewRows * Panel]float32
+	s.work = unsafe.Pointer(&work)
+	s.run(p0, p1)
+}
+
+// runPiecewise is run with room for the accumulators of a chunk.
 //
 //go:noinline
 func (s pass) runPiecewise(p0, p1 int) {
