@@ -149,8 +149,8 @@ func sameTensors(t *testing.T, a, b string) {
 // toHF undoes toGGUF, for any model.
 func TestRowsInverse(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		l := layout{heads: rapid.IntRange(1, 9).Draw(t, "heads"), headDim: 2 * rapid.IntRange(1, 33).Draw(t, "half")}
-		l.kvHeads = l.heads
+		l := layout{model.Config{Heads: rapid.IntRange(1, 9).Draw(t, "heads"), HeadDim: 2 * rapid.IntRange(1, 33).Draw(t, "half")}}
+		l.KVHeads = l.Heads
 		for _, r := range []reordering{queryRows, keyRows, fusedRows} {
 			there, back := l.toGGUF(r), l.toHF(r)
 			for i := range l.rowsOf(r) {

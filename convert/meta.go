@@ -1,7 +1,6 @@
 package convert
 
 import (
-	"fmt"
 	"math"
 	"strconv"
 
@@ -13,110 +12,38 @@ import (
 var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.BF16: 32}
 
 // setMeta sets the keys that describe a model.
-func (c *config) setMeta(w *gguf.Writer, name string, typ tensor.Type) {
-	w.Set("general.architecture", c.arch)
+func (c *layout) setMeta(w *gguf.Writer, name string, typ tensor.Type) {
+	w.Set("general.architecture", c.Arch)
 	w.Set("general.type", "model")
 	w.Set("general.name", name)
 	if n, ok := fileTypes[typ]; ok {
 		w.Set("general.file_type", n)
 	}
 	w.Set("general.quantization_version", uint32(2))
-	set := func(key string, v any) { w.Set(c.arch+"."+key, v) }
+	set := func(key string, v any) { w.Set(c.Arch+"."+key, v) }
 	for _, k := range []struct {
 		key string
 		v   int
-	}{{"vocab_size", c.vocab}, {"context_length", c.context}, {"embedding_length", c.hidden}, {"block_count", c.layers},
-		{"feed_forward_length", c.ffn}, {"attention.head_count", c.heads}, {"rope.dimension_count", c.ropeDims}} {
+	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden}, {"block_count", c.Layers},
+		{"feed_forward_length", c.FFN}, {"attention.head_count", c.Heads}, {"rope.dimension_count", c.Rope.Dims}} {
 		set(k.key, uint32(k.v))
 	}
-	set("rope.freq_base", float32(c.ropeBase))
-	if c.linear != 1 {
+	set("rope.freq_base", float32(c.Rope.Base))
+	if c.Rope.Scale != 1 {
 		set("rope.scaling.type", "linear")
-		set("rope.scaling.factor", float32(c.linear))
+		set("rope.scaling.factor", float32(c.Rope.Scale))
 	}
-	if c.arch == "gptneox" {
-		set("attention.layer_norm_epsilon", float32(c.eps))
-		set("use_parallel_residual", c.parallel)
+	if c.Arch == "gptneox" {
+		set("attention.layer_norm_epsilon", float32(c.NormEps))
+		set("use_parallel_residual", c.Parallel)
 		return
 	}
-	set("attention.head_count_kv", uint32(c.kvHeads))
-	set("attention.layer_norm_rms_epsilon", float32(c.eps))
-	if c.arch != "qwen2" || c.headDim*c.heads != c.hidden {
-		set("attention.key_length", uint32(c.headDim))
-		set("attention.value_length", uint32(c.headDim))
+	set("attention.head_count_kv", uint32(c.KVHeads))
+	set("attention.layer_norm_rms_epsilon", float32(c.NormEps))
+	if c.Arch != "qwen2" || c.HeadDim*c.Heads != c.Hidden {
+		set("attention.key_length", uint32(c.HeadDim))
+		set("attention.value_length", uint32(c.HeadDim))
 	}
-}
-
-// readMeta reads them back.
-func readMeta(f *gguf.File) (*config, error) {
-	k := f.Keys()
-	c := &config{linear: 1}
-	c.arch = k.String("general.architecture")
-	key := func(name string) string { return c.arch + "." + name }
-	switch c.arch {
-	case "llama", "qwen2", "qwen3":
-		c.eps = decimal(k.Float(key("attention.layer_norm_rms_epsilon")))
-	case "gptneox":
-		c.eps = decimal(k.Float(key("attention.layer_norm_epsilon")))
-		c.parallel = k.Bool(key("use_parallel_residual"), true)
-	default:
-		if err := k.Err(); err != nil {
-			return nil, err
-		}
-		return nil, fmt.Errorf("%s: general.architecture %q is not one grove converts: want llama, qwen2, qwen3 or gptneox", f.Path, c.arch)
-	}
-	c.hidden, c.layers, c.ffn = k.Int(key("embedding_length")), k.Int(key("block_count")), k.Int(key("feed_forward_length"))
-	c.context, c.heads = k.Int(key("context_length")), k.Int(key("attention.head_count"))
-	c.kvHeads = k.Int(key("attention.head_count_kv"), c.heads)
-	c.headDim = k.Int(key("attention.key_length"), c.hidden/max(c.heads, 1))
-	c.ropeBase, c.ropeDims = decimal(k.Float(key("rope.freq_base"), 10000)), k.Int(key("rope.dimension_count"), c.headDim)
-	for _, other := range []string{"attention.sliding_window", "expert_count"} {
-		if k.Int(key(other), 0) != 0 {
-			return nil, fmt.Errorf("%s: key %q is set: models with it are not supported", f.Path, key(other))
-		}
-	}
-	switch kind := k.String(key("rope.scaling.type"), "none"); kind {
-	case "none":
-	case "linear":
-		c.linear = decimal(k.Float(key("rope.scaling.factor"), 1))
-	default:
-		return nil, fmt.Errorf("%s: key %q is %q: want none or linear", f.Path, key("rope.scaling.type"), kind)
-	}
-	if err := k.Err(); err != nil {
-		return nil, err
-	}
-	embed, err := f.Load("token_embd.weight")
-	if err != nil {
-		return nil, err
-	}
-	c.vocab = embed.Shape[0]
-	_, untied := f.Tensor("output.weight")
-	c.tied = !untied
-	if err := c.check(); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Path, err)
-	}
-	return c, c.readFactors(f)
-}
-
-func (c *config) readFactors(f *gguf.File) error {
-	if _, ok := f.Tensor("rope_freqs.weight"); !ok {
-		return nil
-	}
-	t, err := f.Load("rope_freqs.weight")
-	if err != nil {
-		return err
-	}
-	v, err := t.Float32s()
-	if err != nil {
-		return err
-	}
-	if len(v) != c.ropeDims/2 {
-		return fmt.Errorf("%s: tensor rope_freqs.weight has %d numbers: want half of the %d rotated dimensions", f.Path, len(v), c.ropeDims)
-	}
-	if c.llama3, err = findLlama3(v, c.ropeBase, c.ropeDims); err != nil {
-		return fmt.Errorf("%s: %w", f.Path, err)
-	}
-	return nil
 }
 
 // decimal is the shortest decimal number that a GGUF f32 may have been: 1e-06, not 9.999999974752427e-07.
@@ -132,44 +59,49 @@ func decimal(x float64) float64 {
 }
 
 // fields is config.json.
-func (c *config) fields(typ tensor.Type, special map[string]int32) map[string]any {
+func (c *layout) fields(typ tensor.Type, special map[string]int32) (map[string]any, error) {
+	eps, base := decimal(float64(c.NormEps)), decimal(c.Rope.Base)
 	m := map[string]any{
 		"torch_dtype":             map[tensor.Type]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}[typ],
-		"hidden_size":             c.hidden,
-		"num_hidden_layers":       c.layers,
-		"num_attention_heads":     c.heads,
-		"intermediate_size":       c.ffn,
-		"vocab_size":              c.vocab,
-		"max_position_embeddings": c.context,
-		"tie_word_embeddings":     c.tied,
+		"hidden_size":             c.Hidden,
+		"num_hidden_layers":       c.Layers,
+		"num_attention_heads":     c.Heads,
+		"intermediate_size":       c.FFN,
+		"vocab_size":              c.Vocab,
+		"max_position_embeddings": c.Context,
+		"tie_word_embeddings":     c.Tied,
 	}
 	for name, id := range special {
 		m[name] = id
 	}
 	var scaling map[string]any
 	switch {
-	case c.llama3 != nil:
-		scaling = map[string]any{"rope_type": "llama3", "factor": c.llama3.factor, "low_freq_factor": c.llama3.low,
-			"high_freq_factor": c.llama3.high, "original_max_position_embeddings": c.llama3.original}
-	case c.linear != 1:
-		scaling = map[string]any{"rope_type": "linear", "type": "linear", "factor": c.linear}
+	case c.Rope.Factors != nil:
+		r, err := findLlama3(c.Rope.Factors, c.Rope.Base, c.Rope.Dims)
+		if err != nil {
+			return nil, err
+		}
+		scaling = map[string]any{"rope_type": "llama3", "factor": r.factor, "low_freq_factor": r.low,
+			"high_freq_factor": r.high, "original_max_position_embeddings": r.original}
+	case c.Rope.Scale != 1:
+		scaling = map[string]any{"rope_type": "linear", "type": "linear", "factor": decimal(c.Rope.Scale)}
 	}
 	if scaling != nil {
 		m["rope_scaling"] = scaling
 	}
-	if c.arch == "gptneox" {
+	if c.Arch == "gptneox" {
 		m["architectures"], m["model_type"], m["hidden_act"] = []string{"GPTNeoXForCausalLM"}, "gpt_neox", "gelu"
-		m["layer_norm_eps"], m["use_parallel_residual"], m["attention_bias"] = c.eps, c.parallel, true
-		m["rotary_emb_base"], m["rotary_pct"] = c.ropeBase, share(c.ropeDims, c.headDim)
-		return m
+		m["layer_norm_eps"], m["use_parallel_residual"], m["attention_bias"] = eps, c.Parallel, true
+		m["rotary_emb_base"], m["rotary_pct"] = base, share(c.Rope.Dims, c.HeadDim)
+		return m, nil
 	}
-	class := map[string]string{"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[c.arch]
-	m["architectures"], m["model_type"], m["hidden_act"] = []string{class}, c.arch, "silu"
-	m["num_key_value_heads"], m["rms_norm_eps"], m["rope_theta"] = c.kvHeads, c.eps, c.ropeBase
-	if c.arch != "qwen2" {
-		m["head_dim"], m["attention_bias"] = c.headDim, false
+	class := map[string]string{"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[c.Arch]
+	m["architectures"], m["model_type"], m["hidden_act"] = []string{class}, c.Arch, "silu"
+	m["num_key_value_heads"], m["rms_norm_eps"], m["rope_theta"] = c.KVHeads, eps, base
+	if c.Arch != "qwen2" {
+		m["head_dim"], m["attention_bias"] = c.HeadDim, false
 	}
-	return m
+	return m, nil
 }
 
 // share is a part of whole as readers turn it back into a number: part = int(share · whole).

@@ -3,15 +3,12 @@ package convert
 import (
 	"fmt"
 	"strings"
+
+	"github.com/grovellm/grove/model"
 )
 
-// layout is what both formats need to know of a model to place its rows.
-type layout struct {
-	arch           string // as GGUF calls it
-	layers         int
-	heads, kvHeads int
-	headDim        int
-}
+// layout is a model's configuration, which says where both formats place its rows.
+type layout struct{ model.Config }
 
 // entry is a tensor of a model: its name in both formats, without .weight or .bias.
 type entry struct {
@@ -30,55 +27,51 @@ const (
 	fusedRows // GPT-NeoX's query_key_value
 )
 
-var families = map[string]struct {
-	layer      string
-	top, block [][2]string
-}{
-	"": {
-		layer: "model.layers.",
-		top:   [][2]string{{"token_embd", "model.embed_tokens"}, {"output_norm", "model.norm"}, {"output", "lm_head"}},
-		block: [][2]string{{"attn_norm", "input_layernorm"}, {"attn_q", "self_attn.q_proj"}, {"attn_k", "self_attn.k_proj"}, {"attn_v", "self_attn.v_proj"},
-			{"attn_q_norm", "self_attn.q_norm"}, {"attn_k_norm", "self_attn.k_norm"}, {"attn_output", "self_attn.o_proj"},
-			{"ffn_norm", "post_attention_layernorm"}, {"ffn_gate", "mlp.gate_proj"}, {"ffn_up", "mlp.up_proj"}, {"ffn_down", "mlp.down_proj"}},
-	},
-	"gptneox": {
-		layer: "gpt_neox.layers.",
-		top:   [][2]string{{"token_embd", "gpt_neox.embed_in"}, {"output_norm", "gpt_neox.final_layer_norm"}, {"output", "embed_out"}},
-		block: [][2]string{{"attn_norm", "input_layernorm"}, {"attn_qkv", "attention.query_key_value"}, {"attn_output", "attention.dense"},
-			{"ffn_norm", "post_attention_layernorm"}, {"ffn_up", "mlp.dense_h_to_4h"}, {"ffn_down", "mlp.dense_4h_to_h"}},
-	},
-}
+// The tensors of a model, by GGUF's names, in the order of a GGUF file.
+var (
+	top    = []string{"token_embd", "output_norm", "output"}
+	blocks = map[string][]string{
+		"": {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output",
+			"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"},
+		"gptneox": {"attn_norm", "attn_qkv", "attn_output", "ffn_norm", "ffn_up", "ffn_down"},
+	}
+)
 
 // plan lists a model's tensors in the order of a GGUF file.
 func (l *layout) plan() []entry {
-	family, ok := families[l.arch]
+	block, ok := blocks[l.Arch]
 	if !ok {
-		family = families[""]
+		block = blocks[""]
 	}
 	var es []entry
-	for _, t := range family.top {
-		es = append(es, entry{gguf: t[0], hf: t[1], optional: t[0] == "output"})
+	add := func(e entry) {
+		hf, _ := model.HFName(l.Arch, e.gguf+".weight")
+		e.hf = strings.TrimSuffix(hf, ".weight")
+		es = append(es, e)
 	}
-	for i := range l.layers {
-		for _, t := range family.block {
-			e := entry{gguf: fmt.Sprintf("blk.%d.%s", i, t[0]), hf: fmt.Sprintf("%s%d.%s", family.layer, i, t[1])}
-			switch t[0] {
+	for _, name := range top {
+		add(entry{gguf: name, optional: name == "output"})
+	}
+	for i := range l.Layers {
+		for _, name := range block {
+			e := entry{gguf: fmt.Sprintf("blk.%d.%s", i, name)}
+			switch name {
 			case "attn_q":
-				if l.arch == "llama" {
+				if l.Arch == "llama" {
 					e.rows = queryRows
 				}
 			case "attn_k":
-				if l.arch == "llama" {
+				if l.Arch == "llama" {
 					e.rows = keyRows
 				}
 			case "attn_qkv":
 				e.rows = fusedRows
 			case "attn_q_norm", "attn_k_norm":
-				if l.arch != "qwen3" {
+				if l.Arch != "qwen3" {
 					continue
 				}
 			}
-			es = append(es, e)
+			add(e)
 		}
 	}
 	return es
@@ -88,24 +81,24 @@ func (l *layout) plan() []entry {
 func (l *layout) rowsOf(r reordering) int {
 	switch r {
 	case queryRows:
-		return l.heads * l.headDim
+		return l.Heads * l.HeadDim
 	case keyRows:
-		return l.kvHeads * l.headDim
+		return l.KVHeads * l.HeadDim
 	case fusedRows:
-		return 3 * l.heads * l.headDim
+		return 3 * l.Heads * l.HeadDim
 	}
 	return 0
 }
 
 // toGGUF returns which row of the Hugging Face tensor is row i of GGUF's; nil where they are the same.
 func (l *layout) toGGUF(r reordering) func(int) int {
-	d := l.headDim
+	d := l.HeadDim
 	switch r {
 	case queryRows, keyRows: // GGUF rotates (2i, 2i+1) together, Hugging Face (i, i+d/2)
 		return func(i int) int { return i/d*d + i%d%2*(d/2) + i%d/2 }
 	case fusedRows: // (part, head, d) from (head, part, d)
 		return func(i int) int {
-			part, head := i/(l.heads*d), i/d%l.heads
+			part, head := i/(l.Heads*d), i/d%l.Heads
 			return (3*head+part)*d + i%d
 		}
 	}
@@ -114,14 +107,14 @@ func (l *layout) toGGUF(r reordering) func(int) int {
 
 // toHF is the inverse.
 func (l *layout) toHF(r reordering) func(int) int {
-	d := l.headDim
+	d := l.HeadDim
 	switch r {
 	case queryRows, keyRows:
 		return func(i int) int { return i/d*d + i%d%(d/2)*2 + i%d/(d/2) }
 	case fusedRows:
 		return func(i int) int {
 			head, part := i/(3*d), i/d%3
-			return (part*l.heads+head)*d + i%d
+			return (part*l.Heads+head)*d + i%d
 		}
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -20,10 +21,11 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if err := o.check(false); err != nil {
 		return nil, err
 	}
-	c, err := readHF(dir)
+	read, err := model.ReadFolder(dir)
 	if err != nil {
 		return nil, err
 	}
+	c := &layout{read}
 	f, err := safetensors.OpenFolder(dir)
 	if err != nil {
 		return nil, err
@@ -48,7 +50,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 }
 
 // addTokenizer converts the folder's tokenizer, where it has one.
-func (c *config) addTokenizer(w *gguf.Writer, dir string) (notes []string, err error) {
+func (c *layout) addTokenizer(w *gguf.Writer, dir string) (notes []string, err error) {
 	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
 		return []string{"the folder has no tokenizer.json: the GGUF file will have no tokenizer"}, nil
 	}
@@ -56,11 +58,11 @@ func (c *config) addTokenizer(w *gguf.Writer, dir string) (notes []string, err e
 	if err != nil {
 		return nil, err
 	}
-	if tok.VocabSize() > c.vocab {
-		return nil, fmt.Errorf("%s: the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", dir, tok.VocabSize(), c.vocab)
+	if tok.VocabSize() > c.Vocab {
+		return nil, fmt.Errorf("%s: the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", dir, tok.VocabSize(), c.Vocab)
 	}
 	set := func(w *gguf.Writer) error {
-		notes, err = setTokenizer(w, dir, tok, c.vocab)
+		notes, err = setTokenizer(w, dir, tok, c.Vocab)
 		return err
 	}
 	if err := checkTokens(set, tok); err != nil {
@@ -98,7 +100,7 @@ func checkTokens(set func(*gguf.Writer) error, tok *tokenizer.Tokenizer) error {
 }
 
 // addGGUF adds the tensors of a Hugging Face folder.
-func (c *config) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.File, o Options) ([]string, error) {
+func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.File, o Options) ([]string, error) {
 	var notes []string
 	used := map[string]bool{}
 	count := &counter{tell: o.Progress}
@@ -112,7 +114,7 @@ func (c *config) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return false, err
 		}
 		used[name] = true
-		if e.gguf == "output" && c.tied {
+		if e.gguf == "output" && c.Tied {
 			return true, nil
 		}
 		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
@@ -137,9 +139,9 @@ func (c *config) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	for i, e := range c.plan() {
 		ok, err := add(e, ".weight")
 		if err == nil && !ok && !e.optional {
-			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.arch)
+			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.Arch)
 		}
-		if err == nil && e.gguf == "output" && !ok && !c.tied {
+		if err == nil && e.gguf == "output" && !ok && !c.Tied {
 			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.hf)
 		}
 		if err == nil {
@@ -148,8 +150,8 @@ func (c *config) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 && c.llama3 != nil {
-			factors, err := tensor.FromFloat32s("rope_freqs.weight", tensor.F32, []int{c.ropeDims / 2}, c.llama3.factors(c.ropeBase, c.ropeDims))
+		if i == 0 && c.Rope.Factors != nil {
+			factors, err := tensor.FromFloat32s("rope_freqs.weight", tensor.F32, []int{len(c.Rope.Factors)}, c.Rope.Factors)
 			if err != nil {
 				return nil, err
 			}
@@ -158,7 +160,7 @@ func (c *config) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !ignored(t.Name) {
-			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch)
+			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
 	return notes, nil

@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -33,10 +34,11 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 		return nil, err
 	}
 	defer f.Close()
-	c, err := readMeta(f)
+	read, err := model.ReadGGUF(f)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	c := &layout{read}
 	dir = filepath.Clean(dir)
 	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".part-")
 	if err != nil {
@@ -55,7 +57,7 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 	return notes, os.Rename(part, dir)
 }
 
-func (c *config) writeHF(ctx context.Context, f *gguf.File, dir string, o Options) ([]string, error) {
+func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Options) ([]string, error) {
 	var notes []string
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")
@@ -80,8 +82,11 @@ func (c *config) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	} else {
 		notes = append(notes, "the file has no tokenizer: the folder will have none")
 	}
-	settings := c.fields(main, special)
-	if biased && c.arch != "qwen2" {
+	settings, err := c.fields(main, special)
+	if err != nil {
+		return nil, err
+	}
+	if biased && c.Arch != "qwen2" {
 		settings["attention_bias"] = true
 	}
 	if err := writeJSON(filepath.Join(dir, "config.json"), settings); err != nil {
@@ -101,7 +106,7 @@ func (c *config) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 
 // addHF adds the tensors of a GGUF file. It returns the type of the matrices, and whether the attention's
 // projections have biases.
-func (c *config) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type, biased bool, err error) {
+func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type, biased bool, err error) {
 	count := &counter{tell: o.Progress}
 	used := map[string]bool{"rope_freqs.weight": true}
 	if main = o.Type; main == Keep {
@@ -155,7 +160,7 @@ func (c *config) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] {
-			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch)
+			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
 	return main, biased, nil

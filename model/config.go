@@ -24,6 +24,8 @@ type Config struct {
 	Rope     RopeConfig
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
+
+	Padded int64 // of the parameters, how many are padding (Options.Pad)
 }
 
 // RopeConfig says how positions are rotated in.
@@ -44,9 +46,9 @@ func (r *RopeConfig) frequencies() []float64 {
 	return f
 }
 
-// llama3Factors are the frequency divisors of Llama 3.1's RoPE scaling: long wavelengths are
+// Llama3Factors are the frequency divisors of Llama 3.1's RoPE scaling: long wavelengths are
 // slowed by factor, short ones kept, those between blended.
-func llama3Factors(base float64, dims int, factor, low, high, original float64) []float32 {
+func Llama3Factors(base float64, dims int, factor, low, high, original float64) []float32 {
 	f := make([]float32, dims/2)
 	for i, freq := range nn.Frequencies(base, dims, nil) {
 		wavelength := 2 * math.Pi / freq

@@ -121,7 +121,7 @@ func TestConfigRefusals(t *testing.T) {
 		{"num_hidden_layers", 1 << 30, "layer count"},
 		{"num_hidden_layers", 3, "missing"},
 		{"vocab_size", 7, "has shape"},
-		{"intermediate_size", 0, "feed-forward"},
+		{"intermediate_size", 0, "intermediate_size"},
 		{"rms_norm_eps", 0, "epsilon"},
 		{"rope_theta", -1, "rope base"},
 		{"rope_scaling", map[string]any{"rope_type": "yarn", "factor": 4}, "rope_scaling"},

@@ -3,6 +3,7 @@ package model
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
@@ -18,18 +19,18 @@ func openGGUF(f *gguf.File, err error) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &ggufSource{File: f}
-	if s.c, err = s.read(); err != nil {
+	c, err := ReadGGUF(f)
+	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return s, nil
+	return &ggufSource{c, f}, nil
 }
 
 func (s *ggufSource) config() (Config, error) { return s.c, nil }
 
-// read makes the configuration from the metadata.
-func (s *ggufSource) read() (Config, error) {
-	k := s.Keys()
+// ReadGGUF reads the configuration of a GGUF file.
+func ReadGGUF(f *gguf.File) (Config, error) {
+	k := f.Keys()
 	arch := k.String("general.architecture")
 	c := Config{Arch: arch, Name: k.String("general.name", "")}
 	key := func(name string) string { return arch + "." + name }
@@ -61,10 +62,10 @@ func (s *ggufSource) read() (Config, error) {
 		}
 	}
 	// The embedding knows the vocabulary better than the optional metadata does.
-	if t, ok := s.File.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
+	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
 		c.Vocab = t.Shape[0]
 	}
-	_, untied := s.File.Tensor("output.weight")
+	_, untied := f.Tensor("output.weight")
 	c.Tied = !untied
 	c.Rope = RopeConfig{
 		Base:       k.Float(key("rope.freq_base"), 10000),
@@ -79,18 +80,28 @@ func (s *ggufSource) read() (Config, error) {
 	default:
 		return c, fmt.Errorf("key %q is %q: want none or linear (Llama 3's scaling is the tensor rope_freqs.weight)", key("rope.scaling.type"), kind)
 	}
+	if k.Has(PaddingKey) {
+		n, ok := f.Uint(PaddingKey)
+		if !ok || n > math.MaxInt64 {
+			return c, fmt.Errorf("key %q: want a number of parameters", PaddingKey)
+		}
+		c.Padded = int64(n)
+	}
 	if err := k.Err(); err != nil {
 		return c, err
 	}
-	return c, s.ropeFactors(&c)
+	if err := ropeFactors(f, &c); err != nil {
+		return c, err
+	}
+	return c, c.Validate()
 }
 
 // ropeFactors reads Llama 3's scaling, a tensor of divisors.
-func (s *ggufSource) ropeFactors(c *Config) error {
-	if _, ok := s.File.Tensor("rope_freqs.weight"); !ok {
+func ropeFactors(f *gguf.File, c *Config) error {
+	if _, ok := f.Tensor("rope_freqs.weight"); !ok {
 		return nil
 	}
-	t, err := s.Load("rope_freqs.weight")
+	t, err := f.Load("rope_freqs.weight")
 	if err != nil {
 		return err
 	}

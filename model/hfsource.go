@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 
 	"github.com/grovellm/grove/safetensors"
@@ -62,35 +63,64 @@ func (r *hfRope) kind() string {
 
 type hfSource struct {
 	dir string
-	cfg hfConfig
 	c   Config
 	*safetensors.File
 }
 
-func openHF(dir string) (*hfSource, error) {
+func openHF(dir string) (source, error) {
+	c, err := ReadFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	f, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &hfSource{dir: dir, c: c, File: f}, nil
+}
+
+// ReadFolder reads the configuration of a Hugging Face folder.
+func ReadFolder(dir string) (Config, error) {
 	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
+		return Config{}, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
 	} else if err != nil {
-		return nil, err
+		return Config{}, err
 	}
-	s := &hfSource{dir: dir}
-	if err := json.Unmarshal(data, &s.cfg); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	var h hfConfig
+	var wrong *json.UnmarshalTypeError
+	if err := json.Unmarshal(data, &h); errors.As(err, &wrong) {
+		return Config{}, fmt.Errorf("%s: field %q is a %s: want %s", path, wrong.Field, wrong.Value, kindNames[wrong.Type.Kind()])
+	} else if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
 	}
-	if s.c, err = s.cfg.config(); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
+	c, err := h.config()
+	if err == nil {
+		err = c.Validate()
 	}
-	if s.File, err = safetensors.OpenFolder(dir); err != nil {
-		return nil, err
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", path, err)
 	}
-	return s, nil
+	return c, nil
 }
 
 func (s *hfSource) config() (Config, error) { return s.c, nil }
 
+// kindNames are JSON's kinds of the fields of hfConfig.
+var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
+	reflect.Slice: "a list", reflect.Struct: "an object"}
+
 func (h *hfConfig) config() (Config, error) {
+	for _, f := range []struct {
+		name string
+		v    int
+	}{{"hidden_size", h.HiddenSize}, {"num_hidden_layers", h.Layers}, {"num_attention_heads", h.Heads}, {"intermediate_size", h.IntermediateSize},
+		{"vocab_size", h.VocabSize}, {"max_position_embeddings", h.MaxPositions}} {
+		if f.v == 0 {
+			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)
+		}
+	}
 	c := Config{
 		Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
 		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
@@ -111,7 +141,7 @@ func (h *hfConfig) config() (Config, error) {
 		return c, fmt.Errorf("model_type %q is not one grove runs: want llama, qwen2, qwen3 or gpt_neox", h.ModelType)
 	}
 	if h.HiddenAct != act {
-		return c, fmt.Errorf("hidden_act %q: %s models run here use %q", h.HiddenAct, h.ModelType, act)
+		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q", h.HiddenAct, h.ModelType, act)
 	}
 	if h.SlidingWindow != nil && *h.SlidingWindow {
 		return c, fmt.Errorf("use_sliding_window is true: windowed attention is not supported")
@@ -167,7 +197,7 @@ func (h *hfConfig) rope(c *Config) error {
 		if !(scaling.Factor > 0 && scaling.Low > 0 && scaling.High > scaling.Low && scaling.Original > 0) || c.Rope.Dims < 2 || c.Rope.Dims > maxWidth {
 			return fmt.Errorf("rope_scaling: llama3 scaling wants positive factor, low_freq_factor < high_freq_factor and original_max_position_embeddings")
 		}
-		c.Rope.Factors = llama3Factors(c.Rope.Base, c.Rope.Dims, scaling.Factor, scaling.Low, scaling.High, scaling.Original)
+		c.Rope.Factors = Llama3Factors(c.Rope.Base, c.Rope.Dims, scaling.Factor, scaling.Low, scaling.High, scaling.Original)
 	default:
 		return fmt.Errorf("rope_scaling: type %q is not supported: want linear or llama3", scaling.kind())
 	}

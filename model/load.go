@@ -23,6 +23,12 @@ type Options struct {
 	// works for: their passes take turns. It must outlive this model. Threads is then not read.
 	Workers *Model
 
+	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to the bit, its passes cost
+	// what those of a model of that size cost. PadType is the type of the layers added: BF16, F16 or Q8_0; its zero value
+	// stands for BF16.
+	Pad     int64
+	PadType tensor.Type
+
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
 
@@ -71,6 +77,12 @@ func openSource(path string) (source, error) {
 }
 
 func load(src source, o Options) (*Model, error) {
+	var err error
+	if o.Pad != 0 {
+		if src, err = pad(src, o.Pad, o.PadType); err != nil {
+			return nil, err
+		}
+	}
 	c, err := src.config()
 	if err != nil {
 		return nil, err

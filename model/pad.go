@@ -1,0 +1,88 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/gemm"
+)
+
+// Cost padding. The text of a small model is real, but verifying it is cheap, which hides what speculation is for. A
+// padded model computes the same logits to the bit, and its passes read and multiply as many weights as those of a model
+// of the size asked for:
+//
+//   - layers are added at the end whose output projections are zero: whatever they compute, what they add to the
+//     residual stream is zero;
+//   - the feed-forward halves of all layers get the same, larger width. In the model's own layers the columns of the
+//     down projection that are new are zero, and a product's chain (package gemm) goes on over them by adding zeros. In
+//     Q8_0 activations share a scale in groups of gemm.Group; where the model's own width ends within a group, the new
+//     inner rows of that group are zero, so that the scale stays what it was.
+
+// PaddingKey is the key of a GGUF file that says how many of its parameters are padding.
+const PaddingKey = "grove.padding.parameters"
+
+// Padding layers have about paddedLayer parameters, as a model of half a billion has them, unless the model's own are larger;
+// and where that would make fewer than paddedLayers layers, they are smaller.
+const (
+	paddedLayer  = 10_000_000
+	paddedLayers = 48
+)
+
+// Parameters is the number of weights, padding included; biases, which only some files have, are left out.
+func (c *Config) Parameters() int64 {
+	vocab := int64(c.Vocab) * int64(c.Hidden)
+	if !c.Tied {
+		vocab *= 2
+	}
+	return vocab + c.normParameters() + int64(c.Layers)*c.layerParameters(c.FFN)
+}
+
+func (c *Config) normParameters() int64 {
+	if c.Arch == "gptneox" { // which has biases in its norms
+		return 2 * int64(c.Hidden)
+	}
+	return int64(c.Hidden)
+}
+
+// layerParameters is what a layer would have with a feed-forward half of width ffn.
+func (c *Config) layerParameters(ffn int) int64 {
+	h, q, kv := int64(c.Hidden), int64(c.Heads*c.HeadDim), int64(c.KVHeads*c.HeadDim)
+	n := h*(2*q+2*kv) + 2*c.normParameters() + c.ffnColumn()*int64(ffn)
+	if c.Arch == "qwen3" {
+		n += 2 * int64(c.HeadDim)
+	}
+	return n
+}
+
+// ffnColumn is the weights of a layer that come with each unit of feed-forward width.
+func (c *Config) ffnColumn() int64 {
+	if c.Arch == "gptneox" { // no gate
+		return 2 * int64(c.Hidden)
+	}
+	return 3 * int64(c.Hidden)
+}
+
+// padded is the shape that c has after padding: about total parameters, to within a layer.
+func (c Config) padded(total int64) (Config, error) {
+	if err := c.Validate(); err != nil {
+		return c, err
+	}
+	have := c.Parameters()
+	if total <= have {
+		return c, fmt.Errorf("padding to %d parameters: the model has %d already: want more", total, have)
+	}
+	own := c.layerParameters(c.FFN)
+	layers := total - (have - int64(c.Layers)*own) // what all layers are to have together
+	each := max(own, min(paddedLayer, layers/paddedLayers))
+	n := max(int64(c.Layers)+1, (layers+each/2)/each)
+	const unit = gemm.Group // whole groups, and so whole blocks of every type that is multiplied as it is
+	wide := (layers/n - c.layerParameters(0)) / c.ffnColumn() / unit * unit
+	p := c
+	p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
+	each = p.layerParameters(p.FFN)
+	p.Layers = int(min(max(int64(c.Layers)+1, (layers+each/2)/each), maxLayers+1))
+	if err := p.Validate(); err != nil {
+		return c, fmt.Errorf("padding to %d parameters: %w", total, err)
+	}
+	p.Padded += p.Parameters() - have
+	return p, nil
+}

@@ -1,0 +1,244 @@
+package model_test
+
+import (
+	"context"
+	"encoding/binary"
+	"io"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/num"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// paddable draws a small shape, of widths that end anywhere in a panel and in a group of activations.
+func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
+	unit := 1
+	if typ == tensor.Q8_0 {
+		unit = 32
+	}
+	s := synth.Shape{
+		Name: "paddable", Arch: arch, Vocab: 400 + r.IntN(40), Layers: 1 + r.IntN(2), Context: 256, Heads: 2, KVHeads: 1 + r.IntN(2), HeadDim: 32,
+		FFN: unit * ((40 + r.IntN(100)) / unit), NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tied: arch != "gptneox" && r.IntN(2) == 0,
+	}
+	s.Hidden = unit * ((32 + r.IntN(33)) / unit)
+	switch arch {
+	case "llama":
+		s.Tokens = synth.Llama3
+	case "gptneox":
+		s.Tokens, s.KVHeads, s.Parallel = synth.GPT2, s.Heads, r.IntN(2) == 0
+		s.Hidden = s.Heads * s.HeadDim
+	case "qwen2":
+		s.Hidden = s.Heads * s.HeadDim
+	}
+	return s
+}
+
+// sameLogits compares the logits of random trees over a random prompt, in two steps that share a cache.
+func sameLogits(t *testing.T, r *rand.Rand, a, b *model.Model) {
+	t.Helper()
+	ctx := context.Background()
+	prompt := randomTokens(r, a, 1+r.IntN(8))
+	ms := []*model.Model{a, b}
+	ps := []*model.Pass{a.NewPass(), b.NewPass()}
+	var caches []*nn.Cache
+	rows := make([][]model.Rows, 2)
+	for i, m := range ms {
+		c := m.NewCache()
+		if err := ps[i].Prefill(ctx, c, prompt, true); err != nil {
+			t.Fatal(err)
+		}
+		caches = append(caches, c)
+		rows[i] = []model.Rows{{Cache: c}}
+	}
+	for range 2 {
+		tr := tree.New(r.Int32N(int32(a.Config.Vocab)))
+		for range r.IntN(7) {
+			tr.Append(r.IntN(tr.Len()), r.Int32N(int32(a.Config.Vocab)), 0)
+		}
+		all := make([]int32, tr.Len())
+		for i := range all {
+			all[i] = int32(i)
+		}
+		for i := range ms {
+			rows[i][0].Tree, rows[i][0].Logits = tr, all
+			if err := ps[i].Run(ctx, rows[i], nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for n := range all {
+			if !sameBits(ps[0].Logits(0, n), ps[1].Logits(0, n)) {
+				t.Fatalf("node %d of %d: padding changed the logits", n, tr.Len())
+			}
+		}
+		path := tr.Path(r.IntN(tr.Len()), nil)
+		for _, c := range caches {
+			if err := c.Commit(path); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// reached checks that a padded model has about as many parameters as were asked for.
+func reached(t *testing.T, plain, padded *model.Model, want int64) {
+	t.Helper()
+	c := padded.Config
+	layer := (c.Parameters() - int64(c.Vocab*c.Hidden)) / int64(c.Layers)
+	if d := c.Parameters() - want; d > layer || d < -layer {
+		t.Fatalf("%d parameters of %d wanted, with layers of %d", c.Parameters(), want, layer)
+	}
+	if c.Padded != c.Parameters()-plain.Config.Parameters() {
+		t.Fatalf("%d parameters of padding: from %d to %d", c.Padded, plain.Config.Parameters(), c.Parameters())
+	}
+}
+
+// Padding never changes a bit of the logits, whatever the architecture, the types and the kernels.
+func TestPaddingKeepsLogits(t *testing.T) {
+	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0}
+	for i, arch := range []string{"llama", "qwen2", "qwen3", "gptneox"} {
+		for j, typ := range kinds {
+			t.Run(arch+" "+typ.String(), func(t *testing.T) {
+				r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
+				path := filepath.Join(t.TempDir(), "m.gguf")
+				if err := synth.Write(context.Background(), path, paddable(r, arch, typ), synth.Options{Type: typ, Seed: r.Uint64()}); err != nil {
+					t.Fatal(err)
+				}
+				plain, err := model.Open(path, model.Options{Threads: 2})
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer plain.Close()
+				c := plain.Config
+				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000 // about a layer
+				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]} // F32 stands for the default
+				if (i+j)%4 > 0 {
+					o.Pad += 50 * (own + int64(3*c.Hidden*160)) // so many that layers get wider
+				}
+				if typ == tensor.Q8_0 && r.IntN(2) == 0 {
+					o.PadType = tensor.Q8_0
+				}
+				padded, err := model.Open(path, o)
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer padded.Close()
+				reached(t, plain, padded, o.Pad)
+				if (i+j)%4 > 0 && padded.Config.FFN == c.FFN {
+					t.Fatal("the layers are no wider than they were")
+				}
+				for level := cpu.Portable; level <= cpu.Best(); level++ {
+					restore := cpu.Use(level)
+					sameLogits(t, r, plain, padded)
+					restore()
+				}
+			})
+		}
+	}
+}
+
+// q4 replaces a model's feed-forward weights by Q4_0 ones, which have no kernels and no encoder here.
+func q4(t *testing.T, r *rand.Rand, from, to string) {
+	t.Helper()
+	f, err := gguf.Open(from)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := gguf.NewWriter()
+	w.SetAll(f)
+	for _, info := range f.Tensors {
+		x, _ := f.Tensor(info.Name)
+		if strings.Contains(info.Name, "ffn_") && len(info.Shape) == 2 {
+			x.Type = tensor.Q4_0
+			x.Data = make([]byte, x.Elements()/32*18)
+			for i := range x.Data {
+				x.Data[i] = byte(r.Uint32())
+			}
+			for b := 0; b < len(x.Data); b += 18 {
+				binary.LittleEndian.PutUint16(x.Data[b:], num.ToF16(0.02))
+			}
+		}
+		w.Add(x.Name, x.Type, x.Shape, func(out io.Writer) error { _, err := out.Write(x.Data); return err })
+	}
+	if err := w.WriteFile(to); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A padded file is the padded model, and says that it is one.
+func TestWritePadded(t *testing.T) {
+	ctx := context.Background()
+	r := rand.New(rand.NewPCG(3, 4))
+	dir := t.TempDir()
+	plainPath, q4Path := filepath.Join(dir, "plain.gguf"), filepath.Join(dir, "q4.gguf")
+	shape := paddable(r, "qwen3", tensor.Q8_0)
+	if err := synth.Write(ctx, plainPath, shape, synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	q4(t, r, plainPath, q4Path)
+	for _, path := range []string{plainPath, q4Path} {
+		o := model.Options{Threads: 1, Pad: 1_000_000, PadType: tensor.F16}
+		c, err := model.WritePadded(ctx, path, path+".padded", o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plain, err := model.Open(path, model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer plain.Close()
+		written, err := model.Open(path+".padded", model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer written.Close()
+		opened, err := model.Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer opened.Close()
+		if w := written.Config; w.Padded != c.Padded || w.Layers != opened.Config.Layers || w.FFN != opened.Config.FFN || w.Padded != opened.Config.Padded {
+			t.Fatalf("%+v written, %+v in memory", w, opened.Config)
+		}
+		if written.WeightBytes() != opened.WeightBytes() {
+			t.Fatalf("a pass reads %d bytes of the file's weights, %d of those in memory", written.WeightBytes(), opened.WeightBytes())
+		}
+		reached(t, plain, written, o.Pad)
+		sameLogits(t, r, plain, written)
+	}
+}
+
+func TestPaddingRefuses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synth.Write(context.Background(), path, paddable(rand.New(rand.NewPCG(1, 1)), "qwen3", tensor.F16), synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for want, o := range map[string]model.Options{
+		"has":          {Pad: 1000},
+		"want more":    {Pad: -1},
+		"layer count":  {Pad: 1 << 50},
+		"padding of":   {Pad: 1e6, PadType: tensor.Q4_K},
+		"whole blocks": {Pad: 1e6, PadType: tensor.Q8_0},
+	} {
+		o.Threads = 1
+		_, err := model.Open(path, o)
+		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path) {
+			t.Errorf("%d parameters of %v: error %v, want one with %q and the path", o.Pad, o.PadType, err, want)
+		}
+		if _, err := model.WritePadded(context.Background(), path, path+".x", o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%d parameters of %v in a file: error %v, want one with %q", o.Pad, o.PadType, err, want)
+		}
+	}
+	if _, err := model.WritePadded(context.Background(), path, path, model.Options{Pad: 1e6}); err == nil || !strings.Contains(err.Error(), "same file") {
+		t.Errorf("over itself: %v", err)
+	}
+}

@@ -1,0 +1,102 @@
+package model
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/grovellm/grove/gguf"
+)
+
+// WritePadded writes the GGUF file at from as a padded one, of Options' Pad, PadType and Progress. Metadata and tokenizer
+// are copied; PaddingKey says that it is padded. Other engines run it too.
+func WritePadded(ctx context.Context, from, to string, o Options) (Config, error) {
+	f, err := gguf.Open(from)
+	if err != nil {
+		return Config{}, err
+	}
+	src, err := openGGUF(f, nil)
+	if err != nil {
+		return Config{}, named(from, err)
+	}
+	defer src.Close()
+	if a, err := os.Stat(from); err == nil {
+		if b, err := os.Stat(to); err == nil && os.SameFile(a, b) {
+			return Config{}, fmt.Errorf("%s: reading and writing the same file: choose another name", to)
+		}
+	}
+	src, err = pad(src, o.Pad, o.PadType)
+	if err != nil {
+		return Config{}, named(from, err)
+	}
+	c, err := src.config()
+	if err != nil {
+		return c, err
+	}
+	p := &padWriter{ctx: ctx, src: src, w: gguf.NewWriter(), tell: o.Progress}
+	p.w.SetAll(f)
+	p.w.Set(c.Arch+".block_count", uint32(c.Layers))
+	p.w.Set(c.Arch+".feed_forward_length", uint32(c.FFN))
+	p.w.Set(PaddingKey, uint64(c.Padded))
+	p.w.Set("general.description", fmt.Sprintf("padded by grove: %d of its %d parameters change nothing but what a pass costs", c.Padded, c.Parameters()))
+	var parts []string // of a layer
+	last := 0
+	for _, t := range f.Tensors {
+		layer, part := layerPart(t.Name)
+		if layer == 0 {
+			parts = append(parts, part)
+		}
+		last = max(last, layer)
+		err = errors.Join(err, p.add(t.Name))
+	}
+	for i := last + 1; i < c.Layers; i++ {
+		for _, part := range parts {
+			err = errors.Join(err, p.add(fmt.Sprintf("blk.%d.%s", i, part)))
+		}
+	}
+	if err != nil {
+		return c, named(from, err)
+	}
+	return c, p.w.WriteFile(to)
+}
+
+type padWriter struct {
+	ctx         context.Context
+	src         source
+	w           *gguf.Writer
+	done, total int64
+	tell        func(done, total int64)
+}
+
+// add plans a tensor, which is made once for its type and shape and again when it is written: the file may be far larger
+// than memory.
+func (p *padWriter) add(name string) error {
+	t, ok, err := p.src.tensor(name)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		return fmt.Errorf("tensor %s is missing", name)
+	}
+	p.total += int64(len(t.Data))
+	p.w.Add(name, t.Type, t.Shape, func(out io.Writer) error {
+		if err := p.ctx.Err(); err != nil {
+			return err
+		}
+		t, _, err := p.src.tensor(name)
+		if err != nil {
+			return err
+		}
+		if _, err := out.Write(t.Data); err != nil {
+			return err
+		}
+		p.src.done(t)
+		if p.done += int64(len(t.Data)); p.tell != nil {
+			p.tell(p.done, p.total)
+		}
+		return nil
+	})
+	return nil
+}

@@ -1,0 +1,226 @@
+// The weights of a padded model; pad.go says what they are to be.
+
+package model
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/tensor"
+)
+
+// padding is a source whose model is padded. It makes its weights as they are asked for.
+type padding struct {
+	source
+	from, to Config
+	kind     tensor.Type
+	shapes   map[string][]int  // of an added layer's tensors, by part; nil for those there are not
+	weights  map[string][]byte // made so far
+	zeros    []byte
+}
+
+func pad(src source, total int64, kind tensor.Type) (source, error) {
+	if kind == tensor.F32 {
+		kind = tensor.BF16
+	}
+	if !slices.Contains([]tensor.Type{tensor.BF16, tensor.F16, tensor.Q8_0}, kind) {
+		return nil, fmt.Errorf("padding of type %v: want BF16, F16 or Q8_0", kind)
+	}
+	p := &padding{source: src, kind: kind, shapes: map[string][]int{}, weights: map[string][]byte{}}
+	var err error
+	if p.from, err = src.config(); err != nil {
+		return nil, err
+	}
+	p.to, err = p.from.padded(total)
+	return p, err
+}
+
+func (p *padding) config() (Config, error) { return p.to, nil }
+
+func (p *padding) tensor(name string) (tensor.Tensor, bool, error) {
+	layer, part := layerPart(name)
+	if layer >= p.from.Layers {
+		return p.added(name, part)
+	}
+	t, ok, err := p.source.tensor(name)
+	if !ok || err != nil || layer < 0 || p.to.FFN == p.from.FFN {
+		return t, ok, err
+	}
+	f, h := p.from.FFN, p.from.Hidden
+	var want []int
+	switch part {
+	case "ffn_up.weight", "ffn_gate.weight":
+		want = []int{f, h}
+	case "ffn_down.weight":
+		want = []int{h, f}
+	case "ffn_up.bias":
+		want = []int{f}
+	default:
+		return t, true, nil
+	}
+	if !slices.Equal(t.Shape, want) {
+		return t, false, fmt.Errorf("tensor %s has shape %v: want %v for this model", name, t.Shape, want)
+	}
+	t, err = p.widened(t, part)
+	return t, err == nil, err
+}
+
+// layerPart splits "blk.7.ffn_up.weight" into 7 and "ffn_up.weight"; the layer is −1 for tensors of no layer.
+func layerPart(name string) (int, string) {
+	rest, ok := strings.CutPrefix(name, "blk.")
+	number, part, ok2 := strings.Cut(rest, ".")
+	layer, err := strconv.Atoi(number)
+	if !ok || !ok2 || err != nil {
+		return -1, name
+	}
+	return layer, part
+}
+
+// added is a tensor of an added layer: of those that the model's first layer has.
+func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
+	shape, known := p.shapes[part]
+	if !known {
+		t, ok, err := p.source.tensor("blk.0." + part)
+		if err != nil {
+			return t, false, err
+		}
+		if ok {
+			shape = slices.Clone(t.Shape)
+			switch part {
+			case "ffn_up.weight", "ffn_gate.weight", "ffn_up.bias":
+				shape[0] = p.to.FFN
+			case "ffn_down.weight":
+				shape[len(shape)-1] = p.to.FFN
+			}
+		}
+		p.shapes[part] = shape
+	}
+	if shape == nil {
+		return tensor.Tensor{}, false, nil
+	}
+	t := tensor.Tensor{Name: name, Type: p.kind, Shape: shape}
+	n := t.Elements()
+	if len(shape) < 2 { // norms of ones; no bias anywhere
+		values := make([]float32, n)
+		for i := range values {
+			if strings.HasSuffix(part, "norm.weight") {
+				values[i] = 1
+			}
+		}
+		t, err := tensor.FromFloat32s(name, tensor.F32, shape, values)
+		return t, err == nil, err
+	}
+	if _, err := p.kind.Size(t.Cols()); err != nil {
+		return t, false, fmt.Errorf("padding: tensor %s: rows of %d are not whole blocks of %v: pad with BF16", name, t.Cols(), p.kind)
+	}
+	var err error
+	if part == "attn_output.weight" || part == "ffn_down.weight" {
+		t.Data, err = p.zero(p.kind, n)
+	} else {
+		t.Data, err = p.random(part, p.kind, shape[0], shape[1])
+	}
+	return t, err == nil, err
+}
+
+// widened is a tensor of one of the model's own layers with the new width.
+func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
+	if packedType(t.Type) == gemm.F32 && t.Type != tensor.F32 { // as the loader would: to what is multiplied
+		values, err := t.Float32s()
+		if err != nil {
+			return t, err
+		}
+		if t, err = tensor.FromFloat32s(t.Name, tensor.F32, t.Shape, values); err != nil {
+			return t, err
+		}
+	}
+	shape := slices.Clone(t.Shape)
+	more := p.to.FFN - p.from.FFN
+	switch part {
+	case "ffn_down.weight": // zeros after every row
+		shape[1] = p.to.FFN
+		tail, err := p.zero(t.Type, more)
+		if err != nil {
+			return t, err
+		}
+		row := t.RowBytes()
+		data := make([]byte, 0, len(t.Data)+shape[0]*len(tail))
+		for i := range shape[0] {
+			data = append(data, t.Data[i*row:(i+1)*row]...)
+			data = append(data, tail...)
+		}
+		t.Data = data
+	case "ffn_up.bias":
+		shape[0] = p.to.FFN
+		tail, err := p.zero(t.Type, more)
+		if err != nil {
+			return t, err
+		}
+		t.Data = slices.Concat(t.Data, tail)
+	default: // zero rows to the end of a group of activations, then random ones
+		shape[0] = p.to.FFN
+		all, err := p.random(part, t.Type, p.to.FFN, shape[1])
+		if err != nil {
+			return t, err
+		}
+		row := t.RowBytes()
+		group := (p.from.FFN + gemm.Group - 1) / gemm.Group * gemm.Group
+		data := make([]byte, group*row, p.to.FFN*row)
+		copy(data, t.Data)
+		t.Data = append(data, all[group*row:]...)
+	}
+	t.Shape = shape
+	return t, t.Check()
+}
+
+// zero is n elements of zero, which all types encode in zero bytes.
+func (p *padding) zero(t tensor.Type, n int) ([]byte, error) {
+	size, err := t.Size(n)
+	if err != nil {
+		return nil, err
+	}
+	if len(p.zeros) < size {
+		p.zeros = make([]byte, size)
+	}
+	return p.zeros[:size:size], nil
+}
+
+// random is a matrix of weights that keep the size of what they multiply, as trained ones about do. Every layer
+// gets the same numbers: each packs a copy of its own, so that a pass reads them all.
+func (p *padding) random(part string, t tensor.Type, rows, cols int) ([]byte, error) {
+	key := part + " " + t.String()
+	if data := p.weights[key]; data != nil {
+		return data, nil
+	}
+	row, err := t.Size(cols)
+	if err != nil {
+		return nil, err
+	}
+	hash := fnv.New64a()
+	hash.Write([]byte(part))
+	rng := rand.New(rand.NewPCG(hash.Sum64(), 1))
+	std := 1 / math.Sqrt(float64(cols))
+	data, values := make([]byte, rows*row), make([]float32, cols)
+	for r := range rows {
+		for i := range values {
+			values[i] = float32(rng.NormFloat64() * std)
+		}
+		if err := tensor.Quantize(t, values, data[r*row:(r+1)*row]); err != nil {
+			return nil, err
+		}
+	}
+	p.weights[key] = data
+	return data, nil
+}
+
+// done lets the file's pages go; what was made here stays for the next layer.
+func (p *padding) done(t tensor.Tensor) {
+	if layer, _ := layerPart(t.Name); layer < p.from.Layers {
+		p.source.done(t)
+	}
+}
