@@ -3,20 +3,24 @@
 // with. Text comes faster, and it is the same text: with the same prompt, options and seed every
 // drafter emits the tokens that plain decoding emits, at every temperature.
 //
-//	m, err := grove.Open("qwen3-0.6b-q8_0.gguf", grove.Options{})
+//	m, err := grove.Open("qwen3-8b-q8_0.gguf", grove.Options{Draft: "qwen3-0.6b-q8_0.gguf"})
 //	if err != nil {
 //		return err
 //	}
 //	defer m.Close()
-//	for chunk, err := range m.Generate(ctx, prompt, grove.Request{MaxTokens: 256, Drafter: "lookup"}) {
+//	for chunk, err := range m.Generate(ctx, prompt, grove.Request{MaxTokens: 256, Drafter: "best-first"}) {
 //		if err != nil {
 //			return err
 //		}
 //		fmt.Print(chunk.Text)
 //	}
 //
+// A drafter proposes the trees: one that runs a draft model, or "lookup", which needs none. A controller measures what passes
+// cost and what drafts are worth, and speculates as far as it pays.
+//
 // Models are GGUF files or Hugging Face folders of architecture llama, qwen2, qwen3 or gptneox. There is
-// no cgo and nothing to install: everything is in the binary.
+// no cgo and nothing to install: everything is in the binary. Package models has a small target and its draft model, for
+// programs that want to bring one along.
 //
 // The packages below this one are open to use on their own: model runs passes over forests of token
 // trees, tree builds those, spec is the loop, draft the interface a drafter implements, tokenizer,

@@ -14,10 +14,17 @@ import (
 // Chunk is what one round of a generation brought.
 type Chunk struct {
 	Text    string  // valid UTF-8; may lag behind the tokens while a character or a stop string could be under way
+	Pieces  []Piece // Text in pieces, by where it comes from
 	Tokens  []int32 // the tokens of the round, a token that ends the text included
 	Drafted int     // how many of them, from the first, were drafted; the others are the model's own
 
 	Result *Result // how it all went, in the last chunk alone
+}
+
+// Piece is text that was drafted and accepted, or the model's own.
+type Piece struct {
+	Text    string
+	Drafted bool
 }
 
 // Result is a finished generation.
@@ -48,6 +55,9 @@ type Round struct {
 	Tree *tree.Tree // what was verified, the last committed token at its root; used again for the next round
 	Path []int32    // its nodes that were accepted, the root first
 	Next int32      // the token after the path: the bonus token, or the last of the text
+
+	Budget int    // nodes that the tree might have, root included
+	Stats  *Stats // of the generation so far, this round included
 }
 
 var (
@@ -84,8 +94,18 @@ func Collect(chunks iter.Seq2[Chunk, error]) (*Result, error) {
 type output struct {
 	decoder *tokenizer.Decoder // nil without a tokenizer
 	stopper stopper
-	all     strings.Builder
-	given   int // bytes of all that chunks have had
+	all     strings.Builder // what came out: a beginning of what the tokens gave
+	given   int             // bytes of all that chunks have had
+
+	sources []source // of what was not given yet
+	decoded int      // bytes that the tokens gave
+	settled int      // of sources, how many are known to be drafted or not
+}
+
+// source is where text comes from: all of it up to a place, from where the source before ends.
+type source struct {
+	end     int
+	drafted bool
 }
 
 // push takes a token and reports whether the text ends with it.
@@ -93,7 +113,10 @@ func (o *output) push(token int32) (stopped bool) {
 	if o.decoder == nil {
 		return false
 	}
-	return o.add(o.decoder.Push(token))
+	text := o.decoder.Push(token)
+	o.decoded += len(text)
+	o.sources = append(o.sources, source{end: o.decoded})
+	return o.add(text)
 }
 
 func (o *output) add(text string) (stopped bool) {
@@ -102,11 +125,34 @@ func (o *output) add(text string) (stopped bool) {
 	return stopped
 }
 
-// take returns the text since the last take.
-func (o *output) take() string {
-	s := o.all.String()[o.given:]
-	o.given += len(s)
-	return s
+// take returns the text since the last take, whole and in pieces. drafted is how many of the tokens since, from the first,
+// were drafted.
+func (o *output) take(drafted int) (text string, pieces []Piece) {
+	for i := range o.sources[o.settled:] {
+		o.sources[o.settled+i].drafted = i < drafted
+	}
+	text = o.all.String()[o.given:]
+	add := func(end int, drafted bool) {
+		if n := end - o.given; n > 0 {
+			part := o.all.String()[o.given:end]
+			if last := len(pieces) - 1; last >= 0 && pieces[last].Drafted == drafted {
+				pieces[last].Text += part
+			} else {
+				pieces = append(pieces, Piece{part, drafted})
+			}
+			o.given = end
+		}
+	}
+	kept := o.sources[:0]
+	for _, s := range o.sources {
+		add(min(s.end, o.all.Len()), s.drafted)
+		if s.end > o.given {
+			kept = append(kept, s)
+		}
+	}
+	o.sources, o.settled = kept, len(kept)
+	add(o.all.Len(), false) // what a flush added
+	return text, pieces
 }
 
 // flush lets go of what was held back, when no more tokens come. It reports whether that completed a stop string.

@@ -2,12 +2,12 @@ package grove
 
 import (
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/grovellm/grove/chat"
-	"github.com/grovellm/grove/draft"
-	_ "github.com/grovellm/grove/draft/lookup" // the drafter that needs no model
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -16,7 +16,17 @@ type Options struct {
 	Threads int // workers of a pass; 0: as many as the program may use (GOMAXPROCS)
 	Context int // most tokens of prompt and output together; 0: what the model was made for
 
+	// Draft is the path of a draft model, a GGUF file or a Hugging Face folder, for drafters that run one. It is a small model
+	// with this model's tokenizer, and shares its workers. DraftGGUF is the same as the contents of a GGUF file.
+	Draft     string
+	DraftGGUF []byte
+
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
+
+	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its passes cost what those
+	// of a model of that size cost. PadType is the type of the weights added, BF16 where it is 0. See package model.
+	Pad     int64
+	PadType tensor.Type
 
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
@@ -28,19 +38,34 @@ const maxThreads = 1024
 // are shared, each generation has a cache and memory of its own, and their passes take turns
 // on the model's workers. Close it after the last of them has ended.
 type Model struct {
-	m      *model.Model
-	layout func() (*chat.Layout, error) // made when first asked for
+	m        *model.Model
+	layout   func() (*chat.Layout, error) // made when first asked for
+	drafting drafting
 }
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
 func Open(path string, o Options) (*Model, error) {
-	if o.Threads < 0 || o.Threads > maxThreads {
+	return open(o, func(o model.Options) (*model.Model, error) { return model.Open(path, o) })
+}
+
+// OpenGGUF loads a model from the contents of a GGUF file, such as one that a program embeds; data must not change
+// meanwhile. name stands for its path in errors.
+func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
+	return open(o, func(o model.Options) (*model.Model, error) { return model.OpenGGUF(name, data, o) })
+}
+
+func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, error) {
+	switch {
+	case o.Threads < 0 || o.Threads > maxThreads:
 		return nil, optionf("Threads", "%d: want 0 (one for each processor) to %d", o.Threads, maxThreads)
-	}
-	if o.Context < 0 {
+	case o.Context < 0:
 		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
+	case o.Pad < 0:
+		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
+	case o.Draft != "" && o.DraftGGUF != nil:
+		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
-	m, err := model.Open(path, model.Options{Threads: o.Threads, Context: o.Context, Progress: o.Progress})
+	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}
@@ -52,12 +77,21 @@ func Open(path string, o Options) (*Model, error) {
 		}
 		g.layout = func() (*chat.Layout, error) { return layout, nil }
 	}
+	switch {
+	case o.Draft != "":
+		g.drafting.model, err = g.openDraft(o.Draft)
+	case o.DraftGGUF != nil:
+		g.drafting.model, err = g.openDraftGGUF(o.DraftGGUF)
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("the draft model: %w", err), g.Close())
+	}
 	return g, nil
 }
 
 // New makes a Model of one opened with package model. Closing it closes m.
 func New(m *model.Model) *Model {
-	return &Model{m, sync.OnceValues(func() (*chat.Layout, error) {
+	return &Model{m: m, layout: sync.OnceValues(func() (*chat.Layout, error) {
 		if m.Tokenizer == nil {
 			return nil, errNoTokenizer
 		}
@@ -65,11 +99,14 @@ func New(m *model.Model) *Model {
 	})}
 }
 
-// Close stops the model's workers. No generation may be under way.
-func (m *Model) Close() error { return m.m.Close() }
+// Close closes the model and its draft models. No generation may be under way.
+func (m *Model) Close() error { return errors.Join(m.drafting.close(), m.m.Close()) }
 
 // Config is the model's shape.
 func (m *Model) Config() model.Config { return m.m.Config }
+
+// HasDraft reports whether the model was opened with a draft model.
+func (m *Model) HasDraft() bool { return m.drafting.model != nil }
 
 // Context is the most tokens that prompt and output may have together.
 func (m *Model) Context() int { return m.m.Context() }
@@ -94,16 +131,4 @@ func (m *Model) Tokenize(prompt string) ([]int32, error) {
 		return nil, errNoTokenizer
 	}
 	return t.Encode(prompt, tokenizer.EncodeOptions{AddSpecial: true, ParseSpecial: true}), nil
-}
-
-// drafter makes the drafter that text describes; nil for none.
-func (m *Model) drafter(text string) (draft.Drafter, error) {
-	if text == "" || text == "none" {
-		return nil, nil
-	}
-	d, err := draft.New(text, draft.Target{Vocab: m.m.Config.Vocab, Context: m.m.Context()})
-	if err != nil {
-		return nil, optionf("Drafter", "%v, or none", err)
-	}
-	return d, nil
 }

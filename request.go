@@ -18,10 +18,22 @@ type Request struct {
 
 	Sampling Sampling
 
-	// Drafter proposes the trees that are verified: "lookup", or with options "lookup:min=3"; see
-	// draft.Usage for what there is. Empty or "none" decodes plainly. The text is the same with each.
+	// Drafter proposes the trees that are verified: "best-first", "lookup", or with options "lookup:min=3"; see
+	// draft.Usage for what there is, and Options.Draft for those that run a model. Empty or "none" decodes plainly.
+	// The text is the same with each.
 	Drafter string
 	Budget  int // nodes of a draft tree at most, root included; 0: DefaultBudget
+
+	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target and drafter share their
+	// noise, and the text is that of plain decoding. "rejection" is the rule of the papers, for comparison: drafters
+	// draw their candidates at random, and the text is another sample of the same distribution; at temperature 0 the two
+	// are one.
+	Accept string
+
+	// Uncontrolled speculates in every round, with whole budgets. Otherwise a controller, which learns with every
+	// generation what passes cost and what drafts are worth, takes as much of a tree as pays, and decodes plainly where
+	// nothing does.
+	Uncontrolled bool
 
 	// Predict is text that much of the output is expected to repeat, such as the file that is being
 	// edited. Drafters that can use it do. PredictTokens is the same in tokens, for callers who have those.
@@ -53,6 +65,8 @@ func (r *Request) validate() error {
 		return optionf("MaxTokens", "%d: want 0 (until the context is full) or more", r.MaxTokens)
 	case r.Budget != 0 && (r.Budget < 2 || r.Budget > maxBudget):
 		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget, DefaultBudget)
+	case r.Accept != "" && r.Accept != "coupled" && r.Accept != "rejection":
+		return optionf("Accept", "%q: want coupled or rejection", r.Accept)
 	case len(r.Stop) > maxStops:
 		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
 	}

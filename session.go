@@ -16,8 +16,8 @@ import (
 type Session struct {
 	m     *Model
 	cache spec.Cache
-	text  []int32               // what the cache holds
-	loops map[string]*spec.Loop // by drafter
+	text  []int32 // what the cache holds
+	loops map[method]*spec.Loop
 	busy  atomic.Bool
 }
 
@@ -75,7 +75,7 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 	if err := s.m.check(prompt, &r); err != nil {
 		return err
 	}
-	loop, err := s.loop(r.Drafter)
+	loop, err := s.loop(method{r.Drafter, r.Accept, r.Uncontrolled})
 	if err != nil {
 		return err
 	}
@@ -102,36 +102,43 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 		if t, path := seq.Round(); t != nil {
 			c.Drafted = len(path) - 1
 			if r.OnRound != nil {
-				r.OnRound(Round{t, path, c.Tokens[len(c.Tokens)-1]})
+				r.OnRound(Round{Tree: t, Path: path, Next: c.Tokens[len(c.Tokens)-1], Budget: seq.Budget(), Stats: seq.Stats()})
 			}
 		}
 		if seq.Finish() != spec.Running {
 			c.Result = result(seq, out)
 		}
-		c.Text = out.take()
+		c.Text, c.Pieces = out.take(c.Drafted)
 		if !yield(c, nil) || c.Result != nil {
 			return nil
 		}
 	}
 }
 
-// loop returns the session's loop with the drafter, made when first asked for.
-func (s *Session) loop(drafter string) (*spec.Loop, error) {
-	if l := s.loops[drafter]; l != nil {
+// method is how a request wants to be decoded.
+type method struct {
+	drafter      string
+	accept       string
+	uncontrolled bool
+}
+
+// loop returns the session's loop for a method, made when first asked for.
+func (s *Session) loop(how method) (*spec.Loop, error) {
+	if l := s.loops[how]; l != nil {
 		return l, nil
 	}
-	d, err := s.m.drafter(drafter)
+	d, err := s.m.drafter(how.drafter)
 	if err != nil {
 		return nil, err
 	}
-	l, err := spec.New(spec.Model(s.m.m), d, spec.Options{})
+	l, err := spec.New(spec.Model(s.m.m), d, s.m.drafting.options(how))
 	if err != nil {
 		return nil, err
 	}
 	if s.loops == nil {
-		s.loops = map[string]*spec.Loop{}
+		s.loops = map[method]*spec.Loop{}
 	}
-	s.loops[drafter] = l
+	s.loops[how] = l
 	return l, nil
 }
 

@@ -55,7 +55,8 @@ type State interface {
 // Options describe a new sequence.
 type Options struct {
 	// Sampling is how the target's tokens are chosen. Above temperature 0 a drafter that ranks its candidates with
-	// the noise they will meet, sample.Noise(Seed, position, token), gets more of them accepted.
+	// the noise they will meet, sample.Noise(Seed, position, token), gets more of them accepted. Where they meet no noise that can
+	// be known, the temperature is given as 0: the likeliest are the best.
 	Sampling sample.Params
 
 	// Predicted is text that the caller expects much of the output to repeat; often empty.
@@ -85,7 +86,8 @@ type Guide interface {
 
 	// Deeper reports whether drafting another level pays: expected is the number of tokens that the tree is expected to
 	// get accepted so far (the sum over its nodes of the products of chances along their paths), more is what the level
-	// would add. A drafter that grows a tree in one step need not ask.
+	// would add. It is asked once before each level but the first, so the answers tell the loop how many levels were drafted, of
+	// which it learns what a level costs. A drafter that grows a tree in one step need not ask.
 	Deeper(expected, more float32) bool
 }
 

@@ -118,7 +118,7 @@ func TestPaddingKeepsLogits(t *testing.T) {
 				}
 				defer plain.Close()
 				c := plain.Config
-				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000 // about a layer
+				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000                              // about a layer
 				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]} // F32 stands for the default
 				if (i+j)%4 > 0 {
 					o.Pad += 50 * (own + int64(3*c.Hidden*160)) // so many that layers get wider

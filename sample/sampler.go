@@ -77,7 +77,7 @@ func (s *Sampler) choose(logits []float32, position int) int32 {
 	list, cut := s.support(logits, l)
 	key := stream(s.p.Seed, position)
 	if list == nil {
-		return s.race(logits, key, top, cut)
+		return s.race(logits, key, cut)
 	}
 	best, win := math.Inf(-1), top
 	for _, i := range list {
@@ -140,34 +140,50 @@ func (s *Sampler) restore(logits []float32) {
 	}
 }
 
-// raceBlock is how many tokens share one bound on the noise they would need.
-const raceBlock = 256
+// raceBlock is how many tokens share one bound on the noise they would need, and runFirst how many of the likeliest run
+// before all others.
+const (
+	raceBlock = 256
+	runFirst  = 32
+)
 
-// race finds the largest score among the tokens whose order key reaches cut. top is the likeliest token.
+// race finds the largest score among the tokens whose order key reaches cut.
 //
 // Token i beats the best score b so far only if −ln(−ln u) > b − s, s its logit / temperature: −ln u < exp(s − b).
 // As 1 − u ≤ −ln u, that needs 1 − u < exp(s' − b) for any s' ≥ s. So a block of tokens is
 // bounded by its largest logit, the bound becomes a bound on the hash itself, and all but a few
-// tokens cost a hash and a comparison.
-func (s *Sampler) race(logits []float32, key uint64, top int32, cut uint64) int32 {
-	win := top
-	best := s.score(logits[top], draw(key, top))
+// tokens cost a hash and a comparison, many at a time. The likeliest tokens run first: so the best score is high from
+// the start, and no other token's bound is above the least of theirs.
+func (s *Sampler) race(logits []float32, key uint64, cut uint64) int32 {
+	win, best := int32(-1), math.Inf(-1)
+	list, val := s.first(logits, min(runFirst, len(logits)))
+	for n, i := range list {
+		if orderKey(val[n], int(i)) < cut {
+			continue
+		}
+		if v := s.score(val[n], draw(key, i)); v > best || v == best && i < win {
+			best, win = v, i
+		}
+	}
+	others := val[len(val)-1] // at most
 	for lo := 0; lo < len(logits); lo += raceBlock {
 		block := logits[lo:min(lo+raceBlock, len(logits))]
 		m := simd.ArgMax(block)
 		if m < 0 || !(block[m] > negInf) || orderKey(block[m], lo+m) < cut {
 			continue
 		}
-		most := float64(block[m]) * s.inv
+		most := float64(min(block[m], others)) * s.inv
 		need := hashBound(most, best)
 		if need == math.MaxUint64 {
 			continue
 		}
 		k := key + uint64(lo)*golden
-		for i, l := range block {
-			k += golden
-			h := mix(k)
-			if h < need || orderKey(l, lo+i) < cut {
+		for i := 0; i < len(block); i++ {
+			if i += simd.FirstHash(k+uint64(i)*golden, len(block)-i, need); i == len(block) {
+				break
+			}
+			l, h := block[i], mix(k+uint64(i+1)*golden)
+			if orderKey(l, lo+i) < cut || tooLow(float64(l)*s.inv, best, h) {
 				continue
 			}
 			if v := s.score(l, h); v > best || v == best && int32(lo+i) < win {

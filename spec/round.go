@@ -9,23 +9,18 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// prepare lays out the sequence's rows of the step: the next chunk of its prompt, or its root,
-// with a request for the tree under it.
+// prepare lays out the sequence's rows of the step: the next chunk of its prompt, or its root.
 func (s *Sequence) prepare() {
 	l, have := s.loop, s.cache.Len()
-	s.request = -1
 	s.prefilling = have < s.prompt
+	s.origin = s.origin[:0]
 	if s.prefilling {
 		chunk := s.text[have:min(have+l.o.Chunk, s.prompt)]
 		s.tree.ResetChain(chunk)
 		return
 	}
 	s.tree.Reset(s.text[have])
-	depth := s.room() - 1 // a round emits one token more than its path is deep
-	if s.state != nil && depth > 0 {
-		s.request = len(l.requests)
-		l.requests = append(l.requests, draft.Request{State: s.state, Tree: s.tree, Budget: s.r.Budget, Depth: depth})
-	}
+	s.depth = s.room() - 1 // a round emits one token more than its path is deep
 }
 
 // room is how many tokens may still be emitted.
@@ -37,41 +32,53 @@ func (s *Sequence) room() int {
 	return room
 }
 
-// settle checks what the drafter made of the request, cuts it down to what was asked for, and lists the nodes
-// whose logits are wanted.
+// settle checks what the drafter made of the request, and cuts it down to what was asked for.
 func (s *Sequence) settle() error {
+	if s.request < 0 {
+		return nil
+	}
+	if err := s.tree.Check(s.loop.target.Vocab()); err != nil {
+		return fmt.Errorf("spec: the drafter's proposal: %w", err)
+	}
+	if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
+		return fmt.Errorf("spec: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
+	}
+	r := &s.loop.requests[s.request]
+	if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
+		if s.sampled { // what was drawn first stays: a choice by value would change what is drawn
+			s.origin = s.origin[:0]
+			for i := 0; i < s.tree.Len() && len(s.origin) < r.Budget; i++ {
+				if int(s.tree.Depth[i]) <= r.Depth {
+					s.origin = append(s.origin, int32(i))
+				}
+			}
+			s.index = s.tree.Pick(s.cut, s.origin, s.index)
+		} else {
+			s.index = s.tree.Sub(s.cut, r.Budget, r.Depth, s.index)
+		}
+		s.tree, s.cut = s.cut, s.tree
+	}
+	s.turn.proposed = s.tree.Len() - 1
+	return nil
+}
+
+// list notes the nodes whose logits are wanted.
+func (s *Sequence) list() {
 	s.asked = s.asked[:0]
 	if s.prefilling {
 		if s.cache.Len()+s.tree.Len() == s.prompt {
 			s.asked = append(s.asked, int32(s.tree.Len()-1))
 		}
-		return nil
-	}
-	if s.request >= 0 {
-		if err := s.tree.Check(s.loop.target.Vocab()); err != nil {
-			return fmt.Errorf("spec: the drafter's proposal: %w", err)
-		}
-		if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
-			return fmt.Errorf("spec: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
-		}
-		r := &s.loop.requests[s.request]
-		if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
-			s.index = s.tree.Sub(s.cut, r.Budget, r.Depth, s.index)
-			s.tree, s.cut = s.cut, s.tree
-		}
+		return
 	}
 	for i := range s.tree.Token {
 		s.asked = append(s.asked, int32(i))
 	}
-	return nil
 }
 
 // accept takes the pass's results: number is the sequence's in the pass. It emits tokens, commits rows, and
-// notes what the drafter is to be told.
-//
-// The rule is "coupled": at each node the target's token is sampled exactly as plain decoding would sample it at that
-// position, and the walk goes on as long as there is a node for it (paper 000, section 6.1, which this equals at
-// temperature 0; reference: sample-and-walk, exact for any tree).
+// notes what the drafter is to be told. From the root on, the rule chooses the target's token at each node, and the walk
+// goes on as long as there is a child that carries it.
 func (s *Sequence) accept(number int) error {
 	l := s.loop
 	s.walk.Start(s.tree)
@@ -83,7 +90,12 @@ func (s *Sequence) accept(number int) error {
 		}
 	} else {
 		for {
-			next = s.emit(l.pass.Logits(number, s.walk.Node()))
+			var err error
+			next, err = s.rule.next(s, l.pass.Logits(number, s.walk.Node()), s.walk.Nodes())
+			if err != nil {
+				return err
+			}
+			s.emit(next)
 			if s.finish != Running || !s.walk.Follow(next) {
 				break
 			}
@@ -103,7 +115,11 @@ func (s *Sequence) accept(number int) error {
 		})
 	}
 	if s.prefilling && len(s.asked) > 0 { // the prompt has been read: its last row gives the first token
-		s.emit(l.pass.Logits(number, 0))
+		token, err := s.rule.next(s, l.pass.Logits(number, 0), nil)
+		if err != nil {
+			return err
+		}
+		s.emit(token)
 		l.delta = Stats{Tokens: 1, Depths: l.delta.Depths[:0]}
 		s.stats.Add(&l.delta)
 		l.stats.Add(&l.delta)
@@ -111,9 +127,8 @@ func (s *Sequence) accept(number int) error {
 	return nil
 }
 
-// emit samples the token after the text, adds it, and sees whether it is the last.
-func (s *Sequence) emit(logits []float32) int32 {
-	token := s.sampler.Sample(logits, len(s.text), s.history)
+// emit adds a token to the text and sees whether it is the last.
+func (s *Sequence) emit(token int32) {
 	s.text = append(s.text, token)
 	s.fresh++
 	if s.history != nil {
@@ -129,14 +144,16 @@ func (s *Sequence) emit(logits []float32) int32 {
 	case len(s.text) >= s.loop.target.Context():
 		s.finish = Context
 	}
-	return token
 }
 
 // count adds the round to the statistics.
 func (s *Sequence) count() {
 	l := s.loop
 	d := &l.delta
-	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
+	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.turn.proposed, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
+	if s.turn.may && d.Drafted == 0 && (s.request < 0 || s.turn.proposed > 0) {
+		d.Plain = 1
+	}
 	for _, depth := range s.tree.Depth[1:] {
 		at := d.at(int(depth) - 1)
 		at.Drafted++

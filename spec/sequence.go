@@ -46,6 +46,8 @@ type Sequence struct {
 	history *sample.History // nil where no penalty looks at it
 	cache   Cache
 	state   draft.State // nil: decoded plainly
+	rule    rule
+	sampled bool // trees are drawn at random, for the rule to know what from
 
 	text   []int32 // prompt and output
 	prompt int     // length of the prompt
@@ -56,11 +58,22 @@ type Sequence struct {
 	step       int  // the loop's last step that it was in
 	prefilling bool // that step computed rows of the prompt
 	request    int  // its place among the step's requests, -1 for none
+	depth      int  // of nodes that could still be emitted
 	tree, cut  *tree.Tree
 	index      []int32
 	asked      []int32 // nodes whose logits are wanted
 	walk       tree.Walk
 	path       []int32 // nodes of the last round that were accepted, the root first
+	origin     []int32 // of a drawn tree that was cut: its nodes' numbers in the drafter's
+
+	// What the controller keeps of it.
+	turn    turn
+	guide   guide
+	guard   guard
+	world   int
+	want    float32 // mean number of nodes that were worth verifying lately
+	arm     int     // of the last drawn tree
+	backlog int     // tokens since the drafter last proposed
 
 	started, first time.Time
 }
@@ -98,8 +111,16 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	s := &Sequence{
 		loop: l, r: r, sampler: sampler, cache: r.Cache,
 		text: slices.Clone(prompt), prompt: len(prompt),
-		tree: tree.New(0), cut: tree.New(0),
-		started: time.Now(),
+		tree: tree.New(0), cut: tree.New(0), rule: l.atZero,
+		world: greedy, backlog: len(prompt),
+		started: l.now(),
+	}
+	if r.Sampling.Temperature > 0 {
+		s.rule, s.world = l.above, coupled
+		if l.o.Accept == Rejection {
+			s.world = rejecting
+			s.sampled = l.sampler != nil
+		}
 	}
 	if s.cache != nil && s.cache.Len() >= len(prompt) { // the last row's logits are wanted: compute it again
 		if err := s.cache.Truncate(len(prompt) - 1); err != nil {
@@ -113,9 +134,18 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		}
 	}
 	if l.drafter != nil && r.Budget > 1 {
-		if s.state, err = l.drafter.Begin(draft.Options{Sampling: r.Sampling, Predicted: r.Predicted}); err != nil {
+		sampling := r.Sampling
+		if s.world == rejecting && !s.sampled {
+			sampling.Temperature = 0 // no noise to rank candidates with: the likeliest are the best
+		}
+		if s.state, err = l.drafter.Begin(draft.Options{
+			Sampling: sampling, Predicted: r.Predicted, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
+		}); err != nil {
 			return nil, fmt.Errorf("spec: the drafter's new sequence: %w", err)
 		}
+	}
+	if l.control != nil {
+		s.guard, s.want = l.control.start(s.world)
 	}
 	reused := 0
 	if s.cache == nil {
@@ -163,6 +193,9 @@ func (s *Sequence) Stats() *Stats { return &s.stats }
 
 // Cache holds the rows of Text but for its last token, once the prompt has been read.
 func (s *Sequence) Cache() Cache { return s.cache }
+
+// Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it decoded plainly.
+func (s *Sequence) Budget() int { return s.turn.budget }
 
 // Round is the tree that the last step verified and the nodes of it that were accepted, the root first;
 // nil while the prompt is being read.

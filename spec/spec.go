@@ -8,9 +8,12 @@
 // The cache keeps the rows of the path walked, by compaction; the bonus token is the next root.
 // Without a drafter, or where it proposes nothing, the tree is its root and this is plain decoding.
 //
-// The tokens are those of plain decoding, whatever is proposed, because a token is a function of its
+// How much is proposed and verified, if anything, is the Controller's to decide: what pays.
+//
+// The tokens are those of plain decoding, whatever is proposed and decided, because a token is a function of its
 // context alone: the same logits to the bit for the same context (docs/design.md, law 1), and a sampler whose
-// noise depends on the seed, the position and the token (package sample).
+// noise depends on the seed, the position and the token (package sample). That is the acceptance rule "coupled"; under
+// "rejection" they have the same distribution (see rejection).
 //
 // The package never asks which drafter it has.
 package spec
@@ -25,14 +28,18 @@ import (
 
 // Options of a loop.
 type Options struct {
-	Budget int    // nodes of a tree at most, root included, for requests that name none; 0: DefaultBudget
-	Chunk  int    // rows of a prompt in one pass at most; 0: DefaultChunk
-	Accept string // acceptance rule; empty: "coupled", the only one so far
+	Budget int // nodes of a tree at most, root included, for requests that name none; 0: DefaultBudget
+	Chunk  int // rows of a prompt in one pass at most; 0: DefaultChunk
+
+	Accept string // acceptance rule, Coupled or Rejection; empty: Coupled
+
+	Controller   *Controller // decides how much to speculate; nil: the loop makes its own
+	Uncontrolled bool        // no controller: every round drafts and verifies as much as its budget allows
 }
 
 // What options are where they are 0.
 const (
-	DefaultBudget = 16  // about what a pass carries for the price of one token
+	DefaultBudget = 64  // a bound: the controller verifies what pays
 	DefaultChunk  = 512 // enough rows for products to run at their peak
 )
 
@@ -40,15 +47,21 @@ const (
 type Loop struct {
 	target  Target
 	drafter draft.Drafter
+	sampler draft.Sampler // the drafter, where it is one and the rule asks for draws
 	o       Options
 	taps    []int
 	pass    Pass
+	control *Controller // nil: uncontrolled
 	stats   Stats
+	now     func() time.Time
+
+	atZero, above rule // at temperature 0, and above
 
 	// The step under way.
 	step     int
 	live     []*Sequence // the sequences that take part
-	delta    Stats       // what one sequence's round adds
+	plan     plan
+	delta    Stats // what one sequence's round adds
 	rows     []Rows
 	requests []draft.Request
 	commits  []draft.Rows
@@ -61,8 +74,6 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 		return nil, fmt.Errorf("spec: Budget is %d: want 1 (plain decoding) or more, or 0 for the default of %d", o.Budget, DefaultBudget)
 	case o.Chunk < 0:
 		return nil, fmt.Errorf("spec: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
-	case o.Accept != "" && o.Accept != "coupled":
-		return nil, fmt.Errorf("spec: Accept is %q: want \"coupled\"", o.Accept)
 	}
 	if o.Budget == 0 {
 		o.Budget = DefaultBudget
@@ -70,9 +81,21 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if o.Chunk == 0 {
 		o.Chunk = DefaultChunk
 	}
-	l := &Loop{target: target, drafter: drafter, o: o, pass: target.NewPass()}
+	above, err := newRule(o.Accept, target.Vocab())
+	if err != nil {
+		return nil, err
+	}
+	l := &Loop{target: target, drafter: drafter, o: o, pass: target.NewPass(), now: time.Now, atZero: coupledRule{}, above: above}
 	if drafter != nil {
 		l.taps = drafter.Taps()
+	}
+	if o.Accept == Rejection {
+		l.sampler, _ = drafter.(draft.Sampler)
+	}
+	if drafter != nil && !o.Uncontrolled {
+		if l.control = o.Controller; l.control == nil {
+			l.control = NewController()
+		}
 	}
 	return l, nil
 }
@@ -86,7 +109,7 @@ func (l *Loop) Stats() *Stats { return &l.stats }
 // When Step fails because ctx ended, or in proposing or verifying, nothing has changed, and the next Step
 // goes on from there. After another error the sequences can only be closed.
 func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
-	began := time.Now()
+	began := l.now()
 	l.live, l.rows, l.requests, l.commits = l.live[:0], l.rows[:0], l.requests[:0], l.commits[:0]
 	l.step++
 	for i, s := range sequences {
@@ -106,23 +129,30 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	if len(l.live) == 0 {
 		return nil
 	}
-	proposing := time.Now()
+	l.plan.begin(l)
+	proposing := l.now()
+	proposed := proposing
 	if len(l.requests) > 0 {
 		if err := l.drafter.Propose(ctx, l.requests); err != nil {
 			return fmt.Errorf("spec: the drafter's proposal: %w", err)
 		}
+		proposed = l.now()
 	}
 	for _, s := range l.live {
 		if err := s.settle(); err != nil {
 			return err
 		}
+	}
+	l.plan.cut(l, proposed.Sub(proposing))
+	for _, s := range l.live {
+		s.list()
 		l.rows = append(l.rows, Rows{Cache: s.cache, Tree: s.tree, Logits: s.asked})
 	}
-	verifying := time.Now()
+	verifying := l.now()
 	if err := l.pass.Run(ctx, l.rows, l.taps); err != nil {
 		return err
 	}
-	verified := time.Now()
+	verified := l.now()
 	for i, s := range l.live {
 		if err := s.accept(i); err != nil {
 			return err
@@ -133,13 +163,15 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 			return fmt.Errorf("spec: the drafter's commit: %w", err)
 		}
 	}
+	done := l.now()
+	l.plan.learn(l, proposed.Sub(proposing), verified.Sub(verifying), done.Sub(verified))
 	l.time(verifying.Sub(proposing), verified.Sub(verifying), began)
 	return nil
 }
 
 // time charges the step to the sequences that waited for it, and once to the loop.
 func (l *Loop) time(draft, verify time.Duration, began time.Time) {
-	now := time.Now()
+	now := l.now()
 	all := now.Sub(began)
 	rounds := false
 	for _, s := range l.live {

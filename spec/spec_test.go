@@ -3,10 +3,13 @@ package spec
 import (
 	"context"
 	"errors"
+	"math"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/draft/lookup"
@@ -51,9 +54,15 @@ func genRequest(r *rapid.T, vocab int) Request {
 // cache, drafter and statistics agree with them at every step.
 func TestSameTokens(t *testing.T) {
 	for i := range 10 { // of 100 cases each
-		t.Run(strconv.Itoa(i), rapid.MakeCheck(sameTokens))
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			t.Parallel()
+			rapid.Check(t, sameTokens)
+		})
 	}
 }
+
+// shared is a controller that all loops of a test use, at the same time.
+var shared = NewController()
 
 func sameTokens(r *rapid.T) {
 	target := &toy{
@@ -89,9 +98,23 @@ func sameTokens(r *rapid.T) {
 		d = &hostile{r: r, t: target, output: truth, right: rapid.IntRange(0, 10).Draw(r, "right"),
 			taps: rapid.SampledFrom([][]int{nil, {3}, {0, 7, 2}}).Draw(r, "taps")}
 	}
-	l, err := New(target, d, Options{Budget: 6, Chunk: rapid.SampledFrom([]int{0, 1, 3, 7}).Draw(r, "chunk")})
+	o := Options{Budget: 6, Chunk: rapid.SampledFrom([]int{0, 1, 3, 7}).Draw(r, "chunk")}
+	switch rapid.IntRange(0, 2).Draw(r, "control") {
+	case 0:
+		o.Uncontrolled = true
+	case 1:
+		o.Controller = shared // what it learned elsewhere is nonsense here
+	}
+	l, err := New(target, d, o)
 	if err != nil {
 		r.Fatal(err)
+	}
+	if rapid.Bool().Draw(r, "odd clock") { // any cost of anything; now and then time stands still
+		at, rng := time.Unix(0, 0), rand.New(rand.NewPCG(rapid.Uint64().Draw(r, "times"), 0))
+		l.now = func() time.Time {
+			at = at.Add(time.Duration(math.Exp(20*rng.Float64())) - 1)
+			return at
+		}
 	}
 
 	var all []*Sequence
@@ -144,6 +167,9 @@ func sameTokens(r *rapid.T) {
 				if tr.MaxDepth() >= left {
 					r.Fatalf("a tree of depth %d where %d tokens are left to emit", tr.MaxDepth(), left)
 				}
+				if tr.Len() > s.Budget() {
+					r.Fatalf("%d nodes verified where the controller allowed %d", tr.Len(), s.Budget())
+				}
 				if len(path) != len(s.Fresh()) {
 					r.Fatalf("path %v, emitted %v", path, s.Fresh())
 				}
@@ -170,7 +196,8 @@ func sameTokens(r *rapid.T) {
 			r.Fatalf("finished by %q, want %q", s.Finish(), reason)
 		}
 		st := s.Stats()
-		if st.Tokens != len(want[i]) || st.Committed != st.Tokens-1 || st.Accepted+st.Rounds != st.Committed {
+		if st.Tokens != len(want[i]) || st.Committed != st.Tokens-1 || st.Accepted+st.Rounds != st.Committed ||
+			st.Accepted > st.Drafted || st.Drafted > st.Proposed || st.Plain > st.Rounds || st.PathLength() > st.Tau() {
 			r.Fatalf("%d tokens, statistics %+v", len(want[i]), st)
 		}
 		byDepth := 0
@@ -188,7 +215,8 @@ func sameTokens(r *rapid.T) {
 			r.Fatal("Close freed a cache of the caller's, or left its own")
 		}
 	}
-	if got := l.Stats(); got.Tokens != sum.Tokens || got.Rounds != sum.Rounds || got.Accepted != sum.Accepted || got.Prompt != sum.Prompt {
+	if got := l.Stats(); got.Tokens != sum.Tokens || got.Rounds != sum.Rounds || got.Accepted != sum.Accepted || got.Prompt != sum.Prompt ||
+		got.Plain != sum.Plain || got.Proposed != sum.Proposed {
 		r.Fatalf("the loop counts %+v, its sequences %+v", got, sum)
 	}
 }
@@ -199,7 +227,7 @@ func TestOracleIsAccepted(t *testing.T) {
 	q := Request{MaxTokens: 101, Budget: 10, Sampling: sample.Params{Temperature: 1, Seed: 4}}
 	prompt := []int32{1, 2, 3}
 	out := plain(target, prompt, q)
-	l, err := New(target, &oracle{append(slices.Clone(prompt), out...)}, Options{})
+	l, err := New(target, &oracle{append(slices.Clone(prompt), out...)}, Options{Uncontrolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +284,7 @@ func TestFaultyDrafter(t *testing.T) {
 		"Token, Pa": func(q draft.Request) error { q.Tree.Token = append(q.Tree.Token, 1); return nil },
 	} {
 		target := &toy{vocab: 10, context: 50, salt: 3}
-		l, err := New(target, d, Options{})
+		l, err := New(target, d, Options{Uncontrolled: true})
 		if err != nil {
 			t.Fatal(err)
 		}

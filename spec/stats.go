@@ -9,17 +9,19 @@ type Stats struct {
 	Tokens int // tokens emitted: one after the prompt, then those of the rounds
 
 	Rounds    int     // target passes after the prompt's
+	Plain     int     // of those, how many decoded plainly, with a drafter, because the controller chose to
 	Committed int     // tokens emitted by rounds
-	Drafted   int     // nodes verified, roots not counted
+	Proposed  int     // nodes drafted, roots not counted
+	Drafted   int     // of those, how many were verified: what the controller left of them
 	Accepted  int     // of those, how many the target chose
-	Depths    []Depth // the same by depth; Depths[0] is depth 1
+	Depths    []Depth // nodes verified and accepted by depth; Depths[0] is depth 1
 
 	Prefill time.Duration // passes of the prompt
 	Draft   time.Duration // of rounds: proposing
 	Verify  time.Duration // of rounds: the target's pass
 	Rest    time.Duration // of rounds: choosing tokens, compacting caches, telling the drafter
 
-	First  time.Duration // from Start to the first token
+	First  time.Duration // from Start to the first token (time to first token, TTFT)
 	Decode time.Duration // from the first token to the last
 }
 
@@ -36,7 +38,21 @@ func (s *Stats) Tau() float64 { return ratio(s.Committed, s.Rounds) }
 // AcceptRate is the share of drafted nodes that the target chose.
 func (s *Stats) AcceptRate() float64 { return ratio(s.Accepted, s.Drafted) }
 
-// PerToken is the mean time from one token to the next after the first (TPOT).
+// PathLength is the mean number of drafted nodes that a round accepted, bonus token not included.
+func (s *Stats) PathLength() float64 { return ratio(s.Accepted, s.Rounds) }
+
+// NodesPerRound is the mean number of drafted nodes that a pass verified.
+func (s *Stats) NodesPerRound() float64 { return ratio(s.Drafted, s.Rounds) }
+
+// DraftShare is the share of the rounds' time that went into proposing.
+func (s *Stats) DraftShare() float64 {
+	if all := s.Draft + s.Verify + s.Rest; all > 0 {
+		return float64(s.Draft) / float64(all)
+	}
+	return 0
+}
+
+// PerToken is the mean time from one token to the next after the first (time per output token, TPOT).
 func (s *Stats) PerToken() time.Duration {
 	if s.Tokens < 2 {
 		return 0
@@ -57,7 +73,9 @@ func (s *Stats) Add(o *Stats) {
 	s.Reused += o.Reused
 	s.Tokens += o.Tokens
 	s.Rounds += o.Rounds
+	s.Plain += o.Plain
 	s.Committed += o.Committed
+	s.Proposed += o.Proposed
 	s.Drafted += o.Drafted
 	s.Accepted += o.Accepted
 	for i, d := range o.Depths {

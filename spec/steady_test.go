@@ -45,61 +45,75 @@ func newStill() *still {
 }
 
 func TestSteadyStateAllocatesNothing(t *testing.T) {
-	for _, name := range []string{"", "lookup"} {
-		var d draft.Drafter
-		if name != "" {
-			d, _ = draft.New(name, draft.Target{})
-		}
-		l, err := New(newStill(), d, Options{Budget: 8})
-		if err != nil {
-			t.Fatal(err)
-		}
-		var batch []*Sequence
-		for i := range int32(3) {
-			s, err := l.Start([]int32{i, i + 1}, Request{Sampling: sample.Params{Temperature: 1, TopP: .9, PresencePenalty: .1, Seed: uint64(i)}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			batch = append(batch, s)
-		}
-		ctx := context.Background()
-		step := func() {
-			if err := l.Step(ctx, batch); err != nil {
-				t.Fatal(err)
-			}
-		}
-		for range 2000 {
-			step()
-		}
-		if n := testing.AllocsPerRun(1000, step); n >= 1 { // growth of the texts shows as less than one
-			t.Errorf("drafter %q: %g allocations a step", name, n)
-		}
-		if tau := batch[0].Stats().Tau(); name == "lookup" && tau < 5 {
-			t.Errorf("text in a circle: τ = %g", tau)
-		}
-		for _, s := range batch {
-			s.Close()
+	for _, free := range []bool{false, true} {
+		for _, name := range []string{"", "lookup"} {
+			steadyState(t, name, free)
 		}
 	}
 }
 
+func steadyState(t *testing.T, name string, free bool) {
+	var d draft.Drafter
+	if name != "" {
+		d, _ = draft.New(name, draft.Target{})
+	}
+	l, err := New(newStill(), d, Options{Budget: 8, Uncontrolled: free})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var batch []*Sequence
+	for i := range int32(3) {
+		s, err := l.Start([]int32{i, i + 1}, Request{Sampling: sample.Params{Temperature: 1, TopP: .9, PresencePenalty: .1, Seed: uint64(i)}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		batch = append(batch, s)
+	}
+	ctx := context.Background()
+	step := func() {
+		if err := l.Step(ctx, batch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2000 {
+		step()
+	}
+	if n := testing.AllocsPerRun(1000, step); n >= 1 { // growth of the texts shows as less than one
+		t.Errorf("drafter %q: %g allocations a step", name, n)
+	}
+	if tau := batch[0].Stats().Tau(); name == "lookup" && free && tau < 5 {
+		t.Errorf("text in a circle: τ = %g", tau)
+	}
+	for _, s := range batch {
+		s.Close()
+	}
+}
+
+// A round beside drafting and the pass, with the largest trees of the default budget.
 func BenchmarkRound(b *testing.B) {
-	d, _ := draft.New("lookup", draft.Target{})
-	l, err := New(newStill(), d, Options{})
-	if err != nil {
-		b.Fatal(err)
-	}
-	s, err := l.Start([]int32{0}, Request{Sampling: sample.Params{Temperature: 1}})
-	if err != nil {
-		b.Fatal(err)
-	}
-	b.ReportAllocs()
-	for b.Loop() {
-		if s.Finish() != Running {
-			b.Skip("the context is full")
-		}
-		if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
-			b.Fatal(err)
-		}
+	for _, free := range []bool{true, false} {
+		b.Run(map[bool]string{true: "uncontrolled", false: "controlled"}[free], func(b *testing.B) {
+			target := newSim(func(n int, _ float64) float64 { return ms * (1 + .002*float64(n-1)) })
+			d := &simDrafter{clock: target.clock, right: .95, beside: .5, confidence: .95, width: 3, deepest: 24}
+			l, err := New(target, d, Options{Uncontrolled: free})
+			if err != nil {
+				b.Fatal(err)
+			}
+			l.now = target.now
+			s, err := l.Start([]int32{0}, Request{})
+			if err != nil {
+				b.Fatal(err)
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if s.Finish() != Running {
+					b.Skip("the context is full")
+				}
+				if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(s.Stats().Proposed)/float64(s.Stats().Rounds), "proposed/op")
+		})
 	}
 }

@@ -55,6 +55,9 @@ func (w *Walk) Start(t *Tree) { w.t, w.at = t, append(w.at[:0], 0) }
 // Node is where the walk stands: of several nodes that spell the same tokens, the first.
 func (w *Walk) Node() int { return int(w.at[0]) }
 
+// Nodes are all the nodes that spell the tokens followed so far, ascending. They change with the next Follow.
+func (w *Walk) Nodes() []int32 { return w.at }
+
 // Follow moves to the child that carries token; without one it stays and returns false.
 func (w *Walk) Follow(token int32) bool {
 	w.then = w.then[:0]

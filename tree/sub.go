@@ -43,20 +43,45 @@ func (t *Tree) Sub(dst *Tree, budget, depth int, index []int32) []int32 {
 		slices.Sort(order)
 	}
 	for _, i := range order {
-		p := t.Parent[i]
-		if p < 0 {
-			index[i] = int32(dst.push(-1, t.Token[i], t.LogProb[i]))
-			continue
-		}
-		p = index[p]
-		index[i] = int32(dst.attach(p, dst.lastChild(p), t.Token[i], t.LogProb[i]))
+		index[i] = dst.graft(t, int(i), index)
 	}
-	if t.stride > 0 {
-		for _, i := range order {
-			for _, j := range order {
-				dst.SetSees(int(index[i]), int(index[j]), t.Sees(int(i), int(j)))
-			}
-		}
-	}
+	t.copySees(dst, order, index)
 	return index
+}
+
+// Pick makes dst the sub-tree of the given nodes of t: in ascending order, the root first, the parent of each
+// among them. It returns the new index of each node of t as Sub does. dst must not be t.
+func (t *Tree) Pick(dst *Tree, nodes, index []int32) []int32 {
+	dst.clear()
+	index = index[:0]
+	for range t.Token {
+		index = append(index, -1)
+	}
+	for _, i := range nodes {
+		index[i] = dst.graft(t, int(i), index)
+	}
+	t.copySees(dst, nodes, index)
+	return index
+}
+
+// graft adds node i of src to t, where index says under which number its parent came.
+func (t *Tree) graft(src *Tree, i int, index []int32) int32 {
+	p := src.Parent[i]
+	if p < 0 {
+		return int32(t.push(-1, src.Token[i], src.LogProb[i]))
+	}
+	p = index[p]
+	return int32(t.attach(p, t.lastChild(p), src.Token[i], src.LogProb[i]))
+}
+
+// copySees carries visibility that was set over to the sub-tree of nodes.
+func (t *Tree) copySees(dst *Tree, nodes, index []int32) {
+	if t.stride == 0 {
+		return
+	}
+	for _, i := range nodes {
+		for _, j := range nodes {
+			dst.SetSees(int(index[i]), int(index[j]), t.Sees(int(i), int(j)))
+		}
+	}
 }

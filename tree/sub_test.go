@@ -90,3 +90,59 @@ func TestSubKeepsStructure(t *testing.T) {
 		}
 	})
 }
+
+// Pick of any set of nodes closed under parents keeps them as they were; of the set that Sub keeps, it is Sub.
+func TestPick(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		tr := genTree(1, 40).Draw(r, "tree")
+		if rapid.Bool().Draw(r, "sideways") {
+			tr.SetSees(rapid.IntRange(0, tr.Len()-1).Draw(r, "i"), rapid.IntRange(0, tr.Len()-1).Draw(r, "j"), true)
+		}
+		kept := map[int32]bool{-1: true}
+		var nodes []int32
+		for i, p := range tr.Parent {
+			if kept[p] && (i == 0 || rapid.IntRange(0, 3).Draw(r, "keep") > 0) {
+				kept[int32(i)] = true
+				nodes = append(nodes, int32(i))
+			}
+		}
+		picked := New(0)
+		index := tr.Pick(picked, nodes, nil)
+		if err := picked.Check(6); err != nil {
+			r.Fatal(err)
+		}
+		if picked.Len() != len(nodes) || len(index) != tr.Len() {
+			r.Fatalf("%d nodes of %d, %d numbers for %d", picked.Len(), len(nodes), len(index), tr.Len())
+		}
+		for i, n := range index {
+			if (n >= 0) != kept[int32(i)] {
+				r.Fatalf("node %d became %d", i, n)
+			}
+		}
+		for n, i := range nodes {
+			p := tr.Parent[i]
+			if i > 0 {
+				p = index[p]
+			}
+			if index[i] != int32(n) || picked.Token[n] != tr.Token[i] || picked.LogProb[n] != tr.LogProb[i] || picked.Parent[n] != p {
+				r.Fatalf("node %d arrived changed", i)
+			}
+			for m, j := range nodes {
+				if picked.Sees(n, m) != tr.Sees(int(i), int(j)) {
+					r.Fatalf("Sees(%d, %d) changed", i, j)
+				}
+			}
+		}
+
+		sub := New(0)
+		nodes = nodes[:0]
+		for i, n := range tr.Sub(sub, rapid.IntRange(1, 40).Draw(r, "budget"), 9, nil) {
+			if n >= 0 {
+				nodes = append(nodes, int32(i))
+			}
+		}
+		if tr.Pick(picked, nodes, index); picked.String() != sub.String() {
+			r.Fatalf("picked\n%sand Sub made\n%s", picked, sub)
+		}
+	})
+}

@@ -2,25 +2,65 @@ package check
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
+	_ "github.com/grovellm/grove/draft/hostile"
+	_ "github.com/grovellm/grove/draft/lm"
 	_ "github.com/grovellm/grove/draft/lookup"
+	_ "github.com/grovellm/grove/draft/merge"
 )
 
-// drafter makes the drafter of a name: a registered one, or one of those below.
-func drafter(name string, rng *rand.Rand, scripts []script, vocab int) (draft.Drafter, error) {
-	t := &teller{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), vocab: vocab, scripts: scripts}
+// drafter makes the drafter of a name for a target: a registered one, or one of those below.
+func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant, o *opened) (draft.Drafter, error) {
+	t := &teller{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), vocab: v.shape.Vocab, scripts: scripts}
 	switch name {
 	case "oracle":
 		t.truth = 0.3 + 0.7*rng.Float64()
 		return t, nil
-	case "hostile":
+	case "beyond":
 		t.over = true
 		return t, nil
 	}
-	return draft.New(name, draft.Target{Vocab: vocab, Context: 1 << 20})
+	target := draft.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m}
+	if rng.IntN(3) > 0 {
+		var err error
+		if target.Draft, err = v.draftFor(ctx, o); err != nil {
+			return nil, err
+		}
+	}
+	return draft.New(name, target)
+}
+
+// randomShapeOfTrees describes a draft model's drafter.
+func randomShapeOfTrees(rng *rand.Rand) string {
+	p := func() float64 { return math.Round(rng.Float64()*rng.Float64()*100) / 100 }
+	switch rng.IntN(4) {
+	case 0:
+		return fmt.Sprintf("linear:k=%d", 1+rng.IntN(12))
+	case 1:
+		return fmt.Sprintf("fixed:d=%d,b=%d,tau=%g,prune=%v", 1+rng.IntN(8), 1+rng.IntN(5), 0.9*p(), rng.IntN(2) == 0)
+	case 2:
+		low, b, d := p(), 1+rng.IntN(2), 1+rng.IntN(5)
+		stop := p()
+		return fmt.Sprintf("dynatree:tau-l=%g,tau-h=%g,b-min=%d,b-mid=%d,b-max=%d,d0=%d,d-max=%d,rho-stop=%g,rho-deep=%g,tau=%g,window=%d",
+			low, max(low, p()), b, b+rng.IntN(2), b+1+rng.IntN(3), d, d+rng.IntN(5), stop, max(stop, p()), 0.9*p(), 1+rng.IntN(10))
+	}
+	return fmt.Sprintf("best-first:width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
+}
+
+// randomMerge describes two drafters whose trees are verified as one: lookup and a draft model's, or two of those.
+func randomMerge(rng *rand.Rand) string {
+	mode, first := "", "lookup"
+	if rng.IntN(3) == 0 {
+		mode = "mode=disjoint,"
+	}
+	if rng.IntN(3) == 0 {
+		first = randomShapeOfTrees(rng)
+	}
+	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, randomShapeOfTrees(rng))
 }
 
 // teller is a drafter that knows what plain decoding gave. It drafts bushy random trees that hold the true

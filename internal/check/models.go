@@ -37,6 +37,7 @@ type variant struct {
 	shape  synth.Shape
 	typ    tensor.Type
 	path   string
+	seed   uint64
 	opened [maxThreads]*opened
 }
 
@@ -44,6 +45,8 @@ type variant struct {
 type opened struct {
 	m *model.Model
 	p *model.Pass
+
+	draft *model.Model // a draft model for m on its workers; nil until asked for
 }
 
 func (v *variant) String() string {
@@ -64,8 +67,9 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 			shape: randomShape(rng, arches[i%len(arches)], types[i/len(arches)]),
 			typ:   types[i/len(arches)],
 			path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", s.generation, i)),
+			seed:  rng.Uint64(),
 		}
-		if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: rng.Uint64()}); err != nil {
+		if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {
 			return nil, err
 		}
 		s.kept[i] = v
@@ -81,10 +85,34 @@ func (v *variant) threads(n int) (*opened, error) {
 		if err != nil {
 			return nil, err
 		}
-		o = &opened{m, m.NewPass()}
+		o = &opened{m: m, p: m.NewPass()}
 		v.opened[n-1] = o
 	}
 	return o, nil
+}
+
+func (v *variant) draftPath() string { return v.path + ".draft" }
+
+// draftFor is a draft model for o: random too, but for the target's tokenizer, and sometimes with a context that ends early.
+func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error) {
+	if o.draft != nil {
+		return o.draft, nil
+	}
+	rng := rand.New(rand.NewPCG(v.seed, 0x6472616674))
+	if _, err := os.Stat(v.draftPath()); err != nil {
+		typ := types[rng.IntN(len(types))]
+		s := randomShape(rng, arches[rng.IntN(len(arches))], typ)
+		s.Vocab, s.Tokens, s.Layers = v.shape.Vocab, v.shape.Tokens, 1
+		if rng.IntN(4) == 0 {
+			s.Context = 32 + rng.IntN(150)
+		}
+		if err := synth.Write(ctx, v.draftPath(), s, synth.Options{Type: typ, Seed: rng.Uint64()}); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	o.draft, err = model.Open(v.draftPath(), model.Options{Workers: o.m})
+	return o.draft, err
 }
 
 // close closes the models of the generation and removes their files.
@@ -99,6 +127,7 @@ func (s *models) close() {
 			}
 		}
 		os.Remove(v.path)
+		os.Remove(v.draftPath())
 	}
 	s.kept = nil
 }

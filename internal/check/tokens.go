@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/spec"
@@ -15,8 +14,9 @@ import (
 // emits what plain decoding emits.
 //
 // A case is a random model, a few sequences with prompts and sampling options of their own, and drafters: lookup,
-// one that knows the answer, and hostile ones. Each sequence is decoded plainly and alone, at one kernel
-// level; then all of them together, with each drafter, at another level and number of threads.
+// one that knows the answer, one that goes beyond its budget, a hostile one, draft models with trees of random shapes, and a
+// merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with each
+// drafter, at another level and number of threads.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -47,12 +47,8 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	for _, name := range []string{"lookup", "oracle", "hostile"} {
-		d, err := drafter(name, rng, scripts, vocab)
-		if err != nil {
-			return err
-		}
-		if err := speculate(ctx, v, rng, scripts, name, d, level, tokens); err != nil {
+	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomShapeOfTrees(rng), randomShapeOfTrees(rng), randomMerge(rng)} {
+		if err := speculate(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
 		}
 	}
@@ -125,14 +121,19 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 }
 
 // speculate decodes all scripts in one loop, the later ones starting while others are under way.
-func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, d draft.Drafter, plainLevel cpu.Level, tokens *int) error {
+func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) error {
 	level := randomLevel(rng)
 	defer cpu.Use(level)()
 	o, err := v.threads(1 + rng.IntN(maxThreads))
 	if err != nil {
 		return err
 	}
-	loop, err := spec.New(spec.Model(o.m), d, spec.Options{Chunk: 1 + rng.IntN(64)})
+	d, err := drafter(ctx, name, rng, scripts, v, o)
+	if err != nil {
+		return err
+	}
+	// A controller goes by the clock, so that a case without one is the surer to be run again as it was.
+	loop, err := spec.New(spec.Model(o.m), d, spec.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(4) > 0})
 	if err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ import (
 
 // way is one way of many to reach a context: the text enters the cache in chunks, as paths of
 // trees that are committed, with detours that are truncated and forks that are written to; the
-// tree is run whole in another node order, or in two steps; other sequences share the passes.
+// tree is run whole in another node order, grown over some passes, or committed in between; other sequences share the passes.
 type way struct {
 	ctx   context.Context
 	rng   *rand.Rand
@@ -165,6 +165,9 @@ func (w *way) inTwo(t *tree.Tree, check func(node int, got []float32) error) err
 
 // run runs t over the cache among the mates and hands the logits to use, which may be nil.
 func (w *way) run(t *tree.Tree, use func(got func(node int32) []float32) error) error {
+	if t.Len() > 1 && w.rng.IntN(3) == 0 {
+		return w.grow(t, use)
+	}
 	ask := make([]int32, t.Len()) // every node, in an order of its own
 	at := make([]int, t.Len())
 	for i, node := range w.rng.Perm(t.Len()) {
@@ -193,4 +196,34 @@ func (w *way) run(t *tree.Tree, use func(got func(node int32) []float32) error) 
 		return err
 	}
 	return use(func(node int32) []float32 { return w.p.Logits(mine, at[node]) })
+}
+
+// grow runs t as a drafter grows it: some nodes a pass, each over those before it, which are pending in the cache.
+func (w *way) grow(t *tree.Tree, use func(got func(node int32) []float32) error) error {
+	logits := make([][]float32, t.Len())
+	s := tree.New(t.Token[0])
+	for from, to := 0, 1; from < t.Len(); from = to {
+		to = from + 1 + w.rng.IntN(t.Len()-from)
+		for i := max(from, 1); i < to; i++ {
+			s.Append(int(t.Parent[i]), t.Token[i], 0)
+		}
+		rows := []model.Rows{{Cache: w.cache, Tree: s, From: from}}
+		for i := from; i < to && use != nil; i++ {
+			rows[0].Logits = append(rows[0].Logits, int32(i))
+		}
+		for _, m := range w.mates {
+			rows = append(rows, model.Rows{Cache: m.cache, Tree: m.tree})
+		}
+		if err := w.p.Run(w.ctx, rows, nil); err != nil {
+			return err
+		}
+		for i, node := range rows[0].Logits {
+			logits[node] = append([]float32(nil), w.p.Logits(0, i)...)
+		}
+		w.step("grown to %d/%d", to, t.Len())
+	}
+	if use == nil {
+		return nil
+	}
+	return use(func(node int32) []float32 { return logits[node] })
 }

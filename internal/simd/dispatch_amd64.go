@@ -204,6 +204,18 @@ func indexAbove(x []float32, v float32) int {
 	}
 }
 
+// firstHash wants n a multiple of 16.
+func firstHash(key uint64, n int, least uint64) int {
+	switch l := cpu.Active(); {
+	case l >= cpu.AVX512:
+		return firstHashAVX512(key, n, least)
+	case l >= cpu.AVX2:
+		return firstHashAVX2(key, n, least)
+	default:
+		return firstHashGeneric(key, n, least)
+	}
+}
+
 func scores(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32) {
 	switch l := cpu.Active(); {
 	case l >= cpu.AVX512:

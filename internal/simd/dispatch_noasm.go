@@ -20,6 +20,7 @@ func geluTanh(dst, x []float32)                           { geluTanhGeneric(dst,
 func maxScaled(x []float32, scale float32) float32        { return maxScaledGeneric(x, scale) }
 func indexEqual(x []float32, v float32) int               { return indexEqualGeneric(x, v) }
 func indexAbove(x []float32, v float32) int               { return indexAboveGeneric(x, v) }
+func firstHash(key uint64, n int, least uint64) int       { return firstHashGeneric(key, n, least) }
 func scores(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32) {
 	scoresGeneric(dst, dstStride, q, qStride, rows, hd, kPage)
 }

@@ -49,6 +49,7 @@ func generate(dir string) error {
 		{"vector", vectorKernels},
 		{"exp", expKernels},
 		{"search", searchKernels},
+		{"hash", hashKernels},
 		{"attention", attentionKernels},
 	} {
 		ctx := build.NewContext()

@@ -1,0 +1,140 @@
+// One method decoding one prompt, with a clock.
+
+package bench
+
+import (
+	"context"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/spec"
+)
+
+// lane is a method at work: a loop with its drafter.
+type lane struct {
+	loop *spec.Loop
+	r    spec.Request
+}
+
+// lane makes a method's loop. control is its controller, unless the method has none.
+func (b *bench) lane(m Method, control *spec.Controller) (*lane, error) {
+	var d draft.Drafter
+	if m.Drafter != "" {
+		var err error
+		if d, err = draft.New(m.Drafter, b.o.Target); err != nil {
+			return nil, err
+		}
+	}
+	o := spec.Options{Budget: m.Budget, Accept: m.Accept, Uncontrolled: m.Uncontrolled}
+	if !m.Uncontrolled {
+		o.Controller = control
+	}
+	loop, err := spec.New(b.target, d, o)
+	if err != nil {
+		return nil, err
+	}
+	l := &lane{loop: loop, r: spec.Request{Sampling: b.o.Sampling, MaxTokens: b.o.MaxTokens}}
+	if t := b.o.Target.Model.Tokenizer; t != nil && !b.o.IgnoreEnd {
+		l.r.End = t.IsEOG
+	}
+	return l, nil
+}
+
+// generation is an output, and how it came.
+type generation struct {
+	tokens []int32
+	first  time.Duration // from the prompt to the first token, which reading the prompt gives
+	rounds []round       // which give the others
+	stats  spec.Stats
+	finish spec.Finish
+}
+
+// round is a pass of the target after the prompt's.
+type round struct {
+	tokens            int
+	drafted, accepted int // nodes verified, roots not counted; those that the target chose
+	time              time.Duration
+}
+
+// generate decodes a prompt.
+func (l *lane) generate(ctx context.Context, prompt []int32, seed uint64) (*generation, error) {
+	r := l.r
+	r.Sampling.Seed = seed
+	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
+	start := time.Now()
+	s, err := l.loop.Start(prompt, r)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	sequences := []*spec.Sequence{s}
+	last := start
+	drafted, accepted := 0, 0
+	for s.Finish() == spec.Running {
+		if err := l.loop.Step(ctx, sequences); err != nil {
+			return nil, err
+		}
+		now, n := time.Now(), len(s.Fresh())
+		switch st := s.Stats(); {
+		case n == 0: // reading the prompt
+			continue
+		case g.first == 0:
+			g.first = now.Sub(start)
+		default:
+			g.rounds = append(g.rounds, round{n, st.Drafted - drafted, st.Accepted - accepted, now.Sub(last)})
+			drafted, accepted = st.Drafted, st.Accepted
+		}
+		last = now
+	}
+	g.tokens = append(g.tokens, s.Output()...)
+	g.stats, g.finish = *s.Stats(), s.Finish()
+	g.stats.Depths = append([]spec.Depth(nil), g.stats.Depths...)
+	return g, nil
+}
+
+// part sums up the rounds whose first token is one of the output's from to to, counted from 1. The first token of all
+// belongs to no round.
+func (g *generation) part(from, to int) (p part) {
+	at := 2
+	for _, r := range g.rounds {
+		if at >= from && at <= to {
+			p.add(part{r.tokens, 1, r.drafted, r.accepted, r.time})
+		}
+		at += r.tokens
+	}
+	return p
+}
+
+// part is a part of outputs, in sums.
+type part struct {
+	tokens, rounds, drafted, accepted int
+	time                              time.Duration
+}
+
+func (p *part) add(o part) {
+	p.tokens += o.tokens
+	p.rounds += o.rounds
+	p.drafted += o.drafted
+	p.accepted += o.accepted
+	p.time += o.time
+}
+
+func (p part) tau() float64       { return share(float64(p.tokens), float64(p.rounds)) }
+func (p part) perSecond() float64 { return share(float64(p.tokens), p.time.Seconds()) }
+
+// compared reports whether a method's tokens must be those of plain decoding.
+func (m *Method) compared(p sample.Params) bool {
+	return m.Accept != spec.Rejection || p.Temperature == 0
+}
+
+// differences counts the tokens of a that are not those of b.
+func differences(a, b []int32) int {
+	n := max(len(a), len(b)) - min(len(a), len(b))
+	for i := range min(len(a), len(b)) {
+		if a[i] != b[i] {
+			n++
+		}
+	}
+	return n
+}

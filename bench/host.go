@@ -1,0 +1,41 @@
+package bench
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/gemm"
+)
+
+// Machine says in a line what this machine is.
+func Machine() string {
+	name := runtime.GOARCH
+	if f, err := os.Open("/proc/cpuinfo"); err == nil {
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if key, value, ok := strings.Cut(lines.Text(), ":"); ok && strings.TrimSpace(key) == "model name" {
+				name = strings.TrimSpace(value)
+				break
+			}
+		}
+	}
+	return fmt.Sprintf("%s, %d processors, %s/%s, kernels up to %s", name, runtime.NumCPU(), runtime.GOOS, runtime.GOARCH, cpu.Best())
+}
+
+// Bandwidth measures how many bytes a second so many threads read, the median of a few times.
+func Bandwidth(threads int) (float64, error) {
+	m, err := newMachine(threads, gemm.F32)
+	if err != nil {
+		return 0, err
+	}
+	defer m.close()
+	var v []float64
+	for range 5 {
+		v = append(v, m.bandwidth())
+	}
+	return median(v), nil
+}

@@ -1,0 +1,88 @@
+// What a method needs in memory.
+
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove/spec"
+)
+
+// MemoryReport is the memory of one method, decoding one prompt in a process that does nothing else.
+type MemoryReport struct {
+	Method string `json:"method"`
+	Loaded int64  `json:"loaded_bytes"` // resident when the models had been loaded
+	Peak   int64  `json:"peak_bytes"`   // the most that was resident while decoding: weights, caches, buffers, the program
+	Tokens int    `json:"tokens"`
+}
+
+var errNoMemory = errors.New("this system does not say what a process has resident (/proc/self/status): memory is measured on Linux")
+
+// Memory decodes a prompt with the one method of o's only run, and watches the process. Caches of models keep the memory they
+// have had, so the figures are the method's own only in a process that has not decoded before.
+func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
+	if len(o.Runs) != 1 || len(o.Runs[0].Methods) != 1 || len(o.Runs[0].Suite.Prompts) != 1 {
+		return r, fmt.Errorf("bench: memory is measured of one method on one prompt")
+	}
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	m := o.Runs[0].Methods[0]
+	r.Method = m.Name
+	b := &bench{o: o, target: spec.Model(o.Target.Model)}
+	encode, err := b.encoder()
+	if err != nil {
+		return r, err
+	}
+	prompt, _, err := encode(o.Runs[0].Suite.Prompts[0])
+	if err != nil {
+		return r, err
+	}
+	l, err := b.lane(m, spec.NewController())
+	if err != nil {
+		return r, err
+	}
+	// What the collector has not got to yet is not needed: let it go often.
+	defer debug.SetGCPercent(debug.SetGCPercent(10))
+	debug.FreeOSMemory()
+	var ok bool
+	if r.Loaded, ok = resident("VmRSS"); !ok {
+		return r, errNoMemory
+	}
+	// Loading took more than what is left of it: forget that peak (proc(5), clear_refs).
+	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
+		return r, fmt.Errorf("%w: %v", errNoMemory, err)
+	}
+	g, err := l.generate(ctx, prompt, o.Sampling.Seed)
+	if err != nil {
+		return r, err
+	}
+	r.Tokens = len(g.tokens)
+	if r.Peak, ok = resident("VmHWM"); !ok {
+		return r, errNoMemory
+	}
+	runtime.KeepAlive(l)
+	return r, nil
+}
+
+// resident reads a size from the process's status.
+func resident(key string) (int64, bool) {
+	text, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return 0, false
+	}
+	for line := range strings.Lines(string(text)) {
+		if value, ok := strings.CutPrefix(line, key+":"); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(value), "kB")), 10, 64)
+			return n << 10, err == nil
+		}
+	}
+	return 0, false
+}

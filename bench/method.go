@@ -1,0 +1,190 @@
+// Methods: what is measured against plain decoding, as text.
+
+package bench
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove/spec"
+)
+
+// Plain is the name of the method that all others are compared with.
+const Plain = "plain"
+
+// Method is a way of decoding.
+type Method struct {
+	Name         string // of its row
+	Drafter      string // as package draft reads it; empty: plain decoding
+	Budget       int    // nodes of a tree at most; 0: the loop's
+	Accept       string // acceptance rule: spec.Coupled or spec.Rejection
+	Uncontrolled bool   // no controller
+}
+
+// MethodUsage says how a method is written.
+const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
+@rejection, @controller, @no-controller, @name=NAME. {a,b} in it stands for one method with each`
+
+// SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
+// of what is being listed: lookup:min=3,branches=2,plain is two methods.
+func SplitList(list string) []string {
+	var out []string
+	depth, from := 0, 0
+	add := func(part string) {
+		key, _, option := strings.Cut(part, "=")
+		last := len(out) - 1
+		if option && last >= 0 && !strings.ContainsAny(key, ":@") && strings.ContainsRune(out[last], ':') && !strings.ContainsRune(out[last], '@') {
+			out[last] += "," + part
+		} else if strings.TrimSpace(part) != "" {
+			out = append(out, strings.TrimSpace(part))
+		}
+	}
+	for i, c := range list {
+		switch {
+		case c == '{' || c == '(':
+			depth++
+		case c == '}' || c == ')':
+			depth--
+		case c == ',' && depth <= 0:
+			add(list[from:i])
+			from = i + 1
+		}
+	}
+	add(list[from:])
+	return out
+}
+
+// ParseMethods reads methods, each with base's settings where it names none of its own. Plain decoding is put first where it
+// is not among them, since the others are compared with it. No two may have the same name.
+func ParseMethods(texts []string, base Method) ([]Method, error) {
+	var methods []Method
+	for _, text := range texts {
+		all, err := expand(text)
+		if err != nil {
+			return nil, fmt.Errorf("method %q: %w", text, err)
+		}
+		for _, t := range all {
+			m, err := ParseMethod(t, base)
+			if err != nil {
+				return nil, fmt.Errorf("method %q: %w", t, err)
+			}
+			if slices.ContainsFunc(methods, func(o Method) bool { return o.Name == m.Name }) {
+				return nil, fmt.Errorf("method %q: another is named %s already: give one of them a name with @name=NAME", t, m.Name)
+			}
+			methods = append(methods, m)
+		}
+	}
+	if !slices.ContainsFunc(methods, func(m Method) bool { return m.Drafter == "" }) {
+		if slices.ContainsFunc(methods, func(m Method) bool { return m.Name == Plain }) {
+			return nil, fmt.Errorf("a method with a drafter is named %s: that is plain decoding's name", Plain)
+		}
+		methods = slices.Insert(methods, 0, Method{Name: Plain})
+	}
+	return methods, nil
+}
+
+// ParseMethod reads one method, with base's settings where it names none.
+func ParseMethod(text string, base Method) (Method, error) {
+	m := base
+	parts := strings.Split(text, "@")
+	m.Drafter = strings.TrimSpace(parts[0])
+	var shown []string // settings that tell methods apart
+	for _, setting := range parts[1:] {
+		key, value, _ := strings.Cut(strings.TrimSpace(setting), "=")
+		switch key {
+		case spec.Coupled, spec.Rejection:
+			m.Accept = key
+		case "controller", "no-controller":
+			m.Uncontrolled = key == "no-controller"
+		case "budget":
+			n, err := strconv.Atoi(value)
+			if err != nil || n < 2 {
+				return m, fmt.Errorf("@budget=%s: want a number of nodes, 2 or more", value)
+			}
+			m.Budget = n
+		case "name":
+			if m.Name = strings.TrimSpace(value); m.Name == "" {
+				return m, fmt.Errorf("@name= is empty: want a name")
+			}
+			continue
+		default:
+			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, @no-controller or @name=NAME", setting)
+		}
+		shown = append(shown, "@"+strings.TrimSpace(setting))
+	}
+	if m.Name == "" {
+		m.Name = m.Drafter + strings.Join(shown, "")
+	}
+	switch m.Drafter {
+	case "":
+		return m, fmt.Errorf("no drafter: want %s", MethodUsage)
+	case Plain, "none":
+		if len(shown) > 0 {
+			return m, fmt.Errorf("plain decoding has no settings")
+		}
+		return Method{Name: m.Name}, nil
+	}
+	return m, nil
+}
+
+// expand writes out the braces: a{b,c}d is abd and acd.
+func expand(text string) ([]string, error) {
+	open := strings.IndexByte(text, '{')
+	if open < 0 {
+		if strings.IndexByte(text, '}') >= 0 {
+			return nil, fmt.Errorf("} without {")
+		}
+		return []string{text}, nil
+	}
+	length := strings.IndexAny(text[open+1:], "{}")
+	if length < 0 || text[open+1+length] == '{' {
+		return nil, fmt.Errorf("{ without }")
+	}
+	var out []string
+	for choice := range strings.SplitSeq(text[open+1:open+1+length], ",") {
+		rest, err := expand(text[open+length+2:])
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range rest {
+			out = append(out, text[:open]+choice+r)
+		}
+		if len(out) > maxMethods {
+			return nil, fmt.Errorf("the braces stand for more than %d methods", maxMethods)
+		}
+	}
+	return out, nil
+}
+
+const maxMethods = 200
+
+// String is the method as ParseMethod reads it, but for its name.
+func (m *Method) String() string {
+	if m.Drafter == "" {
+		return Plain
+	}
+	text := m.Drafter
+	if m.Budget > 0 {
+		text += fmt.Sprintf("@budget=%d", m.Budget)
+	}
+	if m.Accept != "" {
+		text += "@" + m.Accept
+	}
+	if m.Uncontrolled {
+		text += "@no-controller"
+	}
+	return text
+}
+
+// option is the value of a drafter's option, as its text has it.
+func (m *Method) option(key string) (string, bool) {
+	_, options, _ := strings.Cut(m.Drafter, ":")
+	for o := range strings.SplitSeq(options, ",") {
+		if k, v, ok := strings.Cut(o, "="); ok && strings.TrimSpace(k) == key {
+			return strings.TrimSpace(v), true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,181 @@
+package bench
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"flag"
+	"image/png"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/spec"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// sampleReport is a report made of measurements by hand: two prompts, one measured twice, with round figures.
+func sampleReport() *SpecReport {
+	o := SpecOptions{Sampling: sample.Params{Temperature: 1}, Seeds: []uint64{0}, MaxTokens: 200}
+	text := make([]int32, 160)
+	for i := range text {
+		text[i] = int32(i)
+		if i >= 140 {
+			text[i] = int32(i - 140) // says what it said
+		}
+	}
+	ones := make([]int, len(text)-1)
+	for i := range ones {
+		ones[i] = 1
+	}
+	plain := func(n int) *generation {
+		g := output(text[:n], ones[:n-1]...)
+		g.stats = spec.Stats{Rounds: n - 1, Verify: time.Duration(n-1) * time.Millisecond}
+		g.finish = spec.Length
+		return g
+	}
+	tree := func(n int, rounds ...int) *generation {
+		g := output(text[:n], rounds...)
+		g.stats = spec.Stats{
+			Rounds: len(rounds), Plain: 1, Draft: time.Millisecond, Verify: 3 * time.Millisecond,
+			Depths: []spec.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
+		}
+		g.finish = spec.End
+		return g
+	}
+	threes := make([]int, 53)
+	for i := range threes {
+		threes[i] = 3
+	}
+	other := tree(9, 4, 4)
+	other.tokens = append([]int32{99}, other.tokens[1:]...)
+	s := suiteRun{
+		run: &SpecRun{
+			Suite: Suite{Name: "go", About: "functions"},
+			Methods: []Method{
+				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: spec.Rejection, Uncontrolled: true},
+			},
+		},
+		warm: [][]int32{{1}}, prompts: [][]int32{{1}, {2}}, cut: 1,
+		cases: []measured{
+			{{plain(160), plain(160)}, {tree(160, threes...), tree(160, threes...)}, {tree(160, threes...), tree(160, threes...)}},
+			{{plain(9)}, {tree(9, 4, 2, 2)}, {other}},
+		},
+	}
+	return &SpecReport{
+		Machine: "a machine", Model: "small", Pad: 500e6, Padding: "from 8.6 M to 500.0 M parameters", Draft: "smaller", DraftSize: 1_200_000, Parameters: 500e6, WeightBytes: 1e9, Context: 2048, Threads: 4,
+		Kernels: "avx2", Temperature: 1, TopP: 0.9, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: 2,
+		Date: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC), Bandwidth: []float64{40.5, 41}, Suites: []SuiteReport{s.report(&o)},
+	}
+}
+
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s: %s", path, diff)
+	}
+}
+
+// The report's shape is a contract with the programs that read it; its figures follow from the measurements.
+func TestReport(t *testing.T) {
+	r := sampleReport()
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.json", append(b, '\n'))
+	var text bytes.Buffer
+	if err := r.Markdown(&text, []TableView{{Title: "Table 1", Columns: []string{"speed", "speedup", "over fixed", "peak"}}}); err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "report.md", text.Bytes())
+
+	fixed := r.Suite("go").Method("fixed")
+	if q := fixed.SpeedupQuartiles; fixed.Speedup != q[1] || math.Abs(q[0]-(8.0/3+(3-8.0/3)/4)) > 1e-9 {
+		t.Errorf("speed-ups of 3 and 8/3 have quartiles %v", q)
+	}
+	if *fixed.Mismatches != 0 || r.Suite("go").Method("sampled").Mismatches != nil {
+		t.Errorf("mismatches %v and %v", fixed.Mismatches, r.Suite("go").Method("sampled").Mismatches)
+	}
+	if fixed.Begin.Tokens+fixed.Rest.Tokens+3 != fixed.Tokens || fixed.Begin.Repeated != 0 || math.Abs(fixed.Rest.Repeated-17.0/32) > 1e-9 {
+		t.Errorf("parts %+v and %+v of %d tokens", fixed.Begin, fixed.Rest, fixed.Tokens)
+	}
+}
+
+// Figures are pictures, whatever the report holds.
+func TestSave(t *testing.T) {
+	r := sampleReport()
+	dir := filepath.Join(t.TempDir(), "new")
+	files, err := r.Save(dir, nil, []FigureView{{Name: "grid", X: "d", Y: "b"}, {Name: "none", X: "d", Y: "no"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.Base(f))
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch filepath.Ext(f) {
+		case ".png":
+			if img, err := png.Decode(bytes.NewReader(b)); err != nil || img.Bounds().Dx() < 400 {
+				t.Errorf("%s is no picture: %v", f, err)
+			}
+		case ".svg":
+			if err := wellFormed(b); err != nil || !bytes.Contains(b, []byte("padded to 500 M")) {
+				t.Errorf("%s: %v; it must be XML that says that the model is padded", f, err)
+			}
+		}
+	}
+	want := "report.json report.md"
+	for _, f := range []string{"speedup", "go-tau-by-position", "go-tau-by-length", "go-speedup-by-length", "go-accept-by-depth", "go-grid"} {
+		want += " " + f + ".png " + f + ".svg"
+	}
+	if got := strings.Join(names, " "); got != want {
+		t.Errorf("files %s, want %s", got, want)
+	}
+	// A report of nothing, and one without a single speed, are drawn without complaint.
+	for _, r := range []*SpecReport{{}, {Suites: []SuiteReport{{Name: "a/b", Methods: []MethodReport{{Name: "plain"}}}}}} {
+		if _, err := r.Figures(t.TempDir(), nil); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func wellFormed(b []byte) error {
+	for d := xml.NewDecoder(bytes.NewReader(b)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return nil
+		} else if err != nil {
+			return err
+		}
+	}
+}
+
+func TestTicks(t *testing.T) {
+	for _, c := range []struct{ low, high float64 }{{0, 1}, {0, 2.3}, {0.97, 1.03}, {0, 1500}, {-3, 17}} {
+		if n := len(ticks(c.low, c.high)); n < 4 || n > 10 {
+			t.Errorf("%d marks from %g to %g", n, c.low, c.high)
+		}
+	}
+}

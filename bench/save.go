@@ -1,0 +1,47 @@
+package bench
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/grovellm/grove/internal/atomicfile"
+)
+
+// Save writes the report into a folder, which it makes: report.json, report.md and the figures. It returns the files' names.
+func (r *SpecReport) Save(dir string, tables []TableView, figures []FigureView) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, f := range []struct {
+		name string
+		fill func(io.Writer) error
+	}{
+		{"report.json", func(w io.Writer) error {
+			e := json.NewEncoder(w)
+			e.SetEscapeHTML(false)
+			e.SetIndent("", "  ")
+			return e.Encode(r)
+		}},
+		{"report.md", func(w io.Writer) error { return r.Markdown(w, tables) }},
+	} {
+		path := filepath.Join(dir, f.name)
+		if err := atomicfile.Write(path, f.fill); err != nil {
+			return files, err
+		}
+		files = append(files, path)
+	}
+	drawn, err := r.Figures(dir, figures)
+	return append(files, drawn...), err
+}
+
+// WritePrompt writes a jsonl file with one prompt, which OpenSuite reads.
+func WritePrompt(path string, p Prompt) error {
+	line, err := json.Marshal(map[string]string{"prompt": p.Text})
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, append(line, '\n'), 0o666)
+}

@@ -1,0 +1,269 @@
+// Methods × prompts: every method decodes every prompt, all in one run.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+
+	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// SpecOptions say what to measure.
+type SpecOptions struct {
+	Target draft.Target // its Model is not nil
+	Runs   []SpecRun
+
+	Title, ModelName, DraftName string // for the report; the models' own names where they are empty
+
+	Sampling  sample.Params
+	Seeds     []uint64 // above temperature 0 each prompt is decoded with each; empty: Sampling's
+	MaxTokens int      // of an output; 0: DefaultMaxTokens
+	Repeats   int      // how often everything is measured; 0: once
+	IgnoreEnd bool     // go on after the end of a text
+	Chat      bool     // put questions into the model's chat template
+	Lengths   []int    // outputs' lengths to report besides the whole; empty: powers of 2
+
+	Progress func(SpecProgress)                                                                     // called before each generation; may be nil
+	Memory   func(ctx context.Context, r SpecRun, m Method, prompt Prompt) (bytes int64, err error) // peak memory of a method; may be nil
+	Between  func(*SpecReport)                                                                      // called before and after each suite, to look at the machine; may be nil
+}
+
+// SpecRun is a suite with the methods to measure on it.
+type SpecRun struct {
+	Suite   Suite
+	Methods []Method // one of them plain decoding
+}
+
+// DefaultMaxTokens is the length of an output at most, where none is given.
+const DefaultMaxTokens = 256
+
+// SpecProgress says what is about to run.
+type SpecProgress struct {
+	Suite, Method, Prompt string
+	WarmUp                bool
+	Done, Total           int // generations
+}
+
+// Spec measures. Within a suite each method has one drafter and one controller, which are kept from prompt to prompt, as a
+// server would. For every prompt each method decodes it in turn, in an order that changes from prompt to prompt.
+// What the prompts to warm up with give is left out.
+//
+// When ctx ends, the report is of the prompts that all methods had finished, and comes with the error.
+func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	o.Repeats = max(o.Repeats, 1)
+	if len(o.Seeds) == 0 || o.Sampling.Temperature == 0 {
+		o.Seeds = []uint64{o.Sampling.Seed}
+	}
+	if o.Target.Model == nil {
+		return nil, fmt.Errorf("bench: there is no target")
+	}
+	b := &bench{o: o, target: spec.Model(o.Target.Model)}
+	r := newSpecReport(&o)
+	for i := range o.Runs {
+		s, err := b.prepare(&o.Runs[i])
+		if err != nil {
+			return r, fmt.Errorf("suite %s: %w", o.Runs[i].Suite.Name, err)
+		}
+		b.suites = append(b.suites, s)
+		b.total += s.generations(&o)
+	}
+	b.look(r)
+	for _, s := range b.suites {
+		err := b.run(ctx, s)
+		if len(s.cases) > 0 {
+			r.Suites = append(r.Suites, s.report(&o))
+			b.look(r)
+		}
+		if err == nil && o.Memory != nil {
+			err = b.memory(ctx, s, r)
+		}
+		if err != nil {
+			r.Interrupted = ctx.Err() != nil
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// bench is a run under way.
+type bench struct {
+	o           SpecOptions
+	target      spec.Target
+	suites      []*suiteRun
+	done, total int
+}
+
+func (b *bench) look(r *SpecReport) {
+	if b.o.Between != nil {
+		b.o.Between(r)
+	}
+}
+
+// suiteRun is a suite under way.
+type suiteRun struct {
+	run     *SpecRun
+	plain   int // the method that is plain decoding
+	warm    [][]int32
+	prompts [][]int32
+	cut     int // prompts that were cut to fit the context
+	rounds  int // of decoding a prompt with every method, so far
+	cases   []measured
+}
+
+// measured is a prompt with a seed: for each method what came of it, once for each repeat.
+type measured [][]*generation
+
+func (s *suiteRun) generations(o *SpecOptions) int {
+	return len(s.run.Methods) * (len(s.warm) + len(s.prompts)*len(o.Seeds)*o.Repeats)
+}
+
+// prepare checks a run and turns its prompts into tokens.
+func (b *bench) prepare(run *SpecRun) (*suiteRun, error) {
+	s := &suiteRun{run: run, plain: slices.IndexFunc(run.Methods, func(m Method) bool { return m.Drafter == "" })}
+	if s.plain < 0 {
+		return nil, fmt.Errorf("plain decoding is not among the methods, and all are compared with it")
+	}
+	for _, m := range run.Methods { // before hours of measuring: do they exist?
+		if _, err := b.lane(m, nil); err != nil {
+			return nil, err
+		}
+	}
+	encode, err := b.encoder()
+	if err != nil {
+		return nil, err
+	}
+	for _, part := range []struct {
+		prompts []Prompt
+		tokens  *[][]int32
+	}{{run.Suite.Spare, &s.warm}, {run.Suite.Prompts, &s.prompts}} {
+		for _, p := range part.prompts {
+			tokens, shortened, err := encode(p)
+			if err != nil {
+				return nil, fmt.Errorf("%s: %w", p.Name, err)
+			}
+			if shortened {
+				s.cut++
+			}
+			*part.tokens = append(*part.tokens, tokens)
+		}
+	}
+	if len(s.prompts) == 0 {
+		return nil, fmt.Errorf("there is no prompt")
+	}
+	return s, nil
+}
+
+// encoder turns prompts into tokens. Of a prompt that leaves no room for the output the end is kept, and at least a quarter
+// of the context.
+func (b *bench) encoder() (func(Prompt) ([]int32, bool, error), error) {
+	m := b.o.Target.Model
+	if m.Tokenizer == nil {
+		return nil, fmt.Errorf("the model's file has no tokenizer")
+	}
+	var layout *chat.Layout
+	if b.o.Chat {
+		var err error
+		if layout, err = chat.New(m.Tokenizer); err != nil {
+			return nil, err
+		}
+	}
+	limit := max(m.Context()-b.o.MaxTokens, m.Context()/4, 1)
+	return func(p Prompt) (tokens []int32, shortened bool, err error) {
+		if layout != nil && p.Question {
+			tokens, err = layout.Encode([]chat.Message{{Role: "user", Content: p.Text}}, chat.Options{Prompt: true})
+		} else {
+			tokens = m.Tokenizer.Encode(p.Text, tokenizer.EncodeOptions{AddSpecial: true})
+		}
+		switch {
+		case err != nil:
+		case len(tokens) == 0:
+			err = fmt.Errorf("the prompt has no tokens")
+		case len(tokens) > limit:
+			tokens, shortened = tokens[len(tokens)-limit:], true
+		}
+		return tokens, shortened, err
+	}, nil
+}
+
+// run measures a suite.
+func (b *bench) run(ctx context.Context, s *suiteRun) error {
+	lanes := make([]*lane, len(s.run.Methods))
+	for i, m := range s.run.Methods {
+		var err error
+		if lanes[i], err = b.lane(m, spec.NewController()); err != nil {
+			return err
+		}
+	}
+	all := func(prompt []int32, name string, seed uint64, warmUp bool) ([]*generation, error) {
+		out := make([]*generation, len(lanes))
+		for _, i := range order(len(lanes), s.rounds) {
+			if b.o.Progress != nil {
+				b.o.Progress(SpecProgress{Suite: s.run.Suite.Name, Method: s.run.Methods[i].Name, Prompt: name, WarmUp: warmUp, Done: b.done, Total: b.total})
+			}
+			runtime.GC() // not in the middle of what is timed
+			g, err := lanes[i].generate(ctx, prompt, seed)
+			if err != nil {
+				return nil, fmt.Errorf("suite %s, %s, method %s: %w", s.run.Suite.Name, name, s.run.Methods[i].Name, err)
+			}
+			out[i] = g
+			b.done++
+		}
+		s.rounds++
+		return out, nil
+	}
+	for i, prompt := range s.warm {
+		if _, err := all(prompt, s.run.Suite.Spare[i].Name, b.o.Seeds[0], true); err != nil {
+			return err
+		}
+	}
+	var cases []measured // each with what was repeated so far
+	for repeat := range b.o.Repeats {
+		at := 0
+		for i, prompt := range s.prompts {
+			for _, seed := range b.o.Seeds {
+				out, err := all(prompt, s.run.Suite.Prompts[i].Name, seed, false)
+				if err != nil {
+					return err
+				}
+				if repeat == 0 {
+					cases = append(cases, make(measured, len(lanes)))
+				}
+				for m, g := range out {
+					cases[at][m] = append(cases[at][m], g)
+				}
+				at++
+				s.cases = cases
+			}
+		}
+	}
+	return nil
+}
+
+// memory adds the peak memory of each method, on the suite's longest prompt.
+func (b *bench) memory(ctx context.Context, s *suiteRun, r *SpecReport) error {
+	longest := 0
+	for i, p := range s.prompts {
+		if len(p) > len(s.prompts[longest]) {
+			longest = i
+		}
+	}
+	report := &r.Suites[len(r.Suites)-1]
+	for i, m := range s.run.Methods {
+		n, err := b.o.Memory(ctx, *s.run, m, s.run.Suite.Prompts[longest])
+		if err != nil {
+			return fmt.Errorf("memory of %s: %w", m.Name, err)
+		}
+		report.Methods[i].Peak = n
+	}
+	return nil
+}

@@ -1,0 +1,50 @@
+package bench
+
+import (
+	"math"
+	"slices"
+)
+
+// Quartiles are the first quartile, the median and the third.
+type Quartiles [3]float64
+
+// quartiles of v, between two values in proportion; zeros of nothing. v is left as it is.
+func quartiles(v []float64) (q Quartiles) {
+	if len(v) == 0 {
+		return q
+	}
+	v = slices.Clone(v)
+	slices.Sort(v)
+	for i := range q {
+		at := float64(i+1) / 4 * float64(len(v)-1)
+		low := int(at)
+		q[i] = v[low]
+		if f := at - float64(low); f > 0 {
+			q[i] += f * (v[low+1] - v[low])
+		}
+	}
+	return q
+}
+
+// gram is the length of the runs of tokens whose repetition is counted: looping text flatters every drafter.
+const gram = 4
+
+// repeats reports for each token whether the gram that ends there stood in the text before.
+func repeats(tokens []int32) []bool {
+	seen := map[[gram]int32]bool{}
+	out := make([]bool, len(tokens))
+	for i := gram; i <= len(tokens); i++ {
+		g := [gram]int32(tokens[i-gram:])
+		out[i-1] = seen[g]
+		seen[g] = true
+	}
+	return out
+}
+
+// share is a ratio, 0 of nothing.
+func share(part, all float64) float64 {
+	if all == 0 || math.IsNaN(part/all) {
+		return 0
+	}
+	return part / all
+}

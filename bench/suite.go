@@ -1,0 +1,169 @@
+// Prompt suites: what the methods are measured on.
+
+package bench
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Prompt is a text to continue, or a question to answer.
+type Prompt struct {
+	Name     string // where it is from
+	Text     string
+	Question bool // may be put into a chat template
+}
+
+// Suite is a set of prompts of one kind.
+type Suite struct {
+	Name    string
+	About   string // what it holds, one line
+	Prompts []Prompt
+	Spare   []Prompt // more of the kind, none of them in Prompts, to warm up with
+}
+
+// SuiteOptions say where suites are and how much of them is wanted.
+type SuiteOptions struct {
+	Data   string // folder with prompts/, math/ and prose/
+	GoRoot string // of the toolchain whose library the suite "go" reads
+	N      int    // prompts of a suite at most; 0: all
+	Spare  int    // prompts to warm up with, beyond N, where there are so many
+}
+
+type namedSuite struct {
+	name, about string
+	ordered     bool
+	read        func(o *SuiteOptions, q query) ([]Prompt, error)
+}
+
+// named lists the suites that are more than a file's lines. Those take the first of their prompts in order, as the papers do,
+// where ordered is set, and evenly spread ones otherwise.
+var named = []namedSuite{
+	{"go", "functions of packages of Go's library that no model of ours has seen, to be written from their first line", false, readFunctions},
+	{"math", "GSM8K test problems", false, readMath},
+	{"prose", "the beginning of each novel (the PG-19 protocol: 1000 characters)", true, readProse},
+	{"wikitext", "passages of WikiText-2's validation split by DynaTree's rule (800 characters; few articles have many)", true, readPassages},
+	{"wikitext-articles", "the first passage of each article of the same", false, readArticles},
+}
+
+// query is a suite as named: "wikitext:chars=400".
+type query struct {
+	name  string
+	chars int    // characters of a prompt at most; 0: as the suite has them
+	field string // of the objects in a jsonl file; empty: found by name
+}
+
+func parseQuery(text string) (query, error) {
+	q := query{name: text}
+	at := strings.LastIndexByte(text, ':')
+	if at < 0 || !strings.Contains(text[at:], "=") {
+		return q, nil
+	}
+	q.name = text[:at]
+	for option := range strings.SplitSeq(text[at+1:], ",") {
+		key, value, _ := strings.Cut(option, "=")
+		switch n, err := strconv.Atoi(value); {
+		case key == "chars" && err == nil && n > 0:
+			q.chars = n
+		case key == "chars":
+			return q, fmt.Errorf("suite %q: chars=%s: want a number of characters, such as 400", text, value)
+		case key == "field" && value != "":
+			q.field = value
+		default:
+			return q, fmt.Errorf("suite %q: option %q: want chars=N or field=NAME", text, option)
+		}
+	}
+	return q, nil
+}
+
+// OpenSuite reads a suite: go, math, prose, wikitext, wikitext-articles, the name of a file in the data folder's
+// prompts/ (mt_bench for mt_bench.jsonl), or the path of a jsonl file. After a colon it may have options: chars=N
+// cuts its prompts to N characters, field=NAME names the field of a jsonl file that has them. The same files give the same prompts.
+func OpenSuite(text string, o SuiteOptions) (Suite, error) {
+	q, err := parseQuery(text)
+	if err != nil {
+		return Suite{}, err
+	}
+	s := Suite{Name: text}
+	var all []Prompt
+	ordered := false
+	if i := slices.IndexFunc(named, func(s namedSuite) bool { return s.name == q.name }); i >= 0 {
+		s.About, ordered = named[i].about, named[i].ordered
+		all, err = named[i].read(&o, q)
+	} else {
+		s.About, all, err = readFileSuite(&o, q)
+	}
+	if err != nil {
+		return s, fmt.Errorf("suite %s: %w", q.name, err)
+	}
+	s.Prompts, s.Spare = divide(all, o.N, o.Spare, ordered)
+	return s, nil
+}
+
+// divide takes n prompts to measure and others to warm up with. In order the first n are measured and the next warm up.
+func divide(all []Prompt, n, spare int, ordered bool) (measured, warm []Prompt) {
+	if n == 0 || n > len(all) {
+		n = len(all)
+	}
+	total := min(len(all), n+spare)
+	if ordered {
+		return all[:n], all[n:total]
+	}
+	// Those to warm up with are spread too, so that what is measured stays so.
+	for i, p := range spread(all, total) {
+		if k := total - n; i*k/total != (i+1)*k/total {
+			warm = append(warm, p)
+		} else {
+			measured = append(measured, p)
+		}
+	}
+	return measured, warm
+}
+
+// spread takes n of all, evenly.
+func spread(all []Prompt, n int) []Prompt {
+	var out []Prompt
+	for i := range n {
+		out = append(out, all[(2*i+1)*len(all)/(2*n)])
+	}
+	return out
+}
+
+// data is a path in the data folder, which must be there.
+func (o *SuiteOptions) data(parts ...string) (string, error) {
+	path := filepath.Join(append([]string{o.Data}, parts...)...)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("there is no %s: name the folder that holds %s with --data or GROVE_DATA", path, filepath.Join(parts...))
+	}
+	return path, nil
+}
+
+// cut takes the first n characters of text.
+func cut(text string, n int) string {
+	for i := range text {
+		if n == 0 {
+			return text[:i]
+		}
+		n--
+	}
+	return text
+}
+
+// SuiteNames lists the suites that there are, each with a line about it, those of the data folder at the end.
+func SuiteNames(dataFolder string) [][2]string {
+	var list [][2]string
+	for _, s := range named {
+		list = append(list, [2]string{s.name, s.about})
+	}
+	for _, pattern := range []string{"*.jsonl", "*.jsonl.gz"} {
+		files, _ := filepath.Glob(filepath.Join(dataFolder, "prompts", pattern))
+		for _, f := range files {
+			list = append(list, [2]string{fileSuite(f), filepath.Join("prompts", filepath.Base(f))})
+		}
+	}
+	return list
+}

@@ -1,0 +1,171 @@
+// From measurements to figures.
+
+package bench
+
+import (
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/spec"
+)
+
+// report makes the figures of a suite.
+func (s *suiteRun) report(o *SpecOptions) SuiteReport {
+	r := SuiteReport{
+		Name: s.run.Suite.Name, About: s.run.Suite.About, Prompts: (len(s.cases) + len(o.Seeds) - 1) / len(o.Seeds), WarmUp: len(s.warm), Cut: s.cut,
+	}
+	for m := range s.run.Methods {
+		r.Methods = append(r.Methods, s.method(m, o))
+	}
+	for _, c := range s.cases {
+		r.Runs += len(c[s.plain])
+	}
+	return r
+}
+
+// method makes the figures of one method.
+func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
+	method := &s.run.Methods[m]
+	r := MethodReport{
+		Name: method.Name, Drafter: method.Drafter, Accept: method.Accept, Budget: method.Budget,
+		Controller: method.Drafter != "" && !method.Uncontrolled, Depths: []DepthReport{},
+	}
+	wrong, longest := 0, 0
+	var all, plain part
+	var stats spec.Stats
+	var whole time.Duration
+	for _, c := range s.cases {
+		want := c[s.plain][0].tokens
+		for _, g := range c[m] {
+			r.Tokens += len(g.tokens)
+			longest = max(longest, len(g.tokens))
+			wrong += differences(g.tokens, want)
+			if g.finish == spec.End {
+				r.Ended++
+			}
+			all.add(g.whole())
+			whole += g.first + g.whole().time
+			stats.Add(&g.stats)
+		}
+		for _, g := range c[s.plain] {
+			plain.add(g.whole())
+		}
+	}
+	if method.compared(o.Sampling) {
+		r.Mismatches = &wrong
+	}
+	r.TokensPerS, r.Tau, r.Rounds = all.perSecond(), all.tau(), all.rounds
+	r.SpeedupTotal = share(all.perSecond(), plain.perSecond())
+	r.WholePerS = share(float64(r.Tokens), whole.Seconds())
+	r.AcceptRate = share(float64(all.accepted), float64(all.drafted))
+	r.PathLength = share(float64(all.accepted), float64(all.rounds))
+	r.Nodes = share(float64(all.drafted), float64(all.rounds))
+	r.PlainShare, r.DraftShare = share(float64(stats.Plain), float64(stats.Rounds)), stats.DraftShare()
+	for i, d := range stats.Depths {
+		r.Depths = append(r.Depths, DepthReport{i + 1, d.Offered, d.Drafted, d.Accepted, share(float64(d.Accepted), float64(d.Offered))})
+	}
+
+	speed := func(g *generation) float64 { return g.whole().perSecond() }
+	r.SpeedQuartiles = quartiles(s.each(m, speed))
+	r.SpeedupQuartiles = quartiles(s.ratios(m, speed))
+	r.Speedup = r.SpeedupQuartiles[1]
+	r.WholeSpeedup = quartiles(s.ratios(m, (*generation).wholePerSecond))[1]
+	r.FirstMS = quartiles(s.each(m, func(g *generation) float64 { return 1e3 * g.first.Seconds() }))[1]
+	r.PerTokenMS = quartiles(s.each(m, func(g *generation) float64 { return 1e3 * share(1, speed(g)) }))[1]
+
+	r.Begin = s.part(m, 1, beginning, 1)
+	r.Rest = s.part(m, beginning+1, o.MaxTokens, 1)
+	r.Lengths, r.Positions = []PartReport{}, []PartReport{}
+	for _, n := range lengths(o) {
+		if p := s.part(m, 1, n, n); p.Tokens > 0 {
+			r.Lengths = append(r.Lengths, p)
+		}
+	}
+	for from := 1; from <= longest; from += positionStep {
+		r.Positions = append(r.Positions, s.part(m, from, min(from+positionStep-1, longest), 1))
+	}
+	return r
+}
+
+// whole is all of the output but its first token.
+func (g *generation) whole() part { return g.part(1, 1<<30) }
+
+// wholePerSecond is the speed with reading the prompt.
+func (g *generation) wholePerSecond() float64 {
+	return share(float64(len(g.tokens)), (g.first + g.whole().time).Seconds())
+}
+
+// typical is a figure of a method on one case: the median of its repeats.
+func typical(gs []*generation, f func(*generation) float64) float64 {
+	var v []float64
+	for _, g := range gs {
+		v = append(v, f(g))
+	}
+	return median(v)
+}
+
+// each is a figure of a method on every case where there is one.
+func (s *suiteRun) each(m int, f func(*generation) float64) (v []float64) {
+	for _, c := range s.cases {
+		if x := typical(c[m], f); x > 0 {
+			v = append(v, x)
+		}
+	}
+	return v
+}
+
+// ratios is a figure of a method over plain decoding's, on every case where both have one.
+func (s *suiteRun) ratios(m int, f func(*generation) float64) (v []float64) {
+	for _, c := range s.cases {
+		if x, plain := typical(c[m], f), typical(c[s.plain], f); x > 0 && plain > 0 {
+			v = append(v, x/plain)
+		}
+	}
+	return v
+}
+
+// part makes the figures of tokens from to to, of outputs that have at least so many tokens.
+func (s *suiteRun) part(m, from, to, least int) PartReport {
+	r := PartReport{From: from, To: to}
+	var sum part
+	repeated, places := 0, 0
+	long := *s
+	long.cases = nil
+	for _, c := range s.cases {
+		if len(c[m][0].tokens) < max(least, from) {
+			continue
+		}
+		long.cases = append(long.cases, c)
+		for _, g := range c[m] {
+			sum.add(g.part(from, to))
+			for _, again := range repeats(g.tokens)[from-1 : min(to, len(g.tokens))] {
+				places++
+				if again {
+					repeated++
+				}
+			}
+		}
+	}
+	r.Prompts, r.Tokens, r.Tau, r.TokensPerS = len(long.cases), sum.tokens, sum.tau(), sum.perSecond()
+	r.AcceptRate = share(float64(sum.accepted), float64(sum.drafted))
+	r.PathLength = share(float64(sum.accepted), float64(sum.rounds))
+	r.Repeated = share(float64(repeated), float64(places))
+	r.Speedup = quartiles(long.ratios(m, func(g *generation) float64 { return g.part(from, to).perSecond() }))[1]
+	return r
+}
+
+// lengths lists the lengths of outputs to report, those asked for or powers of 2, up to the longest.
+func lengths(o *SpecOptions) []int {
+	var all []int
+	for _, n := range o.Lengths {
+		if n >= 2 && n <= o.MaxTokens {
+			all = append(all, n)
+		}
+	}
+	for n := 32; len(o.Lengths) == 0 && n < o.MaxTokens; n *= 2 {
+		all = append(all, n)
+	}
+	all = append(all, o.MaxTokens)
+	slices.Sort(all)
+	return slices.Compact(all)
+}

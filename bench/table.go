@@ -1,0 +1,274 @@
+// The report as Markdown.
+
+package bench
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+)
+
+// column is a column of a table: what stands above it, and a cell.
+type column struct {
+	head string
+	cell func(s *SuiteReport, m *MethodReport) string
+}
+
+// columns are the columns by name. "over NAME" is the speed compared with that of another method.
+var columns = map[string]column{
+	"tokens_per_s": {"tokens/s", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.TokensPerS) }},
+	"speed":        {"tokens/s (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedQuartiles, "%.1f") }},
+	"speedup":      {"speed-up (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedupQuartiles, "%.2f") }},
+	"whole":        {"with the prompt", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.WholeSpeedup) }},
+	"tau":          {"τ", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Tau) }},
+	"path":         {"path", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.PathLength) })},
+	"accept":       {"accepted", drafting(func(m *MethodReport) string { return percent(m.AcceptRate) })},
+	"nodes":        {"nodes", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.1f", m.Nodes) })},
+	"draft":        {"drafting", drafting(func(m *MethodReport) string { return percent(m.DraftShare) })},
+	"plain":        {"plain rounds", drafting(func(m *MethodReport) string { return percent(m.PlainShare) })},
+	"rounds": {"rounds", func(s *SuiteReport, m *MethodReport) string {
+		return fmt.Sprintf("%.0f", share(float64(m.Rounds), float64(s.Runs)))
+	}},
+	"ttft":       {"TTFT ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.FirstMS) }},
+	"tpot":       {"TPOT ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.PerTokenMS) }},
+	"mismatches": {"mismatches", func(_ *SuiteReport, m *MethodReport) string { return mismatches(m) }},
+	"peak": {"peak MB", func(_ *SuiteReport, m *MethodReport) string {
+		if m.Peak == 0 {
+			return "–"
+		}
+		return fmt.Sprintf("%.1f", float64(m.Peak)/1e6)
+	}},
+	"peak over plain": {"over plain", func(s *SuiteReport, m *MethodReport) string {
+		if p := s.plain(); p != nil && p.Peak > 0 {
+			return fmt.Sprintf("%+.2f%%", 100*(float64(m.Peak)/float64(p.Peak)-1))
+		}
+		return "–"
+	}},
+}
+
+// lookColumn finds a column.
+func lookColumn(name string) (column, error) {
+	if c, ok := columns[name]; ok {
+		return c, nil
+	}
+	if base, ok := strings.CutPrefix(name, "over "); ok {
+		return column{"over " + base, func(s *SuiteReport, m *MethodReport) string {
+			b := s.Method(base)
+			if b == nil || b.TokensPerS == 0 {
+				return "–"
+			}
+			return fmt.Sprintf("%+.1f%%", 100*(m.TokensPerS/b.TokensPerS-1))
+		}}, nil
+	}
+	return column{}, fmt.Errorf("there is no column %q", name)
+}
+
+// drafting is a cell that plain decoding has none of.
+func drafting(f func(*MethodReport) string) func(*SuiteReport, *MethodReport) string {
+	return func(_ *SuiteReport, m *MethodReport) string {
+		if m.Drafter == "" {
+			return "–"
+		}
+		return f(m)
+	}
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.0f%%", 100*x) }
+
+func spreadText(q Quartiles, format string) string {
+	return fmt.Sprintf(format+" ("+format+"–"+format+")", q[1], q[0], q[2])
+}
+
+func mismatches(m *MethodReport) string {
+	if m.Mismatches == nil {
+		return "another sample"
+	}
+	return fmt.Sprint(*m.Mismatches)
+}
+
+// plain is the suite's plain decoding.
+func (s *SuiteReport) plain() *MethodReport {
+	for i := range s.Methods {
+		if s.Methods[i].Drafter == "" {
+			return &s.Methods[i]
+		}
+	}
+	return nil
+}
+
+// Markdown writes the report. Tables are shown besides those of every suite.
+func (r *SpecReport) Markdown(w io.Writer, tables []TableView) error {
+	var b strings.Builder
+	r.head(&b)
+	for i := range r.Suites {
+		r.Suites[i].markdown(&b)
+	}
+	for _, t := range tables {
+		if err := r.table(&b, t); err != nil {
+			return err
+		}
+	}
+	if r.Interrupted {
+		b.WriteString("\n**Interrupted**: this is what had been measured.\n")
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func (r *SpecReport) head(b *strings.Builder) {
+	title := r.Title
+	if title == "" {
+		title = "Speculation, methods by suites"
+	}
+	fmt.Fprintf(b, "# %s\n\n", title)
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(b, "- %s: "+format+"\n", append([]any{name}, args...)...)
+	}
+	line("model", "%s, %.1f M parameters, %.1f MB of weights a pass", or(r.Model, "unnamed"), float64(r.Parameters)/1e6, float64(r.WeightBytes)/1e6)
+	if r.Pad > 0 {
+		line("**padded**", "%s; the text is that of the model without padding, the cost that of the larger one", r.Padding)
+	} else {
+		line("padding", "none")
+	}
+	if r.DraftSize > 0 {
+		line("draft model", "%s, %.1f M parameters", or(r.Draft, "unnamed"), float64(r.DraftSize)/1e6)
+	} else {
+		line("draft model", "none")
+	}
+	line("machine", "%s; %d threads, kernels %s", r.Machine, r.Threads, r.Kernels)
+	if len(r.Bandwidth) > 0 {
+		line("read bandwidth before and after each suite", "%s GB/s", joinFloats(r.Bandwidth))
+	}
+	line("date", "%s", r.Date.Format("2006-01-02 15:04 MST"))
+	top := ""
+	if r.TopP > 0 && r.TopP < 1 {
+		top = fmt.Sprintf(", top-p %g", r.TopP)
+	}
+	line("sampling", "temperature %g%s, seeds %s", r.Temperature, top, strings.Trim(fmt.Sprint(r.Seeds), "[]"))
+	end := "to the end of the text"
+	if r.IgnoreEnd {
+		end = "past the end of the text"
+	}
+	line("outputs", "at most %d tokens, %s; everything measured %d×; chat template: %v", r.MaxTokens, end, r.Repeats, yes(r.Chat))
+}
+
+func (s *SuiteReport) markdown(b *strings.Builder) {
+	fmt.Fprintf(b, "\n## %s\n\n", s.Name)
+	if s.About != "" {
+		fmt.Fprintf(b, "%s. ", strings.ToUpper(s.About[:1])+s.About[1:])
+	}
+	fmt.Fprintf(b, "%d prompts, %d to warm up left out", s.Prompts, s.WarmUp)
+	if s.Cut > 0 {
+		fmt.Fprintf(b, "; of %d prompts only the end, since they do not fit the context", s.Cut)
+	}
+	b.WriteString(".\n\n")
+	head := []string{"method", "rule", "controller"}
+	names := []string{"tokens_per_s", "speedup", "whole", "tau", "accept", "nodes", "draft", "plain", "rounds", "ttft", "tpot", "mismatches"}
+	if slices.ContainsFunc(s.Methods, func(m MethodReport) bool { return m.Peak > 0 }) {
+		names = append(names, "peak", "peak over plain")
+	}
+	for _, n := range names {
+		head = append(head, columns[n].head)
+	}
+	writeRow(b, head)
+	writeRule(b, len(head))
+	for i := range s.Methods {
+		m := &s.Methods[i]
+		row := []string{m.Name, "–", "–"}
+		if m.Drafter != "" {
+			row[1], row[2] = or(m.Accept, "coupled"), yes(m.Controller)
+		}
+		for _, n := range names {
+			row = append(row, columns[n].cell(s, m))
+		}
+		writeRow(b, row)
+	}
+	fmt.Fprintf(b, "\nThe first %d tokens of the outputs, and the rest:\n\n", beginning)
+	writeRow(b, []string{"method", "τ", "speed-up", "repeated 4-grams", "τ, rest", "speed-up, rest", "repeated 4-grams, rest"})
+	writeRule(b, 7)
+	for i := range s.Methods {
+		m := &s.Methods[i]
+		row := []string{m.Name}
+		for _, p := range []*PartReport{&m.Begin, &m.Rest} {
+			if p.Tokens == 0 {
+				row = append(row, "–", "–", "–")
+				continue
+			}
+			row = append(row, fmt.Sprintf("%.2f", p.Tau), fmt.Sprintf("%.2f", p.Speedup), percent(p.Repeated))
+		}
+		writeRow(b, row)
+	}
+}
+
+// table writes a view: the suites side by side.
+func (r *SpecReport) table(b *strings.Builder, t TableView) error {
+	fmt.Fprintf(b, "\n## %s\n\n", t.Title)
+	head, rows := []string{"method"}, []string(nil)
+	for i := range r.Suites {
+		s := &r.Suites[i]
+		for _, n := range t.Columns {
+			c, err := lookColumn(n)
+			if err != nil {
+				return err
+			}
+			head = append(head, s.Name+": "+c.head)
+		}
+		for _, m := range s.Methods {
+			if !slices.Contains(rows, m.Name) {
+				rows = append(rows, m.Name)
+			}
+		}
+	}
+	writeRow(b, head)
+	writeRule(b, len(head))
+	for _, name := range rows {
+		row := []string{name}
+		for i := range r.Suites {
+			s := &r.Suites[i]
+			for _, n := range t.Columns {
+				cell := "–"
+				if m := s.Method(name); m != nil {
+					c, _ := lookColumn(n)
+					cell = c.cell(s, m)
+				}
+				row = append(row, cell)
+			}
+		}
+		writeRow(b, row)
+	}
+	return nil
+}
+
+func writeRow(b *strings.Builder, cells []string) {
+	for _, c := range cells {
+		b.WriteString("| " + strings.ReplaceAll(c, "|", `\|`) + " ")
+	}
+	b.WriteString("|\n")
+}
+
+func writeRule(b *strings.Builder, n int) {
+	b.WriteString("|---" + strings.Repeat("|---:", n-1) + "|\n")
+}
+
+func or(text, other string) string {
+	if text == "" {
+		return other
+	}
+	return text
+}
+
+func yes(is bool) string {
+	if is {
+		return "on"
+	}
+	return "off"
+}
+
+func joinFloats(v []float64) string {
+	var parts []string
+	for _, x := range v {
+		parts = append(parts, fmt.Sprintf("%.1f", x))
+	}
+	return strings.Join(parts, ", ")
+}

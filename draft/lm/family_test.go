@@ -1,0 +1,71 @@
+package lm
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A draft model whose tokens are not the target's is refused, in words that say what differs.
+func TestStrangersAreRefused(t *testing.T) {
+	m := openModels(t)
+	wide, other := small, small
+	wide.Vocab = 440
+	other.Tokens = "gpt-2"
+	bare := &model.Model{Network: m.rounded.Network}
+	for want, c := range map[string]struct {
+		m      *model.Model
+		target draft.Target
+	}{
+		"440 tokens and the target's 420":                   {openSynth(t, wide, tensor.F32, 1, model.Options{Threads: 1}), m.as()},
+		"in the draft model and":                            {openSynth(t, other, tensor.F32, 1, model.Options{Threads: 1}), m.as()},
+		"the draft model has 420 tokens and the target 421": {m.rounded, draft.Target{Vocab: 421, Context: 100}},
+		"420 tokens and the target 422":                     {bare, draft.Target{Vocab: 422, Context: 100, Model: m.target}},
+	} {
+		if _, err := New(ptr(DefaultLinear()), c.m, c.target); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want an error that says %q", err, want)
+		}
+	}
+	for _, ok := range []draft.Target{m.as(), {Vocab: vocab, Context: 100}} {
+		if _, err := New(ptr(DefaultLinear()), m.rounded, ok); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Names, presets, and options that are out of range.
+func TestFamilies(t *testing.T) {
+	m := openModels(t)
+	target := m.as()
+	target.Draft = m.rounded
+	for _, text := range []string{
+		"lm", "lm:shape=linear,k=3", "lm:k=3,shape=linear", "lm:shape=fixed,b=2", "lm:shape=dynatree,d0=3,adapt=false", "lm:shape=best-first,width=4",
+		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first",
+	} {
+		if _, err := draft.New(text, target); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	for text, want := range map[string]string{
+		"lm:shape=round": "want one of linear", "linear:k=0": "k is 0", "linear:tau=1": "no such option", "lm:shape=linear,width=3": "no such option",
+		"fixed:b=0": "b is 0", "fixed:tau=NaN": "tau is NaN", "fixed:n=1": "n is 1", "fixed:d=99999": "d is 99999",
+		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=9": "d0", "dynatree:rho-stop=0.6": "rho", "dynatree:window=0": "window",
+		"dynatree:eta-h=-1": "eta-h", "dynatree:target=2": "target", "best-first:width=0": "width", "best-first:branch=65": "branch", "best-first:depth=0": "depth",
+		"linear:model=x.gguf": "no model can be opened",
+	} {
+		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that says %q", text, err, want)
+		}
+	}
+	if _, err := draft.New("linear", m.as()); err == nil || !strings.Contains(err.Error(), "model=FILE") {
+		t.Errorf("without a draft model: %v", err)
+	}
+	opened := ""
+	target.Open = func(path string) (*model.Model, error) { opened = path; return m.rounded, nil }
+	if _, err := draft.New("lm:model=a.gguf,shape=fixed", target); err != nil || opened != "a.gguf" {
+		t.Errorf("opened %q: %v", opened, err)
+	}
+}

@@ -1,0 +1,106 @@
+// The shapes of fixed breadth, and what shapes that grow level by level share.
+
+package lm
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Linear drafts a chain of K tokens, the paper's baseline of linear speculation.
+type Linear struct {
+	K     int    `draft:"k" help:"tokens of the chain"`
+	Model string `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+}
+
+// DefaultLinear is paper 002's, on WikiText-2.
+func DefaultLinear() Linear { return Linear{K: 8} }
+
+func (o *Linear) limits() (limits, error) {
+	if o.K < 1 || o.K >= maxNodes {
+		return limits{}, fmt.Errorf("linear: k is %d: want 1 to %d", o.K, maxNodes-1)
+	}
+	return limits{o.K + 1, o.K, 1}, nil
+}
+
+func (o *Linear) begin(*state)                       {}
+func (o *Linear) choose(s *state)                    { s.level(always, 1) }
+func (o *Linear) breadth(*state, int32, float32) int { return 1 }
+func (o *Linear) floor() float32                     { return negInf }
+func (o *Linear) learn(*state, int, int)             {}
+
+// Fixed drafts a tree in which every likely node has B children, down to depth D: paper 002's baseline.
+type Fixed struct {
+	D     int     `draft:"d" help:"depth"`
+	B     int     `draft:"b" help:"children of a node"`
+	Tau   float32 `draft:"tau" help:"least probability of a path to be expanded"`
+	N     int     `draft:"n" help:"nodes at most, root included"`
+	Prune bool    `draft:"prune" help:"drop leaves below tau before verification"`
+	Model string  `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+}
+
+// DefaultFixed is the best of paper 002's sweep (its figure 7).
+func DefaultFixed() Fixed { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256} }
+
+func (o *Fixed) limits() (limits, error) {
+	switch {
+	case o.D < 1 || o.D >= maxNodes:
+		return limits{}, fmt.Errorf("fixed: d is %d: want 1 to %d", o.D, maxNodes-1)
+	case o.B < 1 || o.B > maxBreadth:
+		return limits{}, fmt.Errorf("fixed: b is %d: want 1 to %d", o.B, maxBreadth)
+	case !(o.Tau >= 0 && o.Tau < 1):
+		return limits{}, fmt.Errorf("fixed: tau is %g: want 0 or more, below 1", o.Tau)
+	case o.N < 2 || o.N > maxNodes:
+		return limits{}, fmt.Errorf("fixed: n is %d: want 2 to %d", o.N, maxNodes)
+	}
+	return limits{o.N, o.D, o.B}, nil
+}
+
+// maxBreadth bounds the children of a node.
+const maxBreadth = 64
+
+func (o *Fixed) begin(*state) {}
+
+func (o *Fixed) choose(s *state) {
+	least := logOf(o.Tau)
+	s.level(func(s *state, node int) bool { return s.path[node] >= least }, o.B)
+}
+
+func (o *Fixed) breadth(*state, int32, float32) int { return o.B }
+
+func (o *Fixed) floor() float32 {
+	if o.Prune {
+		return logOf(o.Tau)
+	}
+	return negInf
+}
+
+func (o *Fixed) learn(*state, int, int) {}
+
+var negInf = float32(math.Inf(-1))
+
+func logOf(p float32) float32 { return float32(math.Log(float64(p))) }
+
+func always(*state, int) bool { return true }
+
+// level lists the nodes of the last level that may be expanded, as many as there is room for when each gets each children at
+// least. The likeliest come first, so that they get what room is left; of drawn trees in the order drawn, so that what was
+// drawn has no say in it.
+func (s *state) level(expandable func(s *state, node int) bool, each int) {
+	for node := s.fresh; node < s.tree.Len(); node++ {
+		if s.open(node) && expandable(s, node) {
+			s.expand = append(s.expand, int32(node))
+		}
+	}
+	if !s.drawing {
+		slices.SortStableFunc(s.expand, func(a, b int32) int { return cmp.Compare(s.path[b], s.path[a]) })
+	}
+	if s.scarce {
+		each = 1
+	}
+	if n := (s.room() + each - 1) / each; len(s.expand) > n {
+		s.expand = s.expand[:max(n, 0)]
+	}
+}

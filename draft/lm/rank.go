@@ -1,0 +1,142 @@
+// From logits to candidates with chances, on all workers.
+
+package lm
+
+import (
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/sample"
+)
+
+// task is some of the nodes that a sequence expands in this step.
+type task struct {
+	s        *state
+	slot     int // the sequence's number in the pass
+	from, to int
+}
+
+// rank fills in the candidates of all nodes expanded in this step, a node a task. Where penalties look at the
+// path, a sequence is one task: its history follows one path at a time.
+func (d *drafter) rank() {
+	d.tasks = d.tasks[:0]
+	for slot, s := range d.live {
+		n := len(s.expand)
+		s.cands = slices.Grow(s.cands[:0], n*d.ranked)[:n*d.ranked]
+		s.count = slices.Grow(s.count[:0], n)[:n]
+		s.sure = slices.Grow(s.sure[:0], n)[:n]
+		for s.drawing && len(s.probs) < s.run.Len()-int(s.shift) {
+			s.probs = append(s.probs, make([]float32, d.target))
+		}
+		if s.history != nil {
+			d.tasks = append(d.tasks, task{s, slot, 0, n})
+			continue
+		}
+		for i := range n {
+			d.tasks = append(d.tasks, task{s, slot, i, i + 1})
+		}
+	}
+	d.pool().Run(len(d.tasks), (*ranking)(d))
+}
+
+// ranking is the drafter as the pool's job.
+type ranking drafter
+
+func (d *ranking) Do(worker, number int) {
+	t := &d.tasks[number]
+	sampler := d.workers[worker]
+	sampler.Like(t.s.sampler)
+	for i := t.from; i < t.to; i++ {
+		t.s.rank(sampler, i, d.pass.Logits(t.slot, i)[:d.vocab])
+	}
+}
+
+// rank is the i-th expanded node's part.
+func (s *state) rank(sampler *sample.Sampler, i int, logits []float32) {
+	node, k := s.expand[i], s.d.ranked
+	if s.history != nil {
+		s.nodes = s.tree.Path(int(node), s.nodes[:0])
+		for _, n := range s.nodes {
+			s.history.Push(s.tree.Token[n])
+		}
+	}
+	position := s.position(node) + 1 // of the node's children
+	if s.drawing {
+		// A stream of its own for every node that is ever drawn below: the root's position tells trees apart.
+		position = s.rootAt*maxNodes + int(s.row[node]-s.shift)
+	}
+	c := sampler.Top(s.cands[i*k:i*k:(i+1)*k], logits, position, s.history)
+	switch {
+	case s.drawing:
+		p := s.probs[s.row[node]-s.shift]
+		clear(p[s.d.vocab:])
+		sampler.Probs(p[:s.d.vocab], logits, s.history)
+		s.sure[i] = p[max(simd.ArgMax(p), 0)]
+		for len(c) > 0 && !(p[c[len(c)-1].Token] > 0) { // at temperature 0 only one can be drawn
+			c = c[:len(c)-1]
+		}
+		drawnChances(c)
+	case s.warm > 0:
+		coupledChances(c, k, s.sampler.Params().Temperature)
+		s.sure[i] = exp(c[0].LogProb)
+	default:
+		s.sure[i] = exp(c[0].LogProb) // the softmax's: paper 002 §3.3's c(u)
+	}
+	s.count[i] = int32(len(c))
+	if s.history != nil {
+		for range s.nodes {
+			s.history.Pop()
+		}
+	}
+}
+
+func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
+
+// spread says how far the target's logits are from the draft model's: their difference is taken for a Gumbel variable of
+// this scale, for each token its own.
+const spread = 0.85
+
+// reach is how far below the last candidate looked at scores of others are taken to lie.
+const reach = 3
+
+// coupledChances turns the scores of candidates, at a temperature, into their chances of being the target's choice. If the
+// target's scores are the drafter's plus Gumbel variables of scale s = spread/temperature, the largest is distributed as the
+// softmax of score/s; towards temperature 0 that is the softmax of the logits over spread, without noise.
+//
+// Of the tokens beyond the k looked at only their probability is known, m. Scores of many unlikely tokens are a Poisson
+// process of intensity m·exp(−x); those from the last candidate's score t down to t − reach add m·∫exp(x/s − x)dx.
+func coupledChances(c []sample.Candidate, k int, temperature float32) {
+	inv := float64(temperature) / spread
+	first := c[0].Score
+	sum, beyond := 0.0, 1.0
+	for _, x := range c {
+		sum += math.Exp((x.Score - first) * inv)
+		beyond -= math.Exp(float64(x.LogProb))
+	}
+	if len(c) == k && beyond > 0 {
+		f, t := reach*1.0, c[k-1].Score
+		if d := inv - 1; math.Abs(d) > 1e-3 {
+			f = (1 - math.Exp(-reach*d)) / d
+		}
+		sum += beyond * f * math.Exp(t*(inv-1)-first*inv)
+	}
+	for i := range c {
+		c[i].LogProb = float32((c[i].Score-first)*inv - math.Log(sum))
+	}
+}
+
+// drawnChances turns the probabilities with which candidates were drawn into estimates of being accepted by rejection
+// sampling: a token that was sure to be drawn nearly always is; one of many equal ones about as often as two
+// models' distributions overlap; and each only where those drawn before it were rejected.
+func drawnChances(c []sample.Candidate) {
+	rest := 1.0
+	for i := range c {
+		a := overlap + (1-overlap)*math.Exp(float64(c[i].LogProb))
+		c[i].LogProb = float32(math.Log(rest * a))
+		rest *= 1 - a
+		rest = max(rest, 1e-6)
+	}
+}
+
+const overlap = 0.6

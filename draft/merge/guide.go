@@ -1,0 +1,43 @@
+// The loop's guide as a part sees it.
+
+package merge
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
+)
+
+// view answers one part's questions about one sequence. It knows what the part's estimates are worth, and what the parts
+// before it have proposed already.
+type view struct {
+	d     *drafter
+	s     *state
+	part  int
+	guide draft.Guide
+	shown *tree.Tree // the request's tree: a guide may look at how deep it has come
+	asked int        // questions about levels in this round
+}
+
+// Chance is the guide's, of the merged tree's nodes: it is asked with the part's estimate as this package puts it right.
+func (v *view) Chance(depth int, logProb float32) float32 {
+	c := v.d.worlds[v.s.world].parts[v.part].of(depth, exp(logProb))
+	return v.guide.Chance(depth, log(c))
+}
+
+// Deeper passes on what the level would bring to the merged tree. What that tree is expected to get accepted is at
+// least what the better of its parts is. And a level brings something only in rounds where no other part
+// is right as deep as that, whatever one part's success says about another's: at most 1 − reach. So both
+// numbers err towards another level, and no level that pays is left undrafted.
+func (v *view) Deeper(expected, more float32) bool {
+	t := v.s.trees[v.part]
+	v.asked++
+	// A drafter that adds its nodes at the end is known by its questions, one before each level but the first.
+	level := max(v.asked, t.MaxDepth()) + 1
+	if level < len(v.s.reach) {
+		more = min(more, 1-v.s.reach[level])
+	}
+	if v.shown.MaxDepth() < t.MaxDepth() {
+		v.shown.Copy(t)
+	}
+	return v.guide.Deeper(max(expected, v.s.expected), more)
+}

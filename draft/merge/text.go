@@ -1,0 +1,100 @@
+// The text form of a merged drafter.
+
+package merge
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// open reads the text after "merge:" and opens the parts.
+func open(text string, target draft.Target) (draft.Drafter, error) {
+	options, texts, err := split(text)
+	if err != nil {
+		return nil, err
+	}
+	o := Default()
+	if err := draft.Parse(options, &o); err != nil {
+		return nil, fmt.Errorf("merge: %w", err)
+	}
+	var parts []Part
+	for i, text := range texts {
+		if name, _, _ := strings.Cut(text, ":"); name == "merge" {
+			return nil, fmt.Errorf("merge: part %d, %s, is a merge itself: list its parts in this one", i+1, text)
+		}
+		d, err := draft.New(text, target)
+		if err != nil {
+			return nil, fmt.Errorf("merge: part %d: %w", i+1, err)
+		}
+		parts = append(parts, Part{text, d})
+	}
+	return New(o, target.Vocab, parts...)
+}
+
+// split takes apart
+//
+//	merge   = { option "," } part { "+" part }
+//	option  = key "=" value, both without "," "+" ":" "("
+//	part    = drafter | "(" drafter ")"
+//	drafter = name [ ":" its options ], without "+" unless in round brackets
+//
+// so the options come before the first part, and a part goes on to the next + whatever it holds: its own
+// options are set off by commas too, and a path in them may hold nearly anything.
+func split(text string) (options string, parts []string, err error) {
+	rest := text
+	for {
+		end := strings.IndexAny(rest, ",+:(")
+		item := rest
+		if end >= 0 {
+			item = rest[:end]
+		}
+		if !strings.Contains(item, "=") {
+			break
+		}
+		if end < 0 || rest[end] != ',' {
+			return "", nil, fmt.Errorf("merge: after the option %s: want a comma and the parts, as in merge:mode=%s,lookup+best-first", item, Disjoint)
+		}
+		options, rest = options+rest[:end+1], rest[end+1:]
+	}
+	for more := true; more; {
+		n := len(parts) + 1
+		part := ""
+		if rest = strings.TrimSpace(rest); strings.HasPrefix(rest, "(") {
+			end := closing(rest)
+			if end < 0 {
+				return "", nil, fmt.Errorf("merge: part %d, %s: its ( has no )", n, rest)
+			}
+			part, rest = rest[1:end], strings.TrimSpace(rest[end+1:])
+			if rest != "" && rest[0] != '+' {
+				return "", nil, fmt.Errorf("merge: part %d, (%s): after its ) comes %q: want a + or the end", n, part, rest)
+			}
+			more = rest != ""
+			rest = strings.TrimPrefix(rest, "+")
+		} else {
+			part, rest, more = strings.Cut(rest, "+")
+		}
+		if part = strings.TrimSpace(part); part == "" {
+			return "", nil, fmt.Errorf("merge: part %d is empty: want two drafters or more, as in merge:lookup+best-first", n)
+		}
+		parts = append(parts, part)
+	}
+	return options, parts, nil
+}
+
+// closing is where the bracket that text opens with is closed, -1 if it is not.
+func closing(text string) int {
+	open := 0
+	for i, c := range text {
+		switch c {
+		case '(':
+			open++
+		case ')':
+			if open--; open == 0 {
+				return i
+			}
+		}
+	}
+	return -1
+}

@@ -1,0 +1,31 @@
+package simd
+
+// FirstHash returns the first i in [0, n) whose hash is at least least, n if there is none: the hash of i is number i of the
+// SplitMix64 sequence that starts at key. A race of noise spends its time on these (package sample, whose mix this is).
+func FirstHash(key uint64, n int, least uint64) int {
+	whole := n &^ 15
+	i := firstHash(key, whole, least)
+	if i < whole {
+		return i
+	}
+	return whole + firstHashGeneric(key+uint64(whole)*golden, n-whole, least)
+}
+
+// golden is the step of the SplitMix64 generator: 2^64 over the golden ratio, made odd.
+const golden = 0x9e3779b97f4a7c15
+
+// hash is its output function (Stafford's thirteenth variant).
+func hash(z uint64) uint64 {
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+func firstHashGeneric(key uint64, n int, least uint64) int {
+	for i := range n {
+		if key += golden; hash(key) >= least {
+			return i
+		}
+	}
+	return n
+}

@@ -1,0 +1,39 @@
+// Acceptance: how the target's token at a node is chosen.
+
+package spec
+
+import "fmt"
+
+// rule is an acceptance rule. Whatever the tree, the token must be distributed as the target's own; the walk goes on to the
+// children that carry it.
+type rule interface {
+	// next chooses the token after the sequence's text. nodes are those of its tree that the walk stands on: more
+	// than one where siblings carried the same token, none for the first token after the prompt.
+	next(s *Sequence, logits []float32, nodes []int32) (int32, error)
+}
+
+// Acceptance rules by name.
+const (
+	Coupled   = "coupled"   // the noise of a token is a function of the seed, the position and the token: the default
+	Rejection = "rejection" // accept or reject one candidate after the other, as the papers have it
+)
+
+// newRule makes a rule by name.
+func newRule(name string, vocab int) (rule, error) {
+	switch name {
+	case "", Coupled:
+		return coupledRule{}, nil
+	case Rejection:
+		return newRejection(vocab), nil
+	}
+	return nil, fmt.Errorf("spec: Accept is %q: want %q or %q", name, Coupled, Rejection)
+}
+
+// coupledRule samples the target's token exactly as plain decoding would sample it at that position. What the
+// tree holds plays no part in it, so the tokens are those of plain decoding (paper 000, section 6.1, which this equals at
+// temperature 0; sample-and-walk, exact for any tree).
+type coupledRule struct{}
+
+func (coupledRule) next(s *Sequence, logits []float32, _ []int32) (int32, error) {
+	return s.sampler.Sample(logits, len(s.text), s.history), nil
+}

@@ -1,0 +1,138 @@
+package spec
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Whatever is measured, a curve rises, and is a positive number everywhere once one measurement was.
+func TestCurveRises(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := newCurve(rapid.SampledFrom([]*axis{rowAxis, levelAxis}).Draw(r, "axis"))
+		for range rapid.IntRange(1, 80).Draw(r, "measurements") {
+			n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 9000)).Draw(r, "n")
+			c.observe(n, math.Exp(rapid.Float64Range(-14, 2).Draw(r, "log t")))
+			if rapid.IntRange(0, 9).Draw(r, "later") == 0 {
+				c.seen += rapid.Uint32Range(0, 2*fresh).Draw(r, "by")
+			}
+		}
+		last := 0.0
+		for n := range 600 {
+			v := c.at(n)
+			if !(v > 0) || math.IsInf(v, 0) || v < last*(1-1e-9) {
+				r.Fatalf("at %d it is %g, before %g", n, v, last)
+			}
+			last = v
+		}
+		if v := c.at(10000); !(v >= last*(1-1e-9)) {
+			r.Fatalf("at 10000 it is %g, at 599 %g", v, last)
+		}
+	})
+}
+
+// Where it was measured a few times it is what was measured, slow accidents or not, and stays so when much else is measured.
+func TestCurveIsWhatWasMeasured(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		base, slope := rapid.Float64Range(.1, 2).Draw(r, "base"), rapid.Float64Range(0, .5).Draw(r, "slope")
+		truth := func(n int) float64 { return base + slope*float64(n) }
+		c := newCurve(rowAxis)
+		counts := rapid.SliceOfN(rapid.IntRange(1, 16), 1, 6).Draw(r, "counts")
+		for _, n := range counts {
+			accident := rapid.IntRange(0, 4).Draw(r, "accident")
+			for i := range 5 {
+				v := truth(n)
+				if i == accident {
+					v *= 5
+				}
+				c.observe(n, v)
+			}
+		}
+		for _, n := range counts {
+			if v := c.at(n); math.Abs(v-truth(n)) > 1e-9 {
+				r.Fatalf("at %d it is %g, measured was %g", n, v, truth(n))
+			}
+		}
+	})
+}
+
+// When all passes take longer, all that is known moves.
+func TestCurveFollowsTheMachine(t *testing.T) {
+	c := newCurve(rowAxis)
+	for n := 1; n <= 16; n++ {
+		for range 5 {
+			c.observe(n, float64(10+n))
+		}
+	}
+	for range changeRows {
+		c.observe(8, 2*18)
+	}
+	for n := 1; n <= 16; n++ {
+		if v, want := c.at(n), 2*float64(10+n); math.Abs(v-want) > 1e-9 {
+			t.Errorf("at %d it is %g, want %g", n, v, want)
+		}
+	}
+}
+
+// A calibration that has seen nothing changes nothing; what it saw often it knows; and it never leaves 0 to 1.
+func TestCalibration(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		c := newCalibration()
+		p := rapid.Float32Range(1e-4, 127./128).Draw(r, "p")
+		logProb := float32(math.Log(float64(p)))
+		depth := rapid.IntRange(1, 20).Draw(r, "depth")
+		if v := c.chance.of(depth, logProb); math.Abs(float64(v-p)) > 1e-5 {
+			r.Fatalf("of %g it makes %g", p, v)
+		}
+		rate := rapid.Float64Range(0, 1).Draw(r, "rate")
+		sum := 0.0
+		for range 1000 {
+			sum += rate
+			hit := sum >= 1
+			if hit {
+				sum--
+			}
+			c.learn(depth, logProb, hit)
+		}
+		c.fit()
+		if v := c.chance.of(depth, logProb); p > .02 && math.Abs(float64(v)-rate) > .12 {
+			r.Fatalf("of %g, accepted at a rate of %g, it makes %g", p, rate, v)
+		}
+		for range 50 {
+			c.learn(rapid.IntRange(-1, 99).Draw(r, "any depth"), float32(rapid.Float64().Draw(r, "any")), rapid.Bool().Draw(r, "accepted"))
+		}
+		for _, odd := range []float32{0, 5, -1e30, float32(math.Inf(-1)), float32(math.NaN()), float32(rapid.Float64().Draw(r, "odd"))} {
+			c.learn(depth, odd, true)
+			c.fit()
+			if v := c.chance.of(depth, odd); !(v >= 0 && v <= 1) {
+				r.Fatalf("of exp(%g) it makes %g", odd, v)
+			}
+		}
+	})
+}
+
+// A drafter that always loses, whatever is predicted of it, loses little: about the gift, a few rounds, and the allowance.
+func TestGuardBoundsLosses(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		loss := rapid.Float32Range(.02, 5).Draw(r, "loss")
+		promise := rapid.Float32Range(-1, 2).Draw(r, "promise")
+		catchUp := rapid.Float32Range(0, .01).Draw(r, "catch-up") // tokens for each round not asked
+		g := guard{balance: gift, interval: firstInterval}
+		const rounds = 2000
+		var lost, behind float32
+		for range rounds {
+			if g.off && !g.due() {
+				g.rest()
+				behind += catchUp
+				continue
+			}
+			g.judge(verdict{gain: -loss, hope: promise, extra: behind, verified: true, try: g.off})
+			lost += loss + behind
+			behind = 0
+		}
+		if most := 2*gift + 12*loss + .03*rounds; lost > most {
+			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
+		}
+	})
+}

@@ -1,0 +1,96 @@
+// The guard: whatever is predicted, speculation that loses time stops.
+
+package spec
+
+// guard watches one sequence. It keeps a balance of what speculating has gained, in tokens that plain decoding would
+// have made in the time (a loss is negative), and stops speculation when the balance is spent. A
+// sequence starts with a small gift, so that a drafter is given a chance; what it may lose beyond that is its
+// allowance, a share of the time. Then the drafter is asked again after 4 rounds, after 8, 16 and so on while
+// it keeps losing, later if what one try costs would be more than the allowance of the rounds between.
+//
+// What is booked is the gain that was predicted, plus the mean of what came out beside the predictions lately: the same on
+// average as what came out, without most of its luck.
+//
+// So with the drafter at its worst a sequence loses about the gift and the allowance, and when the
+// controller knows the drafter from other sequences, hardly that.
+type guard struct {
+	balance  float32
+	bias     float32 // mean of gains beyond the predicted
+	outlook  float32 // mean of what was booked lately
+	judged   int     // proposals judged
+	interval float32 // rounds without a drafted node after which one is tried in any case
+	quiet    int     // rounds since a drafted node was verified
+	off      bool    // only tries
+}
+
+const (
+	gift      = 3     // tokens
+	mostSaved = 8     // tokens of balance at most, so that a drafter that turned bad is stopped soon
+	allowance = 0.015 // tokens a round
+
+	firstInterval = 4
+	lastInterval  = 256  // by doubling
+	everInterval  = 4096 // by cost
+
+	biasMemory    = 32 // proposals
+	biasFirst     = 5  // the weight of the first is one in so many
+	outlookMemory = 4
+	hopeless      = -0.25 // tokens: stop without waiting for the balance
+	losing        = -0.04 // tokens: the same after a few proposals
+	fewJudged     = 4
+)
+
+// due reports whether the next round is to try the drafter in any case.
+func (g *guard) due() bool { return float32(g.quiet) >= g.interval }
+
+// soon reports whether it is at least half the way to that.
+func (g *guard) soon() bool { return 2*float32(g.quiet) >= g.interval }
+
+// rest notes a round in which the drafter was not asked.
+func (g *guard) rest() { g.quiet++ }
+
+// verdict is what came of asking the drafter in one round; all in tokens.
+type verdict struct {
+	gain     float32 // what it gained
+	hope     float32 // the gain that was predicted
+	extra    float32 // what it cost beyond for the drafter to catch up on text since its last proposal
+	verified bool    // a node was verified
+	try      bool    // in any case
+	bound    bool    // it could not show all that it can
+}
+
+func (g *guard) judge(v verdict) {
+	g.bias += (v.gain - v.hope - g.bias) / float32(min(g.judged+biasFirst, biasMemory))
+	g.judged++
+	value := v.hope + g.bias
+	if !v.bound {
+		g.outlook += (value - g.outlook) / outlookMemory
+	}
+	g.balance = min(g.balance+value+allowance, mostSaved)
+	g.quiet++
+	if v.verified {
+		g.quiet = 0
+	}
+	won := v.verified && (v.gain > 0 || value > 0)
+	switch {
+	case v.try && won:
+		g.off = false
+		g.balance = max(g.balance, v.gain, value)
+		g.outlook = max(g.outlook, 0)
+		g.interval = firstInterval
+		g.quiet = firstInterval // again at once
+	case v.try:
+		g.wait(2*g.interval, v.extra-value)
+	case g.balance < 0 || g.outlook < hopeless || g.judged >= fewJudged && g.outlook < losing:
+		g.off = true
+		g.wait(g.interval, v.extra-value)
+	case won:
+		g.interval = firstInterval
+	}
+}
+
+// wait sets the interval, to one over which loss is no more than what is allowed.
+func (g *guard) wait(interval, loss float32) {
+	g.interval = min(interval, lastInterval)
+	g.interval = min(max(g.interval, loss/allowance), everInterval)
+}

@@ -1,0 +1,122 @@
+package spec
+
+import (
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// Law 3 in simulation: never much slower than plain decoding, and nearly as fast as the best fixed budget or faster.
+
+// rules make a drafter, and options, for an acceptance rule.
+var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
+	"coupled":   func(d *simDrafter) (draft.Drafter, Options) { return d, Options{} },
+	"rejection": func(d *simDrafter) (draft.Drafter, Options) { return simSampler{d}, Options{Accept: Rejection} },
+}
+
+// With a drafter of certain nonsense, however dear it and rows are, little is lost, and less by who knows it already.
+func TestHostileDrafterCostsLittle(t *testing.T) {
+	for passes, cost := range passCosts {
+		for drafting, price := range draftCosts {
+			for rule, as := range rules {
+				for _, d := range []simDrafter{
+					{confidence: .9, width: 1, deepest: 100},
+					{confidence: .99, width: 4, deepest: 100},
+					{confidence: .5, width: 3, deepest: 6, catchUp: .003 * ms},
+				} {
+					for _, batch := range []int{1, 3} {
+						const n = 256
+						plain, _ := simulate(t, newSim(cost), nil, Options{}, batch, n)
+						c := NewController()
+						for try, least := range []float64{.95, .96} {
+							target := newSim(cost)
+							d := d
+							d.clock, d.draftCost = target.clock, price
+							drafter, o := as(&d)
+							o.Controller = c
+							speed, stats := simulate(t, target, drafter, o, batch, n)
+							if passes == "noisy" { // as plain decoding is: by a few slow passes more or less
+								least -= .1
+							}
+							if speed < least*plain {
+								t.Errorf("passes %s, drafting %s, %s, confidence %g, width %d, batch of %d: %.3f of the speed of plain decoding in try %d, want %.3f; %d of %d rounds speculated",
+									passes, drafting, rule, d.confidence, d.width, batch, speed/plain, try, least, stats.Rounds-stats.Plain, stats.Rounds)
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+// With an honest drafter, whatever things cost, it is nearly as fast as the best fixed budget, from the start and when warm.
+func TestBestBudgetIsFound(t *testing.T) {
+	worst, sum, cases := 2.0, 0.0, 0.0
+	for passes, cost := range passCosts {
+		for drafting, price := range draftCosts {
+			for rule, as := range rules {
+				for _, right := range []float64{.5, .9} {
+					for _, batch := range []int{1, 4} {
+						if rule == "rejection" && batch > 1 {
+							continue
+						}
+						const n = 800
+						run := func(o Options) float64 {
+							target := newSim(cost)
+							d := &simDrafter{clock: target.clock, draftCost: price, right: right, beside: .5, confidence: right, width: 3, deepest: 12}
+							drafter, p := as(d)
+							o.Accept = p.Accept
+							speed, _ := simulate(t, target, drafter, o, batch, n)
+							return speed
+						}
+						best, at := 0.0, 0
+						for _, budget := range []int{1, 2, 3, 6, 12, 32} {
+							if v := run(Options{Uncontrolled: true, Budget: budget}); v > best {
+								best, at = v, budget
+							}
+						}
+						c := NewController()
+						for try, least := range []float64{.85, .87} {
+							speed := run(Options{Controller: c})
+							if passes == "noisy" || passes == "drifting" || batch > 1 {
+								least -= .12
+							}
+							if speed < least*best {
+								t.Errorf("passes %s, drafting %s, %s, right %g, batch of %d: %.3f of the speed with a budget of %d in try %d, want %.2f",
+									passes, drafting, rule, right, batch, speed/best, at, try, least)
+							}
+							worst = min(worst, speed/best)
+							sum += speed / best
+							cases++
+						}
+					}
+				}
+			}
+		}
+	}
+	t.Logf("%.0f cases: %.3f of the best fixed budget's speed on average, %.3f at worst", cases, sum/cases, worst)
+	if sum/cases < 1 {
+		t.Errorf("%.3f of the best fixed budget's speed on average, want at least as fast", sum/cases)
+	}
+}
+
+// A drafter that turns from nonsense to good and back is followed.
+func TestTurningDrafterIsFollowed(t *testing.T) {
+	for _, passes := range []string{"flat", "cheap", "knee", "steps"} {
+		const n = 3000
+		run := func(d simDrafter, o Options) float64 {
+			target := newSim(passCosts[passes])
+			d.clock, d.draftCost = target.clock, draftCosts["cheap"]
+			d.beside, d.confidence, d.width, d.deepest = .5, .8, 2, 12
+			speed, _ := simulate(t, target, &d, o, 1, n)
+			return speed
+		}
+		plain := run(simDrafter{}, Options{Uncontrolled: true, Budget: 1})
+		good := run(simDrafter{right: .9}, Options{})
+		got := run(simDrafter{turns: func(at int) float64 { return .9 * float64(at/500%2) }}, Options{})
+		if ideal := 2 / (1/plain + 1/good); got < .85*ideal {
+			t.Errorf("passes %s: %.0f tokens/s, %.0f plainly, %.0f where it is good, so that %.0f were to be had", passes, got, plain, good, ideal)
+		}
+	}
+}

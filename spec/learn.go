@@ -1,0 +1,146 @@
+// A step under control, after its pass: what it teaches.
+
+package spec
+
+import "time"
+
+const (
+	// catchUp is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to count.
+	catchUp = 4
+
+	// outlier is how many times what was expected a single time may count for in a verdict.
+	outlier = 1.5
+)
+
+// learn takes the times of the step's parts.
+func (p *plan) learn(l *Loop, drafting, verifying, rest time.Duration) {
+	c := l.control
+	if c == nil || p.rounds == 0 {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	rows, tokens, prompt := 0, 0, true
+	for _, s := range l.live {
+		if s.prefilling {
+			continue
+		}
+		rows += s.tree.Len()
+		tokens += s.fresh
+		prompt = prompt && (s.request < 0 || s.backlog <= catchUp)
+	}
+	e := expense{rows: rows - p.rounds, asked: len(l.requests)}
+	most := outlier * c.verify.at(rows) // the first measurement of a count may be an accident
+	if !c.verify.known {
+		most = verifying.Seconds()
+	}
+	if !p.mixed {
+		c.passed(rows, verifying.Seconds(), p.refresh)
+		if e.asked == 0 {
+			c.rest.add(rest.Seconds() / float64(p.rounds))
+		}
+	}
+	if e.asked > 0 && prompt {
+		c.draft.observe(p.levels, drafting.Seconds())
+	}
+
+	plain := c.verify.at(p.rounds)
+	known := max(min(c.verify.at(rows), most), plain)
+	e.unit = plain / float64(p.rounds)
+	e.foreseen = known - plain
+	e.verify = e.foreseen
+	if !p.mixed {
+		e.verify = min(verifying.Seconds(), outlier*known, most) - plain
+	}
+	e.draft = c.draft.at(p.levels)
+	e.drafted = drafting.Seconds()
+	if c.rest.n > 0 {
+		usual := c.rest.median() * float64(tokens)
+		e.rest = min(rest.Seconds(), outlier*usual) - usual
+	}
+	for _, s := range l.live {
+		if !s.prefilling {
+			p.study(c, s, &e)
+		}
+	}
+	for i := range c.worlds {
+		if w := &c.worlds[i]; w.learned {
+			w.fit()
+		}
+	}
+}
+
+// expense is what a step took beyond a plain step, in seconds.
+type expense struct {
+	unit     float64 // what plain decoding takes for a token
+	rows     int     // drafted nodes verified
+	verify   float64 // what they added to the pass
+	foreseen float64 // the same as the curve has it
+	asked    int     // sequences drafted for
+	draft    float64 // what drafting for them takes, when the drafter has little to catch up on
+	drafted  float64 // what it took
+	rest     float64
+}
+
+// study learns from one sequence's round.
+func (p *plan) study(c *Controller, s *Sequence, e *expense) {
+	if !s.turn.may {
+		return
+	}
+	w := &c.worlds[s.world]
+	if s.request < 0 {
+		s.guard.rest()
+		s.backlog += s.fresh
+		return
+	}
+	nodes := s.tree.Len() - 1
+	p.calibrate(w, s)
+	if nodes > 0 {
+		track(&s.want, nodes)
+		track(&w.want, nodes)
+	}
+	if e.unit > 0 {
+		asked, share := float64(e.asked), 0.0
+		if e.rows > 0 {
+			share = float64(nodes) / float64(e.rows)
+		}
+		extra := float64(s.fresh - 1)
+		if s.sampled {
+			t := arm{mass: s.turn.mass, nodes: float32(nodes), levels: float32(s.turn.levels)}
+			w.arms.learn(s.arm, t, func(nodes, levels int) float64 {
+				return e.unit + c.verify.at(p.rounds+nodes) - c.verify.at(p.rounds) + c.draft.at(levels)/asked
+			})
+		}
+		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (s.guard.off || s.turn.worthy == 0)}
+		v.gain = float32(extra - (e.verify*share+(e.draft+e.rest)/asked)/e.unit)
+		v.hope = s.turn.mass - float32((e.foreseen*share+e.draft/asked)/e.unit)
+		if s.guard.judged > 0 {
+			v.extra = float32((e.drafted - e.draft) / asked / e.unit)
+		}
+		s.guard.judge(v)
+		w.judged++
+		w.worth += (v.gain - w.worth) / worthMemory
+		w.interval, w.bias = s.guard.interval, s.guard.bias
+	}
+	s.backlog = 0
+}
+
+// track lets a mean number of nodes rise at once and fall slowly.
+func track(want *float32, n int) {
+	if v := float32(n); v > *want {
+		*want = v
+	} else {
+		*want += (v - *want) / wantMemory
+	}
+}
+
+// calibrate notes which children of the path's nodes the target chose.
+func (p *plan) calibrate(w *world, s *Sequence) {
+	emitted := s.text[len(s.text)-s.fresh:]
+	for k, node := range s.path {
+		p.kids = s.tree.Children(int(node), p.kids[:0])
+		for _, c := range p.kids {
+			w.learn(int(s.tree.Depth[c]), s.tree.LogProb[c], s.tree.Token[c] == emitted[k])
+		}
+	}
+}

@@ -1,0 +1,240 @@
+package spec
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+)
+
+// A simulation of law 3: a target and drafters that take simulated time, on a clock of their own.
+
+// clock is simulated time.
+type clock struct{ t time.Duration }
+
+func (c *clock) now() time.Time            { return time.Unix(0, 0).Add(c.t) }
+func (c *clock) spend(seconds float64)     { c.t += time.Duration(seconds * 1e9) }
+func (c *clock) seconds() float64          { return c.t.Seconds() }
+func (c *clock) costs(d *draftCost, n int) { c.spend(d.base + float64(n)*d.level) }
+
+// world64 is the vocabulary of the simulation.
+const world64 = 64
+
+// truth is the target's token at a position.
+func truth(position int) int32 { return int32(hash(99, uint64(position)) % world64) }
+
+// simTarget is a target whose text is truth, and whose passes cost what cost says of their rows.
+type simTarget struct {
+	*clock
+	cost   func(rows int, at float64) float64 // seconds; at: the time
+	logits [world64][]float32
+}
+
+func newSim(cost func(rows int, at float64) float64) *simTarget {
+	t := &simTarget{clock: &clock{}, cost: cost}
+	for i := range t.logits {
+		t.logits[i] = make([]float32, world64)
+		t.logits[i][i] = 30
+	}
+	return t
+}
+
+func (t *simTarget) Vocab() int      { return world64 }
+func (t *simTarget) Context() int    { return 1 << 40 }
+func (t *simTarget) NewCache() Cache { return new(stillCache) }
+func (t *simTarget) NewPass() Pass   { return &simPass{t: t} }
+
+type simPass struct {
+	t    *simTarget
+	rows []Rows
+	at   []int // committed before the pass
+}
+
+func (p *simPass) Tap(_, _, _ int) []float32 { return nil }
+func (p *simPass) Run(_ context.Context, rows []Rows, _ []int) error {
+	p.rows, p.at = rows, p.at[:0]
+	n := 0
+	for _, r := range rows {
+		p.at = append(p.at, r.Cache.Len())
+		n += r.Tree.Len()
+	}
+	p.t.spend(p.t.cost(n, p.t.seconds()))
+	return nil
+}
+
+func (p *simPass) Logits(s, i int) []float32 {
+	r := p.rows[s]
+	return p.t.logits[truth(r.Tree.Position(int(r.Logits[i]), p.at[s])+1)]
+}
+
+type draftCost struct{ base, level float64 }
+
+// simDrafter drafts level by level, asking its guide: a chain of the right tokens, each right with probability right,
+// and beside each node width − 1 siblings that are right when it is not with probability beside. It believes in the chain by
+// confidence, and in siblings by halves of the rest.
+type simDrafter struct {
+	*clock
+	draftCost
+	right, beside, confidence float64
+	width, deepest            int
+	catchUp                   float64 // seconds for a token since the last proposal
+	rng                       uint64
+	turns                     func(position int) float64 // overrides right, where given
+}
+
+type simState struct{ at, read int }
+
+func (*simState) Close() {}
+
+func (d *simDrafter) Taps() []int                              { return nil }
+func (d *simDrafter) Begin(draft.Options) (draft.State, error) { return &simState{}, nil }
+func (d *simDrafter) Commit(rows []draft.Rows) error {
+	for _, r := range rows {
+		r.State.(*simState).at += len(r.Tokens)
+	}
+	return nil
+}
+
+func (d *simDrafter) random() float64 {
+	d.rng = hash(d.rng, 5)
+	return float64(unit(d.rng))
+}
+
+// sibling is what the drafter believes of the k-th node beside the chain.
+func (d *simDrafter) sibling(k int) float32 {
+	return float32(math.Log((1 - d.confidence) * math.Pow(0.5, float64(k))))
+}
+
+func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) error {
+	levels := 0
+	for _, q := range requests {
+		s := q.State.(*simState)
+		d.spend(float64(s.at-s.read) * d.catchUp)
+		s.read = s.at
+		node, depth, path, expected := 0, 0, float32(1), float32(0)
+		for depth < min(q.Depth, d.deepest) && q.Tree.Len() < q.Budget {
+			if q.Guide != nil {
+				chance := q.Guide.Chance(depth+1, float32(math.Log(d.confidence)))
+				more := chance
+				for k := 1; k < d.width; k++ {
+					more += q.Guide.Chance(depth+1, d.sibling(k))
+				}
+				more = path * min(more, 1)
+				if depth > 0 && !q.Guide.Deeper(expected, more) {
+					break
+				}
+				path *= chance
+				expected += more
+			}
+			depth++
+			next := truth(s.at + depth)
+			right := d.right
+			if d.turns != nil {
+				right = d.turns(s.at)
+			}
+			hit := d.random() < right
+			token := next
+			if !hit {
+				token = (next + 1 + int32(d.random()*(world64-2))) % world64
+			}
+			chain := q.Tree.Append(node, token, float32(math.Log(d.confidence)))
+			for k := 1; k < d.width && q.Tree.Len() < q.Budget; k++ {
+				sibling := (next + 1 + int32(d.random()*(world64-2))) % world64
+				if !hit && k == 1 && d.random() < d.beside {
+					sibling = next
+				}
+				q.Tree.Append(node, sibling, d.sibling(k))
+			}
+			node = chain
+		}
+		levels = max(levels, depth)
+	}
+	d.costs(&d.draftCost, levels)
+	return nil
+}
+
+// decode runs n tokens and returns tokens a second of simulated time, the prompt left out.
+func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch, n int) (perSecond float64, stats *Stats) {
+	l, err := New(target, d, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.now = target.now
+	temperature := float32(0)
+	if o.Accept == Rejection {
+		temperature = 1
+	}
+	var all []*Sequence
+	for range batch {
+		s, err := l.Start([]int32{1, 2, 3}, Request{MaxTokens: n + 1, Sampling: sample.Params{Temperature: temperature}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		all = append(all, s)
+	}
+	if err := l.Step(context.Background(), all); err != nil {
+		t.Fatal(err)
+	}
+	began := target.seconds()
+	for running := true; running; {
+		if err := l.Step(context.Background(), all); err != nil {
+			t.Fatal(err)
+		}
+		running = false
+		for _, s := range all {
+			running = running || s.Finish() == Running
+		}
+	}
+	for _, s := range all {
+		for i, token := range s.Output() {
+			if token != truth(3+i) {
+				t.Fatalf("token %d is %d, want %d", i, token, truth(3+i))
+			}
+		}
+	}
+	return float64(n*batch) / (target.seconds() - began), l.Stats()
+}
+
+// simSampler says that its candidates were drawn, evenly.
+type simSampler struct{ *simDrafter }
+
+func (simSampler) Drawn(draft.State, int) []float32 { return evenly }
+
+var evenly = slices.Repeat([]float32{1}, world64)
+
+const ms = 1e-3
+
+// passCosts are what rows cost, in the ways that machines have.
+var passCosts = map[string]func(rows int, at float64) float64{
+	"flat":   func(n int, _ float64) float64 { return ms * (1 + .002*float64(n-1)) },
+	"cheap":  func(n int, _ float64) float64 { return ms * (1 + .03*float64(n-1)) },
+	"knee":   func(n int, _ float64) float64 { return ms * max(1, float64(n)/12) },
+	"steps":  func(n int, _ float64) float64 { return ms * (1 + .25*float64((n-1)/8)) },
+	"dear":   func(n int, _ float64) float64 { return ms * (1 + .3*float64(n-1)) },
+	"linear": func(n int, _ float64) float64 { return ms * float64(n) },
+	"noisy": func(n int, at float64) float64 {
+		t := ms * (1 + .03*float64(n-1)) * (1 + .1*float64(unit(math.Float64bits(at))))
+		if hash(math.Float64bits(at))%50 == 0 {
+			t *= 6
+		}
+		return t
+	},
+	"drifting": func(n int, at float64) float64 { // everything twice as dear every other while, rows more so
+		if int(at/.15)%2 == 1 {
+			return 2 * ms * (1 + .1*float64(n-1))
+		}
+		return ms * (1 + .03*float64(n-1))
+	},
+}
+
+var draftCosts = map[string]draftCost{
+	"free":  {},
+	"cheap": {.01 * ms, .04 * ms},
+	"model": {.15 * ms, .15 * ms},
+	"dear":  {1 * ms, .5 * ms},
+}
