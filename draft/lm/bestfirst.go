@@ -12,7 +12,7 @@ type BestFirst struct {
 	Model  string `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
 }
 
-// DefaultBestFirst is what does well over models and texts.
+// DefaultBestFirst is what did well on grove's own models.
 func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 6, Depth: 20} }
 
 func (o *BestFirst) limits() (limits, error) {
@@ -33,8 +33,13 @@ func (o *BestFirst) begin(s *state) { s.pooled = !s.drawing }
 func (o *BestFirst) choose(s *state) {
 	floor, width := float32(0), o.Width
 	switch {
-	case !s.pooled:
+	case !s.pooled: // what is drawn takes its place for good: the likeliest come first
 		width = min(width, s.room())
+		for node := range s.tree.Token {
+			if s.open(node) {
+				floor = max(floor, s.worth[node]*firstDrawn)
+			}
+		}
 	case s.best.full():
 		floor, _ = s.best.least()
 	}
@@ -70,11 +75,15 @@ func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
 		return o.Branch
 	}
 	n, a := 1, overlap+(1-overlap)*confidence
-	for rest := 1 - a; n < o.Branch && rest*a > worthDrawing; rest *= 1 - a {
+	rest := 1 - a
+	for a *= later; n < o.Branch && rest*a > worthDrawing; rest *= 1 - a {
 		n++
 	}
 	return n
 }
+
+// firstDrawn is the share of the likeliest node's worth from which on others are expanded in the same pass.
+const firstDrawn = 0.5
 
 // worthDrawing is the chance of acceptance, by the drafter's estimate, from which on another child is drawn.
 const worthDrawing = 0.05

@@ -11,21 +11,36 @@ import (
 
 // shapes are the families by name, in the order of help texts.
 var shapes = []draft.Family{
-	family("linear", "a draft model, drafting a chain of k tokens", DefaultLinear, func(o *Linear) (Shape, string) { return o, o.Model }),
-	family("fixed", "a draft model, drafting trees of fixed breadth and depth", DefaultFixed, func(o *Fixed) (Shape, string) { return o, o.Model }),
-	family("dynatree", "a draft model, drafting trees that follow its confidence and their own acceptance (DynaTree)", DefaultDynaTree, func(o *DynaTree) (Shape, string) { return o, o.Model }),
-	family("best-first", "a draft model, drafting the most probable nodes, as many as pay", DefaultBestFirst, func(o *BestFirst) (Shape, string) { return o, o.Model }),
+	family("linear", "a draft model, drafting a chain of k tokens", DefaultLinear, PaperLinear,
+		func(o *Linear) (Shape, string, string) { return o, o.Model, o.Preset }),
+	family("fixed", "a draft model, drafting trees of fixed breadth and depth", DefaultFixed, PaperFixed,
+		func(o *Fixed) (Shape, string, string) { return o, o.Model, o.Preset }),
+	family("dynatree", "a draft model, drafting trees that follow its confidence and their own acceptance (DynaTree)", DefaultDynaTree, PaperDynaTree,
+		func(o *DynaTree) (Shape, string, string) { return o, o.Model, o.Preset }),
+	family("best-first", "a draft model, drafting the most probable nodes, as many as pay", DefaultBestFirst, nil,
+		func(o *BestFirst) (Shape, string, string) { return o, o.Model, "" }),
 }
 
-// family makes the family of a shape whose options are an O.
-func family[O any](name, help string, defaults func() O, shape func(*O) (Shape, string)) draft.Family {
+// family makes the family of a shape whose options are an O: defaults and paper give them, shape takes out the path of the
+// draft model and the preset.
+func family[O any](name, help string, defaults, paper func() O, shape func(*O) (s Shape, path, preset string)) draft.Family {
 	o := defaults()
 	return draft.Family{Name: name, Help: help, Options: &o, New: func(options string, target draft.Target) (draft.Drafter, error) {
 		o := defaults()
 		if err := draft.Parse(options, &o); err != nil {
 			return nil, err
 		}
-		s, path := shape(&o)
+		switch _, _, preset := shape(&o); preset {
+		case "":
+		case "paper":
+			o = paper()
+			if err := draft.Parse(options, &o); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, fmt.Errorf("preset=%s: want paper, or none", preset)
+		}
+		s, path, _ := shape(&o)
 		m := target.Draft
 		switch {
 		case path != "" && target.Open == nil:

@@ -44,6 +44,7 @@ func TestFamilies(t *testing.T) {
 	for _, text := range []string{
 		"lm", "lm:shape=linear,k=3", "lm:k=3,shape=linear", "lm:shape=fixed,b=2", "lm:shape=dynatree,d0=3,adapt=false", "lm:shape=best-first,width=4",
 		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first",
+		"dynatree:preset=paper,d-max=9", "fixed:b=2,preset=paper", "linear:preset=paper",
 	} {
 		if _, err := draft.New(text, target); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -52,7 +53,7 @@ func TestFamilies(t *testing.T) {
 	for text, want := range map[string]string{
 		"lm:shape=round": "want one of linear", "linear:k=0": "k is 0", "linear:tau=1": "no such option", "lm:shape=linear,width=3": "no such option",
 		"fixed:b=0": "b is 0", "fixed:tau=NaN": "tau is NaN", "fixed:n=1": "n is 1", "fixed:d=99999": "d is 99999",
-		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=9": "d0", "dynatree:rho-stop=0.6": "rho", "dynatree:window=0": "window",
+		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=15": "d0", "dynatree:preset=paper,d0=9": "d0", "dynatree:preset=mine": "preset=mine", "dynatree:rho-stop=0.6": "rho", "best-first:preset=paper": "no such option", "dynatree:window=0": "window",
 		"dynatree:eta-h=-1": "eta-h", "dynatree:target=2": "target", "best-first:width=0": "width", "best-first:branch=65": "branch", "best-first:depth=0": "depth",
 		"linear:model=x.gguf": "no model can be opened",
 	} {

@@ -149,7 +149,7 @@ func genShape(r *rapid.T) Shape {
 		return &Fixed{D: rapid.IntRange(1, 6).Draw(r, "d"), B: rapid.IntRange(1, 5).Draw(r, "b"), Tau: prob.Draw(r, "tau"),
 			N: rapid.SampledFrom([]int{2, 17, 256}).Draw(r, "n"), Prune: rapid.Bool().Draw(r, "prune")}
 	case 2:
-		o := DefaultDynaTree()
+		o := PaperDynaTree()
 		o.Adapt = false
 		o.TauH, o.TauL = rapid.SampledFrom([]float32{.5, .9, 1}).Draw(r, "tau-h"), rapid.SampledFrom([]float32{0, .2, .5}).Draw(r, "tau-l")
 		o.BMin = rapid.IntRange(1, 2).Draw(r, "b-min")

@@ -217,7 +217,7 @@ func TestGuideStops(t *testing.T) {
 // for each sequence.
 func TestHistoryAdapts(t *testing.T) {
 	m := openModels(t)
-	o := DefaultDynaTree()
+	o := PaperDynaTree()
 	o.Window, o.EtaD, o.EtaH, o.EtaL = 3, .5, .1, .2
 	d := must(New(&o, m.rounded, m.as()))(t)
 	round := func(s draft.State, accepted, depth int) {
