@@ -10,6 +10,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/models"
 )
 
 // tinyModel writes a seeded random model, so that the examples run anywhere. A program has the path of a real one.
@@ -72,6 +73,29 @@ func ExampleCollect() {
 	}
 	r.Drafter, r.Predict = "lookup", plain.Text
 	drafted, err := grove.Collect(m.Generate(context.Background(), "the same", r))
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(drafted.Text == plain.Text)
+	// Output: true
+}
+
+// Package models has a small model that writes Go, and its draft model. A program that does not import it does not
+// carry them.
+func ExampleOpenGGUF() {
+	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft()})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer m.Close()
+
+	r := grove.Request{MaxTokens: 32, Drafter: "best-first"}
+	drafted, err := grove.Collect(m.Generate(context.Background(), "func main() {\n", r))
+	if err != nil {
+		log.Fatal(err)
+	}
+	r.Drafter = "none"
+	plain, err := grove.Collect(m.Generate(context.Background(), "func main() {\n", r))
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -43,7 +43,7 @@ const (
 	wantMemory   = 8  // rounds
 	fewProposals = 8  // fewer are no ground for starting a sequence without speculation
 
-	lastStart = 64 // rounds after which a sequence first tries a drafter that others lost with: texts differ
+	lastStart = 128 // rounds after which a sequence first tries a drafter that others lost with: texts differ
 
 	coldBudget = 4 // nodes of a drafter's first tree
 

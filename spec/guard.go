@@ -24,9 +24,9 @@ type guard struct {
 }
 
 const (
-	gift      = 3     // tokens
+	gift      = 1.5   // tokens
 	mostSaved = 8     // tokens of balance at most, so that a drafter that turned bad is stopped soon
-	allowance = 0.015 // tokens a round
+	allowance = 0.008 // tokens a round
 
 	firstInterval = 4
 	lastInterval  = 256  // by doubling
@@ -37,7 +37,7 @@ const (
 	outlookMemory = 4
 	hopeless      = -0.25 // tokens: stop without waiting for the balance
 	losing        = -0.04 // tokens: the same after a few proposals
-	fewJudged     = 4
+	fewJudged     = 3
 )
 
 // due reports whether the next round is to try the drafter in any case.

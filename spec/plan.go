@@ -41,7 +41,7 @@ type turn struct {
 
 const (
 	// worthwhile is how much better than plain decoding speculation must look.
-	worthwhile = 1.02
+	worthwhile = 1.05
 )
 
 // begin decides who drafts, and up to how many nodes.

@@ -39,7 +39,12 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"fly", "", 2, "unexpected argument fly|grove --help"},
 		{"run --model M --temprature 1 x", "", 2, "--temprature|--temperature|grove run --help"},
-		{"run x", "", 2, "--model|GROVE_MODEL"},
+		{"run -m M --pad many x", "", 2, "--pad|many|500M"},
+		{"run -m M --pad 1000 x", "", 1, "padding to 1000|has"},
+		{"run -m M --pad 100M --pad-type q4_0 x", "", 2, "--pad-type|q4_0|bf16"},
+		{"run -m M --draft-model " + text + " x", "", 1, "draft model|text.txt"},
+		{"run -m M --show forest x", "", 2, "--show|tree"},
+		{"run -m M --color pink x", "", 2, "--color|auto"},
 		{"run -m M", "", 2, "no prompt|--file"},
 		{"run -m M --max-tokens=-3 x", "", 2, "MaxTokens|-3"},
 		{"run -m M --presence-penalty -2000 x", "", 2, "--presence-penalty=\"-2000\""},
@@ -71,7 +76,6 @@ func TestBadInput(t *testing.T) {
 		{"run -m " + empty + " x", "", 1, "empty"},
 		{"run -m " + dir + " x", "", 1, "config.json"},
 		{"run -m " + broken + " x", "", 1, "config.json"},
-		{"chat", "", 2, "--model"},
 		{"chat -m M", "\xff\n", 2, "Messages|UTF-8"},
 		{"chat -m M", words, 1, "context|1024"},
 		{"chat -m M --template " + latin, "hello\n", 2, "ChatTemplate"},
@@ -99,6 +103,16 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --rounds 0", "", 2, "--rounds|0"},
 		{"bench cost --model " + text, "", 1, "text.txt"},
 		{"demo -n 0", "", 2, "--max-tokens"},
+		{"demo -m M -d none", "", 2, "--drafter"},
+		{"eval -m M", "", 2, "--text|--source"},
+		{"pad --to 10M " + model, "", 2, "<out>"},
+		{"pad M " + filepath.Join(dir, "p.gguf"), "", 2, "--to"},
+		{"pad M " + filepath.Join(dir, "p.gguf") + " --to 0", "", 2, "--to|500M"},
+		{"pad M " + filepath.Join(dir, "p.gguf") + " --to 10", "", 1, "padding to 10"},
+		{"pad M " + filepath.Join(dir, "p.gguf") + " --to 10M --type q3", "", 2, "--type|q3"},
+		{"pad M " + text + " --to 10M", "", 1, "text.txt|--force"},
+		{"pad " + text + " " + filepath.Join(dir, "p.gguf") + " --to 10M", "", 1, "text.txt"},
+		{"pad " + broken + " " + filepath.Join(dir, "p.gguf") + " --to 10M", "", 2, "grove convert"},
 	} {
 		args := strings.Fields(strings.ReplaceAll(c.args, " M ", " "+model+" "))
 		for i := range args {

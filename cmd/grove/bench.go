@@ -16,14 +16,17 @@ import (
 )
 
 type benchCmd struct {
-	Cost benchCostCmd `cmd:"" help:"What a pass of n rows costs."`
+	Cost   benchCostCmd   `cmd:"" help:"What a pass of n rows costs."`
+	Spec   benchSpecCmd   `cmd:"" help:"What speculation brings: methods on suites of prompts."`
+	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a method."`
 }
 
 func (benchCmd) Help() string {
 	return `Measurements, each interleaved in one run and reported as medians.
 
-Example:
-    grove bench cost --shape qwen3-0.6b --type q8_0`
+Examples:
+    grove bench cost --shape qwen3-0.6b --type q8_0
+    grove bench spec --suite go --pad 500M`
 }
 
 type benchCostCmd struct {

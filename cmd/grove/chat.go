@@ -24,6 +24,9 @@ func (chatCmd) Help() string {
 where it is not a terminal. Answers are drafted and verified as in grove run, and the conversation so
 far stays in the cache.
 
+Without --model it talks with grove's own small model, which has seen grade-school problems and their
+answers as chats, and nothing else: ask it one.
+
 Ctrl-C stops an answer; at the prompt it ends the program, as Ctrl-D does.
 
 Commands within a chat:
@@ -36,6 +39,7 @@ Commands within a chat:
     /exit            leave
 
 Examples:
+    grove chat -t 0
     grove chat -m qwen3-0.6b-q8_0.gguf
     grove chat -m FILE --system "Answer in one sentence." -t 0
     printf 'Hello!\nAnd in French?\n' | grove chat -m FILE --json`
@@ -57,33 +61,30 @@ func (cmd *chatCmd) Run(p *program) error {
 		return err
 	}
 	defer m.Close()
+	if request.Drafter == "" {
+		request.Drafter = defaultDrafter(m)
+	}
 	layout, err := m.Layout() // a model that cannot chat is better refused now than after the first question
 	if err != nil {
 		return err
 	}
 	p.logf("chat layout: %s", layout.About())
 	in := p.lines("> ")
-	c := &chat{p: p, in: in, session: m.NewSession(), request: request, stats: cmd.Stats}
+	c := &chat{p: p, in: in, name: modelName(m, cmd.Model), session: m.NewSession(), request: request, stats: cmd.Stats}
 	defer c.session.Close()
 	c.reset(cmd.System)
 	if in.interactive() {
 		fmt.Fprintf(p.stderr, "%s, context %d tokens, %s.\n/help lists commands, Ctrl-C stops an answer, Ctrl-D leaves.\n",
-			modelName(m, cmd.Model), m.Context(), layout.About())
+			c.name, m.Context(), layout.About())
 	}
 	return c.talk()
-}
-
-func modelName(m *grove.Model, path string) string {
-	if name := m.Config().Name; name != "" {
-		return name
-	}
-	return path
 }
 
 // chat is a conversation.
 type chat struct {
 	p        *program
 	in       lineReader
+	name     string // of the model
 	session  *grove.Session
 	request  grove.Request
 	messages []grove.Message
@@ -215,7 +216,7 @@ func (c *chat) answer() error {
 	}
 	out.newline()
 	if c.stats && result != nil {
-		return printStats(c.p.stderr, result, nil)
+		return printStats(c.p.stderr, c.name, result, nil)
 	}
 	return nil
 }

@@ -43,7 +43,6 @@ func TestConvertQuantizeEval(t *testing.T) {
 		"which text":            {"eval", "-m", path("a.gguf")},
 		"template":              {"eval", "-m", path("a.gguf"), "--source", path("lines.jsonl")},
 		"no such file":          {"eval", "-m", path("a.gguf"), "--text", path("none.txt")},
-		"which model":           {"eval", "--text", path("text.txt")},
 		"not-a-model: no such ": {"convert", path("not-a-model"), path("y.gguf")},
 	} {
 		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, want) {

@@ -6,11 +6,12 @@ import (
 
 	"github.com/grovellm/grove/eval"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/train/data"
 )
 
 type evalCmd struct {
-	Model  string   `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder." placeholder:"FILE"`
+	Model  string   `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model." placeholder:"FILE"`
 	Text   []string `help:"Text file, byte for byte; may be given several times." type:"path" placeholder:"FILE" sep:"none"`
 	Source []string `help:"Source as for training: FILE.jsonl,template={field}, a folder, FILE,kind=go; may be given several times." placeholder:"SPEC" sep:"none"`
 	Window int      `help:"Tokens of a window; 0 for 1024, or the model's context where that is less." default:"0" placeholder:"N"`
@@ -24,21 +25,25 @@ tokens that were its first choice. Every token is scored once, in windows that o
 each but the first few has at least a window less a stride of context.
 
 Examples:
+    grove eval --text main.go
     grove eval -m FILE --text book.txt
     grove eval -m FILE --source 'gsm8k_test.jsonl,template={question}\n{answer}' --json
     grove eval -m FILE --text big.txt --limit 50000 --window 512`
 }
 
 func (cmd *evalCmd) Run(p *program) error {
-	if cmd.Model == "" {
-		return usagef("which model? Name a GGUF file or Hugging Face folder with --model or in GROVE_MODEL")
-	}
 	docs, err := cmd.documents(p)
 	if err != nil {
 		return err
 	}
 	bar := p.progress("loading", true)
-	m, err := model.Open(cmd.Model, model.Options{Threads: p.Threads, Progress: bar.set})
+	o := model.Options{Threads: p.Threads, Progress: bar.set}
+	var m *model.Model
+	if cmd.Model == "" {
+		m, err = model.OpenGGUF(embedded, models.Target(), o)
+	} else {
+		m, err = model.Open(cmd.Model, o)
+	}
 	bar.end()
 	if err != nil {
 		return err

@@ -33,7 +33,8 @@ type contents struct {
 	Parts        int           `json:"parts,omitempty"` // files of a split model
 	Architecture string        `json:"architecture,omitempty"`
 	Name         string        `json:"name,omitempty"`
-	Parameters   int64         `json:"parameters"` // elements of all tensors
+	Parameters   int64         `json:"parameters"`        // elements of all tensors
+	Padding      int64         `json:"padding,omitempty"` // how many of them are padding
 	Metadata     []metaEntry   `json:"metadata"`
 	Tensors      []tensorEntry `json:"tensors,omitempty"`
 	Types        []typeTotal   `json:"types"`

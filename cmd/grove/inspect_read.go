@@ -16,6 +16,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -71,6 +72,10 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 			e.text = compactJSON(e.Value)
 		}
 		c.Metadata = append(c.Metadata, e)
+	}
+	if n, ok := f.Uint(model.PaddingKey); ok {
+		c.Padding = int64(n)
+		c.note("padded: %s of its parameters change nothing but what a pass costs", count(c.Padding))
 	}
 	for _, t := range f.Tensors {
 		c.Parts = max(c.Parts, t.Part+1)

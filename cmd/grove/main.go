@@ -33,6 +33,7 @@ type cli struct {
 	Threads int    `help:"Worker threads; 0 for one on each processor." default:"0" placeholder:"N"`
 	CPU     string `name:"cpu" help:"Highest kernel level to use: portable, avx2, avx512 or avx512bf16; also GROVE_CPU. Results are the same at each." placeholder:"LEVEL"`
 	JSON    bool   `name:"json" help:"Print JSON, for programs to read."`
+	Color   string `help:"Colour text that was drafted: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto" placeholder:"WHEN"`
 	Verbose bool   `short:"v" help:"Say more on standard error."`
 
 	Run      runCmd      `cmd:"" help:"Continue a prompt."`
@@ -44,6 +45,7 @@ type cli struct {
 	Eval     evalCmd     `cmd:"" help:"Measure how well a model predicts text."`
 	Convert  convertCmd  `cmd:"" help:"Convert between Hugging Face folders and GGUF files."`
 	Quantize quantizeCmd `cmd:"" help:"Write a GGUF file again with smaller weights."`
+	Pad      padCmd      `cmd:"" help:"Write a GGUF file that costs as much to run as a larger model."`
 	Check    checkCmd    `cmd:"" help:"Check grove's laws on generated cases."`
 	Bench    benchCmd    `cmd:"" help:"Measure this machine."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`
@@ -53,10 +55,12 @@ const description = `Language models with tree speculation: many tokens a pass, 
 
 Start with:
   grove demo
-  grove run --model FILE --drafter lookup "func main() {"
+  grove run --show tree -n 40 "func main() {"
+  grove run --model FILE --draft-model SMALL --stats "Once upon a time"
   grove chat --model FILE
 
-FILE is a GGUF file or a Hugging Face folder of architecture llama, qwen2, qwen3 or gptneox.`
+FILE is a GGUF file or a Hugging Face folder of architecture llama, qwen2, qwen3 or gptneox. Without
+one, grove runs a small model of its own that is in the program.`
 
 // program is one run of the command: where it reads and writes, and the global flags.
 type program struct {

@@ -3,9 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"io"
 	"iter"
 	"strings"
-	"unicode"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
@@ -16,22 +16,32 @@ type runCmd struct {
 	modelFlags
 	generateFlags
 
-	Stats bool `help:"Say what it cost, decode plainly as well, and report the speed-up and that the tokens are the same."`
+	Show  string `help:"Draw each round's draft tree on standard error: tree." enum:",tree" default:"" placeholder:"tree"`
+	Stats bool   `help:"Say what it cost, decode plainly as well, and report the speed-up and that the tokens are the same."`
 }
 
 func (runCmd) Help() string {
 	return `Continues the prompt and streams the text to standard output. Speculation is on: the drafter
 proposes trees of tokens, the model verifies a tree in one pass. The text is the same with every
-drafter and budget, at every temperature.
+drafter and budget, at every temperature. On a terminal, what was drafted and accepted is green.
+
+Without --model it runs grove's own small model, which has read Go's standard library, novels and
+grade-school arithmetic; docs/training.md says how it was made.
 
 Examples:
+    grove run "func main() {"
+    grove run --show tree -n 40 "package main"
     grove run -m qwen3-0.6b-q8_0.gguf "The capital of France is"
+    grove run -m FILE --draft-model SMALL --drafter dynatree --stats "Once upon a time"
     grove run -m FILE --drafter lookup --file main.go --stats "// the same with more comments:"
     git diff | grove run -m FILE --stop "\n\n" -n 80
     grove run -m FILE -t 0.8 --top-p 0.95 --seed 7 --json "Once upon a time"
 
 With --json every line is an object: {"text","tokens","drafted"} as text comes, and at last
 {"done":true,"finish",...} with the figures of --stats if asked for.
+
+--pad 500M adds layers and columns that change no bit of the output but are read and multiplied as
+those of a model of that size are: real text from a small model at the cost of a large one.
 
 Drafters:
 ` + indent(draft.Usage())
@@ -56,6 +66,9 @@ func (cmd *runCmd) Run(p *program) error {
 		return err
 	}
 	defer m.Close()
+	if request.Drafter == "" {
+		request.Drafter = defaultDrafter(m)
+	}
 	tokens, err := m.Tokenize(prompt)
 	if err != nil {
 		return err
@@ -63,7 +76,12 @@ func (cmd *runCmd) Run(p *program) error {
 	ctx, stop := p.context()
 	defer stop()
 
-	out := &printer{p: p}
+	out := &printer{p: p, name: modelName(m, cmd.Model), padded: m.Config().Padded}
+	if cmd.Show == "tree" {
+		view := newTreeView(p, m)
+		request.OnRound = view.round
+		out.late = !p.JSON
+	}
 	result, err := out.stream(m.GenerateTokens(ctx, tokens, request))
 	if err != nil {
 		return err
@@ -88,10 +106,15 @@ func plain(drafter string) bool { return drafter == "" || drafter == "none" }
 
 // printer prints a generation as it comes.
 type printer struct {
-	p     *program
+	p      *program
+	name   string // of the model, for the figures
+	padded int64  // parameters of padding
+
 	whole bool // print nothing until the text is there whole
+	late  bool // print text at the end, out of the way of what is shown meanwhile
 	last  byte // of the text so far
 	all   strings.Builder
+	kept  []grove.Piece // what is printed late
 }
 
 // stream prints chunks as they come and returns the result. The text of a generation that is interrupted stays, on
@@ -99,50 +122,55 @@ type printer struct {
 func (o *printer) stream(chunks iter.Seq2[grove.Chunk, error]) (*grove.Result, error) {
 	for chunk, err := range chunks {
 		if err == nil {
-			err = o.text(chunk)
+			err = o.chunk(chunk)
 		}
 		if err != nil {
+			_ = o.print(o.kept)
 			o.newline()
 			return nil, err
 		}
 		if chunk.Result != nil {
-			return chunk.Result, nil
+			return chunk.Result, o.print(o.kept)
 		}
 	}
 	return nil, errors.New("the generation ended without a result")
 }
 
-func (o *printer) text(c grove.Chunk) error {
+func (o *printer) chunk(c grove.Chunk) error {
 	o.all.WriteString(c.Text)
-	if o.whole {
+	switch {
+	case o.whole:
 		return nil
-	}
-	if o.p.JSON {
+	case o.p.JSON:
 		return o.p.printJSON(struct {
 			Text    string  `json:"text"`
 			Tokens  []int32 `json:"tokens"`
 			Drafted int     `json:"drafted"`
 		}{c.Text, c.Tokens, c.Drafted})
-	}
-	if c.Text == "" {
+	case o.late:
+		o.kept = append(o.kept, c.Pieces...)
 		return nil
 	}
-	o.last = c.Text[len(c.Text)-1]
-	text := c.Text
-	if isTerminal(o.p.stdout) {
-		text = strings.Map(visible, text)
-	}
-	_, err := fmt.Fprint(o.p.stdout, text)
-	return err
+	return o.print(c.Pieces)
 }
 
-// visible keeps a model's text from steering the terminal: control characters other than line ends and tabs
-// become a replacement character.
-func visible(r rune) rune {
-	if unicode.IsControl(r) && r != '\n' && r != '\t' {
-		return unicode.ReplacementChar
+// print writes text, what was drafted apart from the model's own.
+func (o *printer) print(pieces []grove.Piece) error {
+	terminal, style := isTerminal(o.p.stdout), o.p.style(o.p.stdout)
+	for _, piece := range pieces {
+		text := piece.Text
+		o.last = text[len(text)-1]
+		if terminal {
+			text = strings.Map(visible, text)
+		}
+		if piece.Drafted {
+			text = style.drafted(text)
+		}
+		if _, err := io.WriteString(o.p.stdout, text); err != nil {
+			return err
+		}
 	}
-	return r
+	return nil
 }
 
 // newline ends the last line of text.
@@ -156,15 +184,19 @@ func (o *printer) newline() {
 // finish says how it ended, with figures when asked for.
 func (o *printer) finish(r *grove.Result, c *comparison, stats bool) error {
 	if o.p.JSON {
-		return o.p.printJSON(doneLine(r, c, stats))
+		return o.p.printJSON(doneLine(r, c, stats, o.padded))
 	}
 	o.newline()
-	if stats {
+	switch {
+	case stats:
 		fmt.Fprintln(o.p.stderr)
-		return printStats(o.p.stderr, r, c)
-	}
-	if isTerminal(o.p.stderr) || o.p.Verbose {
-		fmt.Fprintf(o.p.stderr, "\n[%d tokens, %.1f tokens/s, τ %.2f, %s]\n", r.Stats.Tokens, perSecond(&r.Stats), r.Stats.Tau(), r.Finish)
+		return printStats(o.p.stderr, o.name, r, c)
+	case isTerminal(o.p.stderr) || o.p.Verbose || o.padded > 0:
+		green := ""
+		if o.p.style(o.p.stdout).on && r.Stats.Accepted > 0 {
+			green = fmt.Sprintf(", %s was drafted", o.p.style(o.p.stderr).drafted("green"))
+		}
+		fmt.Fprintf(o.p.stderr, "\n[%s: %d tokens, %.1f tokens/s, τ %.2f, %s%s]\n", o.name, r.Stats.Tokens, perSecond(&r.Stats), r.Stats.Tau(), r.Finish, green)
 	}
 	return nil
 }

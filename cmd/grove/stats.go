@@ -17,10 +17,16 @@ type comparison struct {
 	Plain     *grove.Result
 	Runs      int // of each
 	Different int // the first token that differs; -1 for none
+
+	Sampled bool // by a rule under which the tokens are another sample: they may differ
 }
 
+// speedup compares the time from one token to the next; it is 0 where there was none.
 func (c *comparison) speedup() float64 {
-	return c.Plain.Stats.Decode.Seconds() / c.Drafted.Stats.Decode.Seconds()
+	if c.Drafted.Stats.PerToken() == 0 {
+		return 0
+	}
+	return c.Plain.Stats.PerToken().Seconds() / c.Drafted.Stats.PerToken().Seconds()
 }
 
 // comparing is about how long a comparison may take: short runs vary much, so they are repeated within it.
@@ -32,7 +38,7 @@ const (
 // compare decodes the request plainly, and, where that takes little time, both ways several times in turn. first is the drafted
 // run that the user saw.
 func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r grove.Request, first *grove.Result) (*comparison, error) {
-	c := &comparison{Runs: mostRuns, Different: -1}
+	c := &comparison{Runs: mostRuns, Different: -1, Sampled: r.Accept == "rejection" && r.Sampling.Temperature > 0}
 	if one := first.Stats.Prefill + first.Stats.Decode; one > 0 {
 		c.Runs = min(max(int(comparing/(2*one)), 1), mostRuns)
 	}
@@ -40,7 +46,7 @@ func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r 
 	defer bar.end()
 	r.OnRound = nil
 	plainly := r
-	plainly.Drafter, plainly.Predict = "none", ""
+	plainly.Drafter, plainly.Predict, plainly.Accept = "none", "", ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)
 	for i := range c.Runs {
 		result, err := grove.Collect(m.GenerateTokens(ctx, tokens, plainly))
@@ -48,7 +54,7 @@ func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r 
 			return nil, err
 		}
 		plain = append(plain, result)
-		if at := differ(first.Tokens, result.Tokens); at >= 0 && c.Different < 0 {
+		if at := differ(first.Tokens, result.Tokens); at >= 0 && c.Different < 0 && !c.Sampled {
 			c.Different = at
 		}
 		if c.Runs > 1 {
@@ -92,8 +98,8 @@ func perSecond(s *grove.Stats) float64 {
 	return 1 / s.PerToken().Seconds()
 }
 
-// printStats writes the figures for a person.
-func printStats(w io.Writer, r *grove.Result, c *comparison) error {
+// printStats writes the figures for a person. name is the model's.
+func printStats(w io.Writer, name string, r *grove.Result, c *comparison) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) { fmt.Fprintf(t, name+"\t"+format+"\n", args...) }
 	s := &r.Stats
@@ -104,11 +110,18 @@ func printStats(w io.Writer, r *grove.Result, c *comparison) error {
 	if s.Reused > 0 {
 		reused = fmt.Sprintf(" (%d of them in the cache already)", s.Reused)
 	}
+	line("model", "%s", name)
 	line("prompt", "%d tokens%s in %.3f s, %.0f tokens/s", s.Prompt, reused, s.Prefill.Seconds(), float64(s.Prompt-s.Reused)/s.Prefill.Seconds())
-	line("generated", "%d tokens, the first after %.3f s, then %.1f tokens/s; ended by %s", s.Tokens, s.First.Seconds(), perSecond(s), finishText(r))
-	line("passes", "%d, each committing τ = %.2f tokens", s.Rounds, s.Tau())
-	if s.Drafted > 0 {
-		line("drafted", "%d nodes, %.1f a pass; %d accepted, %.0f%%", s.Drafted, float64(s.Drafted)/float64(s.Rounds), s.Accepted, 100*s.AcceptRate())
+	line("generated", "%d tokens, %.1f tokens/s; ended by %s", s.Tokens, perSecond(s), finishText(r))
+	line("latency", "the first token after %.1f ms (TTFT), then one every %.2f ms (TPOT)", ms(s.First), ms(s.PerToken()))
+	plain := ""
+	if s.Plain > 0 {
+		plain = fmt.Sprintf("; %d decoded plainly, where drafts did not pay", s.Plain)
+	}
+	line("rounds", "%d, each committing τ = %.2f tokens%s", s.Rounds, s.Tau(), plain)
+	if s.Proposed > 0 {
+		line("drafted", "%d nodes, of which %d were verified, %.1f a round", s.Proposed, s.Drafted, s.NodesPerRound())
+		line("accepted", "%d nodes, %.0f%% of those verified; paths of %.2f a round", s.Accepted, 100*s.AcceptRate(), s.PathLength())
 	}
 	if all := (s.Draft + s.Verify + s.Rest).Seconds(); all > 0 {
 		share := func(d time.Duration) float64 { return 100 * d.Seconds() / all }
@@ -117,13 +130,34 @@ func printStats(w io.Writer, r *grove.Result, c *comparison) error {
 	if c != nil {
 		line("plain decoding", "%.1f tokens/s", perSecond(&c.Plain.Stats))
 		same := "the same tokens"
-		if c.Different >= 0 {
+		switch {
+		case c.Sampled:
+			same = "another sample (--accept rejection)"
+		case c.Different >= 0:
 			same = fmt.Sprintf("DIFFERENT tokens from number %d on", c.Different)
 		}
 		line("speed-up", "%.2f × plain decoding, %s%s", c.speedup(), same, runsText(c.Runs))
 	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	return printDepths(w, s)
+}
+
+// printDepths writes what became of nodes by their depth.
+func printDepths(w io.Writer, s *grove.Stats) error {
+	if s.Drafted == 0 {
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(t, "\ndepth\trounds\tnodes\taccepted\tof rounds\t\n")
+	for i, d := range s.Depths {
+		fmt.Fprintf(t, "%d\t%d\t%d\t%d\t%.0f%%\t\n", i+1, d.Offered, d.Drafted, d.Accepted, 100*float64(d.Accepted)/float64(max(d.Offered, 1)))
+	}
 	return t.Flush()
 }
+
+func ms(d time.Duration) float64 { return 1000 * d.Seconds() }
 
 func runsText(n int) string {
 	if n == 1 {
@@ -146,30 +180,49 @@ func finishText(r *grove.Result) string {
 
 // statsJSON are the figures for a program.
 type statsJSON struct {
-	PromptTokens int     `json:"prompt_tokens"`
-	Reused       int     `json:"reused_tokens"`
-	Tokens       int     `json:"tokens"`
-	Rounds       int     `json:"rounds"`
-	Tau          float64 `json:"tau"`
-	Drafted      int     `json:"drafted"`
-	Accepted     int     `json:"accepted"`
-	AcceptRate   float64 `json:"accept_rate"`
-	TokensPerS   float64 `json:"tokens_per_s"`
-	FirstS       float64 `json:"first_token_s"`
-	PrefillS     float64 `json:"prefill_s"`
-	DecodeS      float64 `json:"decode_s"`
-	DraftS       float64 `json:"draft_s"`
-	VerifyS      float64 `json:"verify_s"`
-	RestS        float64 `json:"rest_s"`
+	PromptTokens  int         `json:"prompt_tokens"`
+	Reused        int         `json:"reused_tokens"`
+	Tokens        int         `json:"tokens"`
+	Rounds        int         `json:"rounds"`
+	PlainRounds   int         `json:"plain_rounds"`
+	Tau           float64     `json:"tau"`
+	Proposed      int         `json:"proposed"` // nodes
+	Drafted       int         `json:"drafted"`  // of those, verified
+	Accepted      int         `json:"accepted"`
+	AcceptRate    float64     `json:"accept_rate"`
+	NodesPerRound float64     `json:"nodes_per_round"`
+	PathLength    float64     `json:"path_length"`
+	Depths        []depthJSON `json:"depths"`
+	TokensPerS    float64     `json:"tokens_per_s"`
+	FirstS        float64     `json:"first_token_s"`
+	PerTokenS     float64     `json:"per_token_s"`
+	PrefillS      float64     `json:"prefill_s"`
+	DecodeS       float64     `json:"decode_s"`
+	DraftShare    float64     `json:"draft_share"`
+	DraftS        float64     `json:"draft_s"`
+	VerifyS       float64     `json:"verify_s"`
+	RestS         float64     `json:"rest_s"`
+}
+
+// depthJSON counts at one depth; the first is depth 1.
+type depthJSON struct {
+	Rounds   int `json:"rounds"` // whose tree had a node there
+	Drafted  int `json:"drafted"`
+	Accepted int `json:"accepted"`
 }
 
 func figures(s *grove.Stats) *statsJSON {
-	return &statsJSON{
-		PromptTokens: s.Prompt, Reused: s.Reused, Tokens: s.Tokens, Rounds: s.Rounds, Tau: s.Tau(),
-		Drafted: s.Drafted, Accepted: s.Accepted, AcceptRate: s.AcceptRate(), TokensPerS: perSecond(s),
-		FirstS: s.First.Seconds(), PrefillS: s.Prefill.Seconds(), DecodeS: s.Decode.Seconds(),
-		DraftS: s.Draft.Seconds(), VerifyS: s.Verify.Seconds(), RestS: s.Rest.Seconds(),
+	f := &statsJSON{
+		PromptTokens: s.Prompt, Reused: s.Reused, Tokens: s.Tokens, Rounds: s.Rounds, PlainRounds: s.Plain, Tau: s.Tau(),
+		Proposed: s.Proposed, Drafted: s.Drafted, Accepted: s.Accepted, AcceptRate: s.AcceptRate(), TokensPerS: perSecond(s),
+		NodesPerRound: s.NodesPerRound(), PathLength: s.PathLength(), Depths: []depthJSON{},
+		FirstS: s.First.Seconds(), PerTokenS: s.PerToken().Seconds(), PrefillS: s.Prefill.Seconds(), DecodeS: s.Decode.Seconds(),
+		DraftShare: s.DraftShare(), DraftS: s.Draft.Seconds(), VerifyS: s.Verify.Seconds(), RestS: s.Rest.Seconds(),
 	}
+	for _, d := range s.Depths {
+		f.Depths = append(f.Depths, depthJSON{d.Offered, d.Drafted, d.Accepted})
+	}
+	return f
 }
 
 // done is the last line of a run with --json.
@@ -177,20 +230,23 @@ type done struct {
 	Done       bool         `json:"done"`
 	Finish     grove.Finish `json:"finish"`
 	Stop       string       `json:"stop,omitempty"`
+	Padding    int64        `json:"padding,omitempty"` // parameters of the model that are padding
 	Stats      *statsJSON   `json:"stats,omitempty"`
 	Plain      *statsJSON   `json:"plain,omitempty"`
 	Speedup    float64      `json:"speedup,omitempty"`
 	SameTokens *bool        `json:"same_tokens,omitempty"`
 }
 
-func doneLine(r *grove.Result, c *comparison, stats bool) done {
-	d := done{Done: true, Finish: r.Finish, Stop: r.Stop}
+func doneLine(r *grove.Result, c *comparison, stats bool, padding int64) done {
+	d := done{Done: true, Finish: r.Finish, Stop: r.Stop, Padding: padding}
 	if stats {
 		d.Stats = figures(&r.Stats)
 	}
 	if c != nil {
-		same := c.Different < 0
-		d.Stats, d.Plain, d.Speedup, d.SameTokens = figures(&c.Drafted.Stats), figures(&c.Plain.Stats), c.speedup(), &same
+		d.Stats, d.Plain, d.Speedup = figures(&c.Drafted.Stats), figures(&c.Plain.Stats), c.speedup()
+		if same := c.Different < 0; !c.Sampled {
+			d.SameTokens = &same
+		}
 	}
 	return d
 }

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/sample"
+)
+
+type benchMemoryCmd struct {
+	modelFlags
+
+	Method      string  `arg:"" help:"The method: plain, or a drafter with its options."`
+	Prompt      string  `help:"A jsonl file; its first prompt is decoded." required:"" placeholder:"FILE"`
+	MaxTokens   int     `short:"n" help:"Tokens of the output at most." default:"256" placeholder:"N"`
+	Temperature float32 `short:"t" help:"0 takes the likeliest token." default:"0" placeholder:"T"`
+	TopP        float32 `help:"Sample among the fewest tokens whose probability reaches P." default:"1" placeholder:"P"`
+	Seed        uint64  `help:"Seed of the noise at temperatures above 0." default:"0"`
+	IgnoreEnd   bool    `help:"Go on after the model's end-of-text token."`
+	Chat        bool    `help:"Put the prompt into the model's chat template."`
+}
+
+func (benchMemoryCmd) Help() string {
+	return `Decodes one prompt with one method and says how much memory this process had resident at most while it
+did: weights, caches, buffers and the program itself. Loading is left out, and the collector runs often, so that
+what is no longer needed does not count. grove bench spec --memory does this for each of its methods.
+
+Examples:
+    grove bench memory plain --prompt prompts.jsonl
+    grove bench memory dynatree --prompt prompts.jsonl --pad 500M --json`
+}
+
+func (cmd *benchMemoryCmd) Run(p *program) error {
+	if cmd.MaxTokens < 1 {
+		return usagef("--max-tokens %d: want at least 1", cmd.MaxTokens)
+	}
+	params := sample.Params{Temperature: cmd.Temperature, TopP: cmd.TopP, Seed: cmd.Seed}
+	if err := params.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	m, err := bench.ParseMethod(cmd.Method, bench.Method{})
+	if err != nil {
+		return usagef("method %q: %w", cmd.Method, err)
+	}
+	suite, err := bench.OpenSuite(cmd.Prompt, bench.SuiteOptions{N: 1})
+	if err != nil {
+		return err
+	}
+	ctx, stop := p.context()
+	defer stop()
+	models, err := cmd.openPair(p)
+	if err != nil {
+		return err
+	}
+	defer models.Close()
+	r, err := bench.Memory(ctx, bench.SpecOptions{
+		Target: models.Target, Runs: []bench.SpecRun{{Suite: suite, Methods: []bench.Method{m}}},
+		Sampling: params, MaxTokens: cmd.MaxTokens, IgnoreEnd: cmd.IgnoreEnd, Chat: cmd.Chat,
+	})
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(r)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s: at most %s resident while decoding %d tokens, %s before\n", r.Method, size(r.Peak), r.Tokens, size(r.Loaded))
+	return err
+}
+
+// memoryOf measures a method in a process of its own: this program as grove bench memory.
+func (cmd *benchSpecCmd) memoryOf(p *program) func(context.Context, bench.SpecRun, bench.Method, bench.Prompt) (int64, error) {
+	return func(ctx context.Context, _ bench.SpecRun, m bench.Method, prompt bench.Prompt) (int64, error) {
+		dir, err := os.MkdirTemp("", "grove-bench-")
+		if err != nil {
+			return 0, err
+		}
+		defer os.RemoveAll(dir)
+		file := filepath.Join(dir, "prompt.jsonl")
+		if err := bench.WritePrompt(file, prompt); err != nil {
+			return 0, err
+		}
+		return cmd.memoryChild(ctx, p, m, file, cmd.Chat && prompt.Question)
+	}
+}
+
+// memoryChild runs this program as grove bench memory and returns the peak.
+func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, m bench.Method, prompt string, chat bool) (int64, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return 0, err
+	}
+	args := []string{"--json", "bench", "memory", "--prompt", prompt}
+	add := func(flag, value string) {
+		if value != "" {
+			args = append(args, "--"+flag+"="+value)
+		}
+	}
+	add("threads", fmt.Sprint(p.Threads))
+	add("cpu", p.CPU)
+	add("model", cmd.Model)
+	add("draft-model", cmd.DraftModel)
+	add("context", fmt.Sprint(cmd.Context))
+	add("pad", cmd.Pad)
+	add("pad-type", cmd.PadType)
+	add("max-tokens", fmt.Sprint(cmd.MaxTokens))
+	add("temperature", fmt.Sprint(cmd.Temperature))
+	add("top-p", fmt.Sprint(cmd.TopP))
+	add("seed", fmt.Sprint(cmd.Seed[0]))
+	if cmd.IgnoreEnd {
+		args = append(args, "--ignore-end")
+	}
+	if chat {
+		args = append(args, "--chat")
+	}
+	var out, problem bytes.Buffer
+	child := exec.CommandContext(ctx, self, append(args, "--", m.String())...)
+	child.Stdout, child.Stderr = &out, &problem
+	if err := child.Run(); err != nil {
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		return 0, fmt.Errorf("grove bench memory: %w: %s", err, strings.TrimSpace(problem.String()))
+	}
+	var r bench.MemoryReport
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		return 0, fmt.Errorf("grove bench memory: %w", err)
+	}
+	return r.Peak, nil
+}

@@ -1,0 +1,141 @@
+// What grove bench spec is to measure, from its flags.
+
+package main
+
+import (
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/spec"
+)
+
+// plannedRun is a suite that has been read, with its methods as text.
+type plannedRun struct {
+	suite   bench.Suite
+	methods []string // empty: the default ones
+}
+
+// runs reads the suites. Flags replace the preset's suites and methods.
+func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, error) {
+	plan := preset.Runs
+	var methods []string
+	for _, list := range cmd.Many {
+		methods = append(methods, bench.SplitList(list)...)
+	}
+	methods = append(methods, cmd.One...)
+	if len(cmd.Suite) > 0 {
+		var suites []string
+		for _, list := range cmd.Suite {
+			suites = append(suites, bench.SplitList(list)...)
+		}
+		plan = []bench.PresetRun{{Suites: suites, Methods: plan[0].Methods}}
+	}
+	o := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot, N: cmd.Prompts, Spare: *cmd.WarmUp}
+	var runs []plannedRun
+	for _, r := range plan {
+		names, err := bench.Expand(r.Suites)
+		if err != nil {
+			return nil, usagef("--suite %w", err)
+		}
+		for _, name := range names {
+			if name == "go" || strings.HasPrefix(name, "go:") {
+				o.GoRoot = cmd.goRoot()
+			}
+			if slices.ContainsFunc(runs, func(r plannedRun) bool { return r.suite.Name == name }) {
+				return nil, usagef("--suite %s is listed twice", name)
+			}
+			suite, err := bench.OpenSuite(name, o)
+			if err != nil {
+				return nil, err
+			}
+			p.logf("suite %s: %d prompts, %d to warm up", name, len(suite.Prompts), len(suite.Spare))
+			run := plannedRun{suite, r.Methods}
+			if len(methods) > 0 {
+				run.methods = methods
+			}
+			runs = append(runs, run)
+		}
+	}
+	return runs, nil
+}
+
+// goRoot asks the go command where its library is; nothing where it cannot say.
+func (cmd *benchSpecCmd) goRoot() string {
+	if cmd.GoRoot != "" {
+		return cmd.GoRoot
+	}
+	out, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// methods reads the methods of the runs.
+func (cmd *benchSpecCmd) methods(runs []plannedRun, hasDraft bool) (out []bench.SpecRun, err error) {
+	base := bench.Method{Budget: cmd.Budget, Uncontrolled: cmd.NoController}
+	if len(cmd.Accept) == 1 {
+		base.Accept = cmd.Accept[0]
+	}
+	for _, r := range runs {
+		texts := r.methods
+		if len(texts) == 0 {
+			texts = []string{bench.Plain, "lookup"}
+			if hasDraft {
+				texts = append(texts, "linear", "fixed", "dynatree", "best-first")
+			}
+		}
+		if len(cmd.Accept) > 1 {
+			texts = eachRule(texts, cmd.Accept)
+		}
+		run := bench.SpecRun{Suite: r.suite}
+		if run.Methods, err = bench.ParseMethods(texts, base); err != nil {
+			return nil, usageError{err}
+		}
+		out = append(out, run)
+	}
+	return out, nil
+}
+
+// eachRule runs each drafter with each acceptance rule, but those that name one.
+func eachRule(texts, rules []string) (out []string) {
+	for _, t := range texts {
+		if t == bench.Plain || strings.Contains(t, "@"+spec.Coupled) || strings.Contains(t, "@"+spec.Rejection) {
+			out = append(out, t)
+			continue
+		}
+		for _, rule := range rules {
+			out = append(out, t+"@"+rule)
+		}
+	}
+	return out
+}
+
+// list says what there is.
+func (cmd *benchSpecCmd) list(p *program) error {
+	suites := bench.SuiteNames(cmd.Data)
+	var presets [][2]string
+	for _, q := range bench.Presets() {
+		presets = append(presets, [2]string{q.Name, q.Help})
+	}
+	if p.JSON {
+		return p.printJSON(map[string]any{"suites": suites, "presets": presets, "drafters": strings.Split(drafterNames(), ", ")})
+	}
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, part := range []struct {
+		title string
+		rows  [][2]string
+	}{{"Suites:", suites}, {"Presets:", presets}} {
+		fmt.Fprintln(t, part.title)
+		for _, row := range part.rows {
+			fmt.Fprintf(t, "  %s\t%s\n", row[0], row[1])
+		}
+		fmt.Fprintln(t)
+	}
+	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", drafterNames(), strings.ReplaceAll(bench.MethodUsage, "\n", " "))
+	return t.Flush()
+}

@@ -1,0 +1,123 @@
+package main
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/bench"
+)
+
+func questions(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "questions.jsonl")
+	text := `{"turns": ["one two one two one"]}
+{"turns": ["a b c a b c"]}
+{"turns": ["red green red green"]}
+`
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestBenchHelp(t *testing.T) {
+	for _, args := range []string{"bench", "bench spec", "bench memory"} {
+		code, out, err := command("", append(strings.Fields(args), "--help")...)
+		if code != 0 || err != "" || !strings.Contains(out, "Usage: grove "+args) || !strings.Contains(out, "Example") {
+			t.Errorf("grove %s --help: status %d\n%s%s", args, code, out, err)
+		}
+	}
+	out := must(t, "", "bench", "spec", "--list")
+	for _, want := range []string{"wikitext-articles", "dynatree-table1", "lookup"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("grove bench spec --list does not list %s:\n%s", want, out)
+		}
+	}
+}
+
+// The report goes to the standard output and nothing else does; the folder gets it with figures.
+func TestBenchSpec(t *testing.T) {
+	model, file, dir := tiny(t), questions(t), filepath.Join(t.TempDir(), "report")
+	args := []string{"bench", "spec", "-m", model, "--draft-model", model, "--suite", file + ":chars=15", "--methods", "lookup:min=2,fixed:d=2,b=2@budget=6",
+		"-n", "12", "--no-bandwidth", "--ignore-end", "--prompts", "2", "--threads", "2"}
+	code, out, stderr := command("", append(args, "--json", "--out", dir)...)
+	if code != 0 {
+		t.Fatalf("status %d\n%s", code, stderr)
+	}
+	var r bench.SpecReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if len(r.Suites) != 1 || len(r.Suites[0].Methods) != 3 || r.Pad != 0 || r.MaxTokens != 12 || r.Suites[0].WarmUp != 1 || r.Suites[0].Prompts != 2 {
+		t.Errorf("report %+v", r)
+	}
+	for i, name := range []string{"plain", "lookup:min=2", "fixed:d=2,b=2@budget=6"} {
+		if m := r.Suites[0].Methods[i]; m.Name != name || m.Mismatches == nil || *m.Mismatches != 0 || m.Tokens != 24 {
+			t.Errorf("method %+v, want %s with no mismatch", m, name)
+		}
+	}
+	for _, f := range []string{"report.json", "report.md", "speedup.png", "speedup.svg"} {
+		if _, err := os.Stat(filepath.Join(dir, f)); err != nil || !strings.Contains(stderr, f) {
+			t.Errorf("%s: %v; said:\n%s", f, err, stderr)
+		}
+	}
+	// Padded, in words; two rules at a temperature, each in a row of its own; the preset's settings give way to flags.
+	out = must(t, "", append(args[:6:6], "--suite", file, "--method", "linear:k=2", "--accept", "coupled,rejection", "-t", "1", "--seed", "1,2", "-n", "8",
+		"--no-bandwidth", "--pad", "2M", "--preset", "dynatree-table4", "--prompts", "2")...)
+	for _, want := range []string{"**padded**: from", "linear:k=2@coupled", "linear:k=2@rejection", "another sample", "| off |", "seeds 1 2", "at most 8 tokens", "Table 4"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the report does not say %q:\n%s", want, out)
+		}
+	}
+}
+
+// Memory is measured in a process of its own, which is this command.
+func TestBenchMemory(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("memory is measured on Linux")
+	}
+	t.Setenv(asCommand, "1")
+	model := tiny(t)
+	out := must(t, "", "bench", "spec", "-m", model, "--suite", questions(t), "--methods", "lookup@budget=6@no-controller", "-n", "8", "--no-bandwidth", "--memory",
+		"--ignore-end", "--json", "--threads", "2")
+	var r bench.SpecReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, m := range r.Suites[0].Methods {
+		if m.Peak <= 0 {
+			t.Errorf("%s: peak %d", m.Name, m.Peak)
+		}
+	}
+}
+
+func TestBenchUsage(t *testing.T) {
+	model, file := tiny(t), questions(t)
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"--prompts=-1"}, 2, "--prompts -1"},
+		{[]string{"--budget", "1"}, 2, "plain decoding"},
+		{[]string{"--repeats", "0"}, 2, "--repeats 0"},
+		{[]string{"--warm-up=-1"}, 2, "--warm-up -1"},
+		{[]string{"--accept", "all"}, 2, "coupled or rejection"},
+		{[]string{"--temperature=-1"}, 2, "Temperature"},
+		{[]string{"--preset", "nothing"}, 2, "dynatree-table1"},
+		{[]string{"--suite", file, "--method", "a{b"}, 2, "{ without }"},
+		{[]string{"--suite", file, "--method", "nothing"}, 1, `there is no "nothing"`},
+		{[]string{"--suite", "nothing"}, 1, "no such suite"},
+		{[]string{"--suite", file + "," + file}, 2, "listed twice"},
+		{[]string{"--suite", "math", "--data", t.TempDir()}, 1, "GROVE_DATA"},
+	} {
+		code, _, stderr := command("", append([]string{"bench", "spec", "-m", model}, c.args...)...)
+		if code != c.code || !strings.Contains(stderr, c.want) {
+			t.Errorf("grove bench spec %q: status %d\n%s\nwant %d with %q", c.args, code, stderr, c.code, c.want)
+		}
+	}
+}

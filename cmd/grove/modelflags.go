@@ -1,0 +1,128 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tensor"
+)
+
+// embedded is what stands for the path of a model that is in the program.
+const embedded = "embedded"
+
+// modelFlags name a model.
+type modelFlags struct {
+	Model      string `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model, which has a draft model." placeholder:"FILE"`
+	DraftModel string `env:"GROVE_DRAFT_MODEL" help:"A draft model with the same tokenizer, for the drafters that run one." placeholder:"FILE"`
+	Context    int    `help:"Most tokens of prompt and answer; 0 for what the model was made for." default:"0" placeholder:"N"`
+
+	padFlags
+}
+
+// padFlags make a small model cost as much as a large one.
+type padFlags struct {
+	Pad     string `help:"Pad the model to about N parameters, as 500M: the same text at the cost of a model of that size." placeholder:"N"`
+	PadType string `help:"Type of the weights that padding adds: bf16, f16 or q8_0." default:"bf16" placeholder:"TYPE"`
+}
+
+// open loads the model, showing how far it is.
+func (f *modelFlags) open(p *program) (*grove.Model, error) { return f.openWith(p, "") }
+
+// openWith is open with a chat template in place of the model's own, if it is not empty.
+func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error) {
+	if f.Context < 0 {
+		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
+	}
+	o := grove.Options{Threads: p.Threads, Context: f.Context, Draft: f.DraftModel, ChatTemplate: template}
+	var err error
+	if o.Pad, o.PadType, err = f.padding(); err != nil {
+		return nil, err
+	}
+	bar := p.progress("loading", true)
+	defer bar.end()
+	o.Progress = bar.set
+	name := f.Model
+	var m *grove.Model
+	if name == "" {
+		name = embedded
+		if f.DraftModel == "" {
+			o.DraftGGUF = models.Draft()
+		}
+		m, err = grove.OpenGGUF(name, models.Target(), o)
+	} else {
+		m, err = grove.Open(name, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	bar.end()
+	p.logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
+		name, m.Config().Arch, m.Config().Layers, m.Config().Vocab, m.Context(), size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
+	if t := m.Tokenizer(); t != nil {
+		for _, note := range t.Notes() {
+			p.logf("%s", note)
+		}
+	}
+	return m, nil
+}
+
+// padding reads the flags: no parameters for no padding.
+func (f *padFlags) padding() (int64, tensor.Type, error) {
+	if f.Pad == "" {
+		return 0, 0, nil
+	}
+	n, err := parseCount(f.Pad)
+	if err != nil {
+		return 0, 0, usagef("--pad %q: %v", f.Pad, err)
+	}
+	t, err := padType(f.PadType)
+	if err != nil {
+		return 0, 0, usagef("--pad-type %q: %v", f.PadType, err)
+	}
+	return n, t, nil
+}
+
+func padType(name string) (tensor.Type, error) {
+	for _, t := range []tensor.Type{tensor.BF16, tensor.F16, tensor.Q8_0} {
+		if strings.EqualFold(name, t.String()) {
+			return t, nil
+		}
+	}
+	return 0, fmt.Errorf("want bf16, f16 or q8_0")
+}
+
+// parseCount reads a number of parameters: 1500000, 500M, 1.5B.
+func parseCount(text string) (int64, error) {
+	number, unit := text, 1.0
+	for suffix, u := range map[string]float64{"K": 1e3, "M": 1e6, "B": 1e9} {
+		if rest, ok := strings.CutSuffix(strings.ToUpper(text), suffix); ok {
+			number, unit = rest, u
+		}
+	}
+	x, err := strconv.ParseFloat(number, 64)
+	if err != nil || !(x*unit >= 1 && x*unit < math.MaxInt64/2) {
+		return 0, fmt.Errorf("want a number of parameters, such as 500M or 1.5B")
+	}
+	return int64(x * unit), nil
+}
+
+// modelName is what the model calls itself, with its padding.
+func modelName(m *grove.Model, path string) string {
+	name := m.Config().Name
+	if name == "" {
+		name = path
+	}
+	if name == "" {
+		name = embedded
+	}
+	c := m.Config()
+	if c.Padded > 0 {
+		name += fmt.Sprintf(", padded from %s to %s parameters", count(c.Parameters()-c.Padded), count(c.Parameters()))
+	}
+	return name
+}

@@ -1,0 +1,69 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/grovellm/grove/model"
+)
+
+type padCmd struct {
+	From  string `arg:"" help:"A GGUF file." type:"path"`
+	Out   string `arg:"" help:"The GGUF file to write." type:"path"`
+	To    string `required:"" help:"About how many parameters it is to have: 500M, 1.5B." placeholder:"N"`
+	Type  string `help:"Type of the weights added: bf16, f16 or q8_0." default:"bf16"`
+	Force bool   `short:"f" help:"Replace a file that is there."`
+}
+
+func (padCmd) Help() string {
+	return `Writes a model again with layers added whose output projections are zero, and feed-forward columns
+whose weights down are zero. Its output is unchanged to the bit, while a pass reads and multiplies
+as many weights as a model of that size has: real text from a small model, at the cost of a large
+one. The file says that it is padded (` + model.PaddingKey + `), as grove inspect does and every
+report on it; other engines run it too. --pad on other commands does the same in memory.
+
+Example:
+    grove pad model-q8_0.gguf model-500m.gguf --to 500M`
+}
+
+func (cmd *padCmd) Run(p *program) error {
+	n, err := parseCount(cmd.To)
+	if err != nil {
+		return usagef("--to %q: %v", cmd.To, err)
+	}
+	t, err := padType(cmd.Type)
+	if err != nil {
+		return usagef("--type %q: %v", cmd.Type, err)
+	}
+	switch info, err := os.Stat(cmd.Out); {
+	case err == nil && info.IsDir():
+		return usagef("%s is a folder: name a file in it", cmd.Out)
+	case err == nil && !cmd.Force:
+		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", cmd.Out)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	if info, err := os.Stat(cmd.From); err == nil && info.IsDir() {
+		return usagef("%s is a folder: make a GGUF file of it with grove convert", cmd.From)
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("writing", true)
+	c, err := model.WritePadded(ctx, cmd.From, cmd.Out, model.Options{Pad: n, PadType: t, Progress: bar.set})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(cmd.Out)
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(map[string]any{"file": cmd.Out, "parameters": c.Parameters(), "padding": c.Padded, "layers": c.Layers,
+			"feed_forward": c.FFN, "bytes": info.Size()})
+	}
+	fmt.Fprintf(p.stdout, "%s: %s parameters, %s of them padding, in %d layers; %s\n", cmd.Out, count(c.Parameters()), count(c.Padded), c.Layers, size(info.Size()))
+	return nil
+}

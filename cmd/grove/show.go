@@ -1,0 +1,87 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/tree"
+)
+
+// treeView draws the draft tree of every round.
+type treeView struct {
+	w     io.Writer
+	text  func(token int32) string
+	style style
+	width int // of the terminal; 0 for no bound
+}
+
+func newTreeView(p *program, m *grove.Model) *treeView {
+	width, _ := terminalSize(p.stderr)
+	return &treeView{w: p.stderr, text: tokenText(m), style: p.style(p.stderr), width: width}
+}
+
+// tokenText returns the text of single tokens.
+func tokenText(m *grove.Model) func(int32) string {
+	t := m.Tokenizer()
+	if t == nil {
+		return func(token int32) string { return fmt.Sprint(token) }
+	}
+	return func(token int32) string { return strings.ToValidUTF8(string(t.Piece(token)), "\uFFFD") }
+}
+
+// round draws one.
+func (v *treeView) round(r grove.Round) {
+	title := v.style.title(fmt.Sprintf("round %d:", r.Stats.Rounds))
+	if r.Tree.Len() == 1 {
+		fmt.Fprintf(v.w, "%s decoded plainly, %q, τ %.2f so far\n\n", title, v.text(r.Next), r.Stats.Tau())
+		return
+	}
+	fmt.Fprintf(v.w, "%s %d nodes of a budget of %d, %d accepted (*), τ %.2f so far\n", title, r.Tree.Len()-1, r.Budget-1, len(r.Path)-1, r.Stats.Tau())
+	v.draw(r.Tree, r.Path)
+	fmt.Fprintf(v.w, "next: %q\n\n", v.text(r.Next))
+}
+
+// draw draws a tree, with the path that was accepted.
+func (v *treeView) draw(t *tree.Tree, path []int32) {
+	for line := range strings.Lines(t.Render(v.text, marked(path))) {
+		io.WriteString(v.w, v.line(line))
+	}
+}
+
+// node matches a drawn node: its quoted token, its chance, and the mark of an accepted one.
+var node = regexp.MustCompile(`"(?:[^"\\]|\\.)*"(?: \d+%)?( \*)?`)
+
+// line clips a line to the terminal and colours its nodes.
+func (v *treeView) line(line string) string {
+	if v.width > 1 && utf8.RuneCountInString(line) > v.width {
+		line = string([]rune(line)[:v.width-2]) + "…\n"
+	}
+	if !v.style.on {
+		return line
+	}
+	return node.ReplaceAllStringFunc(line, func(n string) string {
+		switch {
+		case strings.HasSuffix(n, " *"):
+			return v.style.drafted(n)
+		case strings.HasSuffix(n, "%"):
+			return v.style.rejected(n)
+		}
+		return n // the root
+	})
+}
+
+// marked reports the nodes of a path but for its root, which was there before.
+func marked(path []int32) func(int) bool {
+	return func(node int) bool {
+		for _, i := range path {
+			if i == int32(node) {
+				return node > 0
+			}
+		}
+		return false
+	}
+}

@@ -1,0 +1,25 @@
+// Package models holds grove's own trained models, inside the program: a target of 8.6 million parameters that has read Go's
+// standard library, novels and grade-school arithmetic, and a draft model for it with the same tokenizer. Both are
+// Q8_0 GGUF files; docs/training.md says how they were made, and target.md and draft.md beside this file are their cards.
+//
+//	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft()})
+//
+// The command uses them where no model is named. Package grove does not import this one: a program with models
+// of its own carries none of their weight.
+package models
+
+import _ "embed"
+
+var (
+	//go:embed target-q8_0.gguf
+	target []byte
+
+	//go:embed draft-q8_0.gguf
+	draft []byte
+)
+
+// Target is the contents of the target's GGUF file; they must not be changed.
+func Target() []byte { return target }
+
+// Draft is the contents of the draft model's GGUF file; they must not be changed.
+func Draft() []byte { return draft }
