@@ -88,7 +88,7 @@ func (s *Sampler) logMass(logits []float32, top float32, cut uint64) float64 {
 	inv := s.steep()
 	s.exp = slices.Grow(s.exp[:0], len(logits))[:len(logits)]
 	w := s.exp
-	if most := float64(top) * inv; cut == 0 && math.Abs(most) < 1e4 { // larger ones would lose the sum in rounding
+	if most := float64(top) * inv; cut == 0 && math.Abs(most) < 256 { // larger ones would lose the sum in rounding
 		x := logits
 		if inv != 1 {
 			copy(w, logits)
