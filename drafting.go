@@ -88,7 +88,7 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 	if text == "" || text == "none" {
 		return nil, nil
 	}
-	d, err := draft.New(text, draft.Target{Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft})
+	d, err := draft.New(text, m.Target())
 	if err == nil {
 		return d, nil
 	}

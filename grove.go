@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -104,6 +105,12 @@ func (m *Model) Close() error { return errors.Join(m.drafting.close(), m.m.Close
 
 // Config is the model's shape.
 func (m *Model) Config() model.Config { return m.m.Config }
+
+// Target is the model as drafters know it (package draft), for programs that run the loop of package spec themselves. It and
+// what it opens last until Close.
+func (m *Model) Target() draft.Target {
+	return draft.Target{Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft}
+}
 
 // HasDraft reports whether the model was opened with a draft model.
 func (m *Model) HasDraft() bool { return m.drafting.model != nil }

@@ -1,9 +1,7 @@
 package convert
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -76,7 +74,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 			return nil, err
 		}
 		special = specialIDs(tok)
-		if err := errors.Join(writeJSON(filepath.Join(dir, "tokenizer.json"), tokens), writeJSON(filepath.Join(dir, "tokenizer_config.json"), settings)); err != nil {
+		if err := errors.Join(atomicfile.WriteJSON(filepath.Join(dir, "tokenizer.json"), tokens), atomicfile.WriteJSON(filepath.Join(dir, "tokenizer_config.json"), settings)); err != nil {
 			return nil, err
 		}
 	} else {
@@ -89,7 +87,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	if biased && c.Arch != "qwen2" {
 		settings["attention_bias"] = true
 	}
-	if err := writeJSON(filepath.Join(dir, "config.json"), settings); err != nil {
+	if err := atomicfile.WriteJSON(filepath.Join(dir, "config.json"), settings); err != nil {
 		return nil, err
 	}
 	if tok != nil {
@@ -164,18 +162,4 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		}
 	}
 	return main, biased, nil
-}
-
-func writeJSON(path string, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(b.Bytes())
-		return err
-	})
 }

@@ -36,6 +36,22 @@ type Drafter interface {
 	Commit(rows []Rows) error
 }
 
+// DepthClasses is how many classes of depth are told apart in judging nodes: depths 1, 2, 3 and 4, 5 to 8, and beyond.
+const DepthClasses = 5
+
+// DepthClass is the class of a depth, from 0.
+func DepthClass(depth int) int {
+	switch {
+	case depth <= 2:
+		return max(depth, 1) - 1
+	case depth <= 4:
+		return 2
+	case depth <= 8:
+		return 3
+	}
+	return 4
+}
+
 // Sampler is a Drafter that can draw children at random, where Options.Sampled asks for it, and knows the
 // distribution that it drew them from.
 type Sampler interface {

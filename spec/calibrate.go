@@ -2,7 +2,11 @@
 
 package spec
 
-import "math"
+import (
+	"math"
+
+	"github.com/grovellm/grove/draft"
+)
 
 // A calibration keeps, by depth and by the drafter's own probability p, how often nodes were accepted whose parent was.
 // Drafters are over-confident, the deeper the more, and some are plainly wrong; a hostile one is certain of
@@ -13,18 +17,17 @@ import "math"
 // 127/128. A centre starts at its own p, so that a calibration that has seen nothing changes nothing. A depth
 // leans on what all depths together have seen until it has seen enough of its own.
 type calibration struct {
-	tries, hits [1 + depthClasses][centres]float32 // row 0: all depths
+	tries, hits [1 + draft.DepthClasses][centres]float32 // row 0: all depths
 	chance      chances
 	learned     bool // something since the last fit
 }
 
 // chances are the estimates, by class of depth.
-type chances [depthClasses][centres]float32
+type chances [draft.DepthClasses][centres]float32
 
 const (
-	octaves      = 7
-	centres      = 2*octaves - 1
-	depthClasses = 5 // depths 1, 2, 3 and 4, 5 to 8, beyond
+	octaves = 7
+	centres = 2*octaves - 1
 
 	leanOnPrior = 4  // observations that p itself is worth
 	leanOnAll   = 8  // observations that those of all depths are worth to one
@@ -35,18 +38,6 @@ func newCalibration() calibration {
 	var c calibration
 	c.fit()
 	return c
-}
-
-func depthClass(depth int) int {
-	switch {
-	case depth <= 2:
-		return max(depth, 1) - 1
-	case depth <= 4:
-		return 2
-	case depth <= 8:
-		return 3
-	}
-	return 4
 }
 
 // centre is the p of centre i.
@@ -88,7 +79,7 @@ func octave(x float32) (i int, f float32) {
 
 // of is the chance that a node is accepted if its parent was.
 func (c *chances) of(depth int, logProb float32) float32 {
-	row := &c[depthClass(depth)]
+	row := &c[draft.DepthClass(depth)]
 	i, f := place(logProb)
 	var v float32
 	if i >= 0 {
@@ -104,7 +95,7 @@ func (c *chances) of(depth int, logProb float32) float32 {
 func (c *calibration) learn(depth int, logProb float32, accepted bool) {
 	i, f := place(logProb)
 	c.learned = true
-	for _, row := range [...]int{0, 1 + depthClass(depth)} {
+	for _, row := range [...]int{0, 1 + draft.DepthClass(depth)} {
 		if i >= 0 {
 			c.count(row, i, 1-f, accepted)
 		}

@@ -1,7 +1,6 @@
 package train
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -53,14 +52,11 @@ func (n *Network) WriteFolder(dir string, eos int32) error {
 		return err
 	}
 	s := &n.Shape
-	config, err := json.MarshalIndent(map[string]any{
+	config := map[string]any{
 		"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "hidden_size": s.Hidden, "num_hidden_layers": s.Layers,
 		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads, "head_dim": s.HeadDim, "intermediate_size": s.FFN,
 		"vocab_size": s.Vocab, "max_position_embeddings": s.Context, "rms_norm_eps": s.NormEps, "rope_theta": s.RopeBase,
 		"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "eos_token_id": eos, "torch_dtype": "float32",
-	}, "", " ")
-	if err != nil {
-		return err
 	}
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")
@@ -70,10 +66,7 @@ func (n *Network) WriteFolder(dir string, eos int32) error {
 	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(dir, "config.json"), func(out io.Writer) error {
-		_, err := out.Write(append(config, '\n'))
-		return err
-	})
+	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), config)
 }
 
 // Load copies the tensors of a Hugging Face folder, or of a checkpoint, into the network.

@@ -113,37 +113,57 @@ func Tokenizer(ctx context.Context, j Job, o bpe.Options) error {
 	return v.WriteGGUF(j.tokenizerPath())
 }
 
-// sets reads and tokenises sources.
-func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data.Source) ([]*data.Set, error) {
-	var sets []*data.Set
-	for _, s := range sources {
-		set, _, err := data.Load(ctx, s, tok, data.LoadOptions{Cache: filepath.Join(j.Dir, "cache"), Threads: j.Threads})
-		if err != nil {
-			return nil, err
-		}
-		sets = append(sets, set)
-	}
-	return sets, nil
+// corpus is a job's vocabulary, and its texts as tokens.
+type corpus struct {
+	vocabulary   *gguf.File
+	tok          *tokenizer.Tokenizer
+	train, valid []*data.Set
+	card         string // what train is, as a table
 }
 
-// open makes sure of the vocabulary and returns it as file and tokenizer.
-func (j *Job) open(ctx context.Context, vocab int) (*gguf.File, *tokenizer.Tokenizer, error) {
+func (c *corpus) Close() error { return c.vocabulary.Close() }
+
+// open makes sure of the vocabulary, and reads and tokenises the sources.
+func (j *Job) open(ctx context.Context, vocab int) (*corpus, error) {
 	if err := Tokenizer(ctx, *j, bpe.Options{Size: vocab, Threads: j.Threads}); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	f, err := gguf.Open(j.tokenizerPath())
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	tok, err := tokenizer.FromGGUF(f)
-	if err == nil && tok.VocabSize() != vocab {
-		err = fmt.Errorf("%s: %d tokens, the recipe's model has %d: train in another folder", j.tokenizerPath(), tok.VocabSize(), vocab)
+	c := &corpus{vocabulary: f}
+	if err := j.read(ctx, c, vocab); err != nil {
+		return nil, errors.Join(err, f.Close())
 	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
+	return c, nil
+}
+
+func (j *Job) read(ctx context.Context, c *corpus, vocab int) (err error) {
+	if c.tok, err = tokenizer.FromGGUF(c.vocabulary); err != nil {
+		return err
 	}
-	return f, tok, nil
+	if n := c.tok.VocabSize(); n != vocab {
+		return fmt.Errorf("%s: %d tokens, the recipe's model has %d: train in another folder", j.tokenizerPath(), n, vocab)
+	}
+	var reports []data.Report
+	if c.train, reports, err = j.sets(ctx, c.tok, j.Sources); err != nil {
+		return err
+	}
+	c.card = data.Card(j.Sources, c.train, reports)
+	c.valid, _, err = j.sets(ctx, c.tok, j.Validation)
+	return err
+}
+
+func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data.Source) (sets []*data.Set, reports []data.Report, err error) {
+	for _, s := range sources {
+		set, report, err := data.Load(ctx, s, tok, data.LoadOptions{Cache: filepath.Join(j.Dir, "cache"), Threads: j.Threads})
+		if err != nil {
+			return nil, nil, err
+		}
+		sets, reports = append(sets, set), append(reports, report)
+	}
+	return sets, reports, nil
 }
 
 func (j *Job) config(stage string, r Recipe, valid []*data.Set) Config {
@@ -156,46 +176,30 @@ func (j *Job) config(stage string, r Recipe, valid []*data.Set) Config {
 
 // Target trains the target, and the vocabulary where it is not there yet.
 func Target(ctx context.Context, j Job, r Recipe) error {
-	vocabulary, tok, err := j.open(ctx, r.Shape.Vocab)
+	text, err := j.open(ctx, r.Shape.Vocab)
 	if err != nil {
 		return err
 	}
-	defer vocabulary.Close()
-	train, err := j.sets(ctx, tok, j.Sources)
-	if err != nil {
-		return err
-	}
-	valid, err := j.sets(ctx, tok, j.Validation)
-	if err != nil {
-		return err
-	}
+	defer text.Close()
 	j.note("training the target")
-	c := j.config("target", r, valid)
-	n, err := Run(ctx, c, train, nil)
+	c := j.config("target", r, text.valid)
+	n, err := Run(ctx, c, text.train, nil)
 	if err != nil {
 		return err
 	}
-	return n.export(c.Dir, "grove target", vocabulary, tok)
+	return n.export(c.Dir, "grove target", text)
 }
 
 // Draft trains the draft model by distilling the target: on the training text, and on text that the
 // target generated itself, whose distributions are those that drafts will be judged by.
 func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
-	vocabulary, tok, err := j.open(ctx, r.Shape.Vocab)
+	text, err := j.open(ctx, r.Shape.Vocab)
 	if err != nil {
 		return err
 	}
-	defer vocabulary.Close()
-	train, err := j.sets(ctx, tok, j.Sources)
-	if err != nil {
-		return err
-	}
-	valid, err := j.sets(ctx, tok, j.Validation)
-	if err != nil {
-		return err
-	}
+	defer text.Close()
 	from := filepath.Join(j.Dir, "target")
-	own, err := r.Generated.set(ctx, &j, filepath.Join(from, "model-f32.gguf"), filepath.Join(j.Dir, "draft", "generated"), train)
+	own, err := r.Generated.set(ctx, &j, filepath.Join(from, "model-f32.gguf"), filepath.Join(j.Dir, "draft", "generated"), text.train)
 	if err != nil {
 		return err
 	}
@@ -209,24 +213,27 @@ func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
 		return err
 	}
 	j.note("training the draft model")
-	c := j.config("draft", r, valid)
-	n, err := Run(ctx, c, append(train, own), &Teacher{Net: teacher, Share: r.Distill})
+	c := j.config("draft", r, text.valid)
+	n, err := Run(ctx, c, append(text.train, own), &Teacher{Net: teacher, Share: r.Distill})
 	if err != nil {
 		return err
 	}
-	return n.export(c.Dir, "grove draft", vocabulary, tok)
+	return n.export(c.Dir, "grove draft", text)
 }
 
-// export writes the finished network in every form, and the plot of its loss.
-func (n *Network) export(dir, name string, vocabulary *gguf.File, tok *tokenizer.Tokenizer) error {
+// export writes the finished network in every form, the plot of its loss, and what a model card says of the training text.
+func (n *Network) export(dir, name string, text *corpus) error {
+	if err := os.WriteFile(filepath.Join(dir, "data.md"), []byte(text.card), 0o666); err != nil {
+		return err
+	}
 	if err := PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png")); err != nil {
 		return err
 	}
 	for _, t := range []tensor.Type{tensor.F32, tensor.Q8_0} {
 		kind := map[tensor.Type]string{tensor.F32: "f32", tensor.Q8_0: "q8_0"}[t]
-		if err := n.WriteGGUF(filepath.Join(dir, "model-"+kind+".gguf"), name, vocabulary, t); err != nil {
+		if err := n.WriteGGUF(filepath.Join(dir, "model-"+kind+".gguf"), name, text.vocabulary, t); err != nil {
 			return err
 		}
 	}
-	return n.WriteFolder(filepath.Join(dir, "hf"), tok.EOS())
+	return n.WriteFolder(filepath.Join(dir, "hf"), text.tok.EOS())
 }

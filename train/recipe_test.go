@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/internal/simd"
@@ -46,6 +47,9 @@ func TestJob(t *testing.T) {
 	}
 	for stage, s := range map[string]Shape{"target": shape, "draft": small.Shape} {
 		from := filepath.Join(j.Dir, stage)
+		if card, err := os.ReadFile(filepath.Join(from, "data.md")); err != nil || !strings.Contains(string(card), "| sums |") {
+			t.Errorf("%s: the table of its training text: %v\n%s", stage, err, card)
+		}
 		net, err := NewNetwork(s, nnPool(t), 0)
 		if err != nil {
 			t.Fatal(err)

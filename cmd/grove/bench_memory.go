@@ -55,13 +55,13 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
-	models, err := cmd.openPair(p)
+	target, err := cmd.open(p)
 	if err != nil {
 		return err
 	}
-	defer models.Close()
+	defer target.Close()
 	r, err := bench.Memory(ctx, bench.SpecOptions{
-		Target: models.Target, Runs: []bench.SpecRun{{Suite: suite, Methods: []bench.Method{m}}},
+		Target: target.Target(), Runs: []bench.SpecRun{{Suite: suite, Methods: []bench.Method{m}}},
 		Sampling: params, MaxTokens: cmd.MaxTokens, IgnoreEnd: cmd.IgnoreEnd, Chat: cmd.Chat,
 	})
 	if err != nil {

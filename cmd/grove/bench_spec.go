@@ -73,17 +73,18 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
-	models, err := cmd.openPair(p)
+	m, err := cmd.open(p)
 	if err != nil {
 		return err
 	}
-	defer models.Close()
+	defer m.Close()
+	target := m.Target()
 	o := bench.SpecOptions{
-		Target: models.Target, ModelName: models.name, DraftName: models.draftName, Title: preset.Help,
+		Target: target, ModelName: ownName(target.Model, cmd.Model), DraftName: ownName(target.Draft, cmd.DraftModel), Title: preset.Help,
 		Sampling: sample.Params{Temperature: cmd.Temperature, TopP: cmd.TopP, Seed: cmd.Seed[0]}, Seeds: cmd.Seed,
 		MaxTokens: cmd.MaxTokens, Repeats: cmd.Repeats, Lengths: cmd.Lengths, IgnoreEnd: cmd.IgnoreEnd, Chat: cmd.Chat,
 	}
-	if o.Runs, err = cmd.methods(runs, models.Draft != nil); err != nil {
+	if o.Runs, err = cmd.methods(runs, m.HasDraft()); err != nil {
 		return err
 	}
 	if cmd.Memory {
@@ -91,7 +92,7 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 	}
 	if cmd.Bandwidth {
 		o.Between = func(r *bench.SpecReport) {
-			if b, err := bench.Bandwidth(models.Model.Threads()); err == nil {
+			if b, err := bench.Bandwidth(m.Threads()); err == nil {
 				r.Bandwidth = append(r.Bandwidth, b/1e9)
 			}
 		}

@@ -16,7 +16,6 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 )
@@ -160,6 +159,3 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 
 // Drawn is the distribution that a node's children were drawn from; see draft.Sampler.
 func (d *drafter) Drawn(s draft.State, node int) []float32 { return s.(*state).drawn(node) }
-
-// pool is where rows are ranked.
-func (d *drafter) pool() *par.Pool { return d.m.Pool() }

@@ -37,7 +37,7 @@ func (d *drafter) rank() {
 			d.tasks = append(d.tasks, task{s, slot, i, i + 1})
 		}
 	}
-	d.pool().Run(len(d.tasks), (*ranking)(d))
+	d.m.Pool().Run(len(d.tasks), (*ranking)(d))
 }
 
 // ranking is the drafter as the pool's job.

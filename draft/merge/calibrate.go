@@ -2,7 +2,11 @@
 
 package merge
 
-import "math"
+import (
+	"math"
+
+	"github.com/grovellm/grove/draft"
+)
 
 // A calibration is about claims of one kind, such as what one part says of its nodes: that a node is accepted, given that
 // its parent was, with probability p. It counts claims, by the depth of the node and by p; how many came true; and how many should
@@ -14,14 +18,13 @@ import "math"
 // has seen enough of its own; and it forgets, as text changes.
 type calibration struct {
 	all   [bins]tally
-	depth [depths][bins]tally
+	depth [draft.DepthClasses][bins]tally
 }
 
 type tally struct{ claims, true, said float32 }
 
 const (
-	bins   = 9
-	depths = 5 // 1, 2, 3 and 4, 5 to 8, beyond
+	bins = 9
 
 	leanOnClaim = 4   // claims that the prior counts as
 	leanOnAll   = 8   // claims that those of all depths count as for one
@@ -42,18 +45,6 @@ func bin(p float32) int {
 	return i
 }
 
-func depthClass(depth int) int {
-	switch {
-	case depth <= 2:
-		return max(depth, 1) - 1
-	case depth <= 4:
-		return 2
-	case depth <= 8:
-		return 3
-	}
-	return 4
-}
-
 // within is p as a claim; of NaN it makes the least.
 func within(p float32) float32 {
 	if !(p > least) {
@@ -66,7 +57,7 @@ func within(p float32) float32 {
 func (c *calibration) of(depth int, p float32) float32 {
 	p = within(p)
 	i := bin(p)
-	a, d := &c.all[i], &c.depth[depthClass(depth)][i]
+	a, d := &c.all[i], &c.depth[draft.DepthClass(depth)][i]
 	came := (a.true + leanOnClaim*p) / (a.claims + leanOnClaim)
 	said := (a.said + leanOnClaim*p) / (a.claims + leanOnClaim)
 	came = (d.true + leanOnAll*came) / (d.claims + leanOnAll)
@@ -81,7 +72,7 @@ func odds(p float32) float32 { return p / (1 - p) }
 func (c *calibration) learn(depth int, p float32, came bool) {
 	p = within(p)
 	i := bin(p)
-	for _, t := range [...]*tally{&c.all[i], &c.depth[depthClass(depth)][i]} {
+	for _, t := range [...]*tally{&c.all[i], &c.depth[draft.DepthClass(depth)][i]} {
 		t.claims++
 		t.said += p
 		if came {

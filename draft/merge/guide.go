@@ -2,10 +2,7 @@
 
 package merge
 
-import (
-	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/tree"
-)
+import "github.com/grovellm/grove/draft"
 
 // view answers one part's questions about one sequence. It knows what the part's estimates are worth, and what the parts
 // before it have proposed already.
@@ -14,8 +11,7 @@ type view struct {
 	s     *state
 	part  int
 	guide draft.Guide
-	shown *tree.Tree // the request's tree: a guide may look at how deep it has come
-	asked int        // questions about levels in this round
+	asked int // questions about levels in this round
 }
 
 // Chance is the guide's, of the merged tree's nodes: it is asked with the part's estimate as this package puts it right.
@@ -35,9 +31,6 @@ func (v *view) Deeper(expected, more float32) bool {
 	level := max(v.asked, t.MaxDepth()) + 1
 	if level < len(v.s.reach) {
 		more = min(more, 1-v.s.reach[level])
-	}
-	if v.shown.MaxDepth() < t.MaxDepth() {
-		v.shown.Copy(t)
 	}
 	return v.guide.Deeper(max(expected, v.s.expected), more)
 }

@@ -26,9 +26,6 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 			err = d.ask(ctx, k, requests)
 		}
 		if err != nil {
-			for i := range requests { // the guide was shown what grew
-				requests[i].Tree.Reset(requests[i].State.(*state).root)
-			}
 			return err
 		}
 	}
@@ -54,7 +51,7 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 		s := r.State.(*state)
 		s.trees[k].Reset(s.root)
 		if v := &s.views[k]; r.Guide != nil {
-			v.guide, v.shown, v.asked = r.Guide, r.Tree, 0
+			v.guide, v.asked = r.Guide, 0
 			r.Guide = v
 		}
 		r.State, r.Tree = s.parts[k], s.trees[k]

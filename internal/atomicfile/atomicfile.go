@@ -5,6 +5,7 @@ package atomicfile
 import (
 	"bufio"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -47,6 +48,16 @@ func Write(path string, fill func(w io.Writer) error) error {
 	done = true
 	syncFolder(filepath.Dir(path))
 	return nil
+}
+
+// WriteJSON writes v as indented JSON, its text as it is.
+func WriteJSON(path string, v any) error {
+	return Write(path, func(w io.Writer) error {
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", " ")
+		return e.Encode(v)
+	})
 }
 
 // syncFolder makes the rename itself durable where the system can; elsewhere the old content may

@@ -1,9 +1,7 @@
 package synth
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -41,7 +39,7 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 		{"tokenizer.json", v.tokenizerJSON(s.Tokens)},
 		{"tokenizer_config.json", v.tokenizerConfig(s.Tokens)},
 	} {
-		if err := writeJSON(filepath.Join(dir, f.name), f.v); err != nil {
+		if err := atomicfile.WriteJSON(filepath.Join(dir, f.name), f.v); err != nil {
 			return err
 		}
 	}
@@ -63,20 +61,6 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 		w.Add(t.hf, o.Type, t.shape(), func(out io.Writer) error { return m.write(t, out) })
 	}
 	return w.WriteFile(filepath.Join(dir, "model.safetensors"))
-}
-
-func writeJSON(path string, v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	e.SetIndent("", " ")
-	if err := e.Encode(v); err != nil {
-		return err
-	}
-	return atomicfile.Write(path, func(w io.Writer) error {
-		_, err := w.Write(b.Bytes())
-		return err
-	})
 }
 
 type object = map[string]any
