@@ -39,10 +39,17 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 		n.Embed = b.table("token_embd.weight", c.Vocab, c.Hidden)
 	}
 	n.Norm = b.norm("output_norm", c.Hidden)
-	for i := 0; i < c.Layers && b.err == nil; i++ {
-		n.Blocks = append(n.Blocks, b.block(i))
-	}
+	n.Blocks = b.blocks()
 	return n, b.err
+}
+
+// NewBlocks builds the blocks alone of the network that c describes, for a drafter's head whose rows come from elsewhere.
+func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	b := &builder{c: c, w: w, rope: nn.NewRope(c.Rope.frequencies(), c.Rope.Neighbours)}
+	return b.blocks(), b.err
 }
 
 // WeightBytes is the size of the packed weights that every pass reads.
@@ -91,6 +98,13 @@ type builder struct {
 	w    Weights
 	rope *nn.Rope
 	err  error
+}
+
+func (b *builder) blocks() (blocks []nn.Block) {
+	for i := 0; i < b.c.Layers && b.err == nil; i++ {
+		blocks = append(blocks, b.block(i))
+	}
+	return blocks
 }
 
 func (b *builder) block(i int) nn.Block {

@@ -28,10 +28,7 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.tape != nil {
 		e.tape.keepAttention(a, layer, f, qkv, out)
 	}
-	a.Rope.prepare(f.maxPosition())
-	e.storeJob = storeJob{a: a, layer: layer, f: f, qkv: qkv, rope: a.Rope.view()}
-	blocks := (f.Len() + storeBlock - 1) / storeBlock
-	e.share(blocks*a.KVHeads, 2*f.Len()*qkv.Cols, &e.storeJob)
+	e.store(a, layer, f, qkv, a.Heads)
 
 	group := a.Heads / a.KVHeads
 	j := &e.attendJob
@@ -58,6 +55,25 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	e.pool.Run(len(j.blocks)*a.KVHeads, j)
 }
 
+// Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys
+// before values; keys in it are normalised and rotated in place. So a block head reads what a target made of the text (paper 003
+// §2.2). Rows of a later Attend over the same caches see them as nodes of their trees before From; under a tape the
+// gradient goes back to kv.
+func (e *Exec) Keys(a *Attention, layer int, f *Forest, kv Mat) {
+	if e.tape != nil {
+		e.tape.keepKeys(a, layer, f, kv)
+	}
+	e.store(a, layer, f, kv, 0)
+}
+
+// store prepares rows of so many query heads, keys and values, and caches the latter two.
+func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
+	a.Rope.prepare(f.maxPosition())
+	e.storeJob = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows, rope: a.Rope.view()}
+	blocks := (f.Len() + storeBlock - 1) / storeBlock
+	e.share(blocks*a.KVHeads, 2*f.Len()*rows.Cols, &e.storeJob)
+}
+
 // queryBlock is the number of queries (rows × heads of a group) that share one walk over the
 // keys and values of a head.
 const queryBlock = 16
@@ -70,24 +86,25 @@ const storeBlock = 16
 // per-head norms, rotation, and the keys and values into the cache.
 type storeJob struct {
 	a     *Attention
+	heads int // query heads in the rows
 	layer int
 	f     *Forest
-	qkv   Mat
+	rows  Mat
 	rope  ropeView
 }
 
 func (j *storeJob) Do(_, task int) {
 	a, d := j.a, j.a.Dim
 	head := task % a.KVHeads
-	group := a.Heads / a.KVHeads
+	group := j.heads / a.KVHeads
 	from := task / a.KVHeads * storeBlock
 	for i := from; i < min(from+storeBlock, j.f.Len()); i++ {
-		row := j.qkv.Row(i)
+		row := j.rows.Row(i)
 		cos, sin := j.rope.at(j.f.rows[i].position)
 		for h := head * group; h < (head+1)*group; h++ {
 			j.prepare(row[h*d:(h+1)*d], a.QNorm, cos, sin)
 		}
-		k, v := row[(a.Heads+head)*d:][:d], row[(a.Heads+a.KVHeads+head)*d:][:d]
+		k, v := row[(j.heads+head)*d:][:d], row[(j.heads+a.KVHeads+head)*d:][:d]
 		j.prepare(k, a.KNorm, cos, sin)
 		g := j.f.segmentOf(i)
 		g.cache.store(j.layer, head, g.base+g.from+i-g.row, k, v)

@@ -19,6 +19,9 @@ type segment struct {
 	row, rows int // its rows are [row, row+rows): the nodes from there on
 }
 
+// slots is one past the last slot of the cache that the sequence's rows may see.
+func (s *segment) slots() int { return s.base + s.from + s.rows }
+
 // forestRow says what a row sees beyond the committed rows: nodes 0..prefix−1 of its tree,
 // which sit in the cache in position order already, then rest[from:to]. A chain is all
 // prefix; in a tree the prefix is short.

@@ -9,20 +9,18 @@ import (
 // attendRecord is attention over a forest. Keys and values of its rows are read back from the caches'
 // pages, where the pass left them; committed rows are constants.
 type attendRecord struct {
-	a        *Attention
-	layer    int
-	f        *Forest
-	qkv, out Mat
-	raw      Mat // queries and keys before their norms, where there are any
+	rotated
+	layer int
+	out   Mat
+	keys  []*keysRecord // per sequence, what Keys put before its rows; nil where there is nothing
 }
 
 // keepAttention notes attention for the tape, before queries and keys are overwritten.
 func (t *Tape) keepAttention(a *Attention, layer int, f *Forest, qkv, out Mat) {
-	r := &attendRecord{a: a, layer: layer, f: f, qkv: qkv, out: out}
-	if a.QNorm != nil || a.KNorm != nil {
-		r.raw = t.plain(qkv.Rows, (a.Heads+a.KVHeads)*a.Dim)
-		for i := range qkv.Rows {
-			copy(r.raw.Row(i), qkv.Row(i)[:r.raw.Cols])
+	r := &attendRecord{rotated: t.keepRotated(a, f, qkv, a.Heads), layer: layer, out: out, keys: make([]*keysRecord, len(f.segs))}
+	for i := range f.segs {
+		if s := &f.segs[i]; s.from > 0 {
+			r.keys[i] = t.keys[keysAt{s.cache, layer}]
 		}
 	}
 	t.record(r)
@@ -37,51 +35,12 @@ func (r *attendRecord) backward(t *Tape) {
 	slab, used := t.arena.mark()
 	defer t.arena.release(slab, used)
 	a := r.a
-	d := t.plain(r.qkv.Rows, r.qkv.Cols) // the gradient by rotated queries, keys, and values
+	d := t.plain(r.rows.Rows, r.rows.Cols) // the gradient by rotated queries, keys, and values
 	heads := make([]attendGrad, t.exec.pool.Threads())
 	each(t.exec.pool, len(r.f.segs)*a.KVHeads, func(worker, task int) {
-		heads[worker].run(r, &r.f.segs[task/a.KVHeads], task%a.KVHeads, d)
+		heads[worker].run(r, task/a.KVHeads, task%a.KVHeads, d)
 	})
-	r.rowsBackward(t, d)
-}
-
-// rowsBackward takes the gradient of rotated, normalised queries and keys to the raw ones.
-func (r *attendRecord) rowsBackward(t *Tape, d Mat) {
-	a := r.a
-	rope := a.Rope.view()
-	dst, _ := r.qkv.Grad()
-	var sums [4][]float32
-	for i, n := range []*Norm{a.QNorm, a.KNorm} {
-		if n != nil {
-			sums[2*i], sums[2*i+1] = t.gradOf(n.Weight), t.gradOf(n.Bias)
-		}
-	}
-	t.rowsInto(d.Rows, sums[:], func(from, to int, part [][]float32) {
-		sin := make([]float32, len(a.Rope.freq))
-		for i := from; i < to; i++ {
-			cos, s := rope.at(r.f.rows[i].position)
-			for j, v := range s {
-				sin[j] = -v // a rotation's transpose is the rotation back
-			}
-			g, out := d.Row(i), dst.Row(i)
-			for h := range a.Heads + a.KVHeads {
-				at := h * a.Dim
-				x := g[at : at+a.Dim]
-				rope.rotate(x, cos, sin)
-				norm, k := a.QNorm, 0
-				if h >= a.Heads {
-					norm, k = a.KNorm, 2
-				}
-				if norm == nil {
-					simd.Add(out[at:at+a.Dim], x)
-					continue
-				}
-				norm.normBackward(out[at:at+a.Dim], x, r.raw.Row(i)[at:at+a.Dim], part[k], part[k+1])
-			}
-			v := (a.Heads + a.KVHeads) * a.Dim
-			simd.Add(out[v:], g[v:])
-		}
-	})
+	r.rotated.backward(t, d)
 }
 
 // attendGrad is one worker's memory for the gradient of one key/value head of one sequence.
@@ -101,10 +60,11 @@ type attendGrad struct {
 // gradQueries is the number of queries in a block of the backward pass.
 const gradQueries = 32
 
-func (g *attendGrad) run(r *attendRecord, s *segment, head int, d Mat) {
+func (g *attendGrad) run(r *attendRecord, seg, head int, d Mat) {
+	s := &r.f.segs[seg]
 	a, dim := r.a, r.a.Dim
 	group := a.Heads / a.KVHeads
-	pages := pagesFor(s.base + s.rows)
+	pages := pagesFor(s.slots())
 	size := dim * PageRows
 	g.k, g.vt = grow(g.k, pages*size), grow(g.vt, pages*size)
 	g.dk, g.dv = grow(g.dk, pages*size), grow(g.dv, pages*size)
@@ -120,9 +80,12 @@ func (g *attendGrad) run(r *attendRecord, s *segment, head int, d Mat) {
 	}
 	kv := a.Heads*dim + head*dim
 	for i := range s.rows {
-		row, slot := d.Row(s.row+i), (s.base+i)*dim
+		row, slot := d.Row(s.row+i), (s.base+s.from+i)*dim
 		copy(row[kv:kv+dim], g.dk[slot:])
 		copy(row[kv+a.KVHeads*dim:][:dim], g.dv[slot:slot+dim])
+	}
+	if k := r.keys[seg]; k != nil {
+		k.add(s, head, g.dk[s.base*dim:], g.dv[s.base*dim:])
 	}
 }
 
@@ -136,7 +99,7 @@ func (g *attendGrad) block(r *attendRecord, s *segment, head, from, to int, d Ma
 	g.q, g.do, g.dq = grow(g.q, n*dim), grow(g.do, n*dim), grow(g.dq, n*dim)
 	for i := range rows {
 		o := head * group * dim
-		copy(g.q[i*group*dim:(i+1)*group*dim], r.qkv.Row(s.row + from + i)[o:])
+		copy(g.q[i*group*dim:(i+1)*group*dim], r.rows.Row(s.row + from + i)[o:])
 		copy(g.do[i*group*dim:(i+1)*group*dim], dout.Row(s.row + from + i)[o:])
 	}
 	clear(g.dq)
@@ -181,7 +144,7 @@ func (g *attendGrad) block(r *attendRecord, s *segment, head, from, to int, d Ma
 // see lists the pages that some row of the block sees. A branch sees the trunk up to its
 // anchor and its own few rows: the pages between are of no concern to it.
 func (g *attendGrad) see(f *Forest, s *segment, rows []forestRow) {
-	pages := pagesFor(s.base + s.rows)
+	pages := pagesFor(s.slots())
 	g.column = append(g.column[:0], make([]int, pages)...)
 	for _, row := range rows {
 		for p := range pagesFor(s.base + row.prefix) {

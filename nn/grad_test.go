@@ -240,12 +240,31 @@ func TestAttentionGradient(t *testing.T) {
 			past = append(past, rapid.IntRange(0, 40).Draw(t, "committed"))
 			rows += tr.Len()
 		}
+		// Trunks may be keys and values alone, with branches whose rows alone attend: how block heads are trained.
+		trunks, keysApart := 0, rapid.Bool().Draw(t, "keys apart")
+		var lengths []int
+		for _, tr := range trees {
+			n := 0
+			for keysApart && n < tr.Len() && (n == 0 || int(tr.Parent[n]) == n-1) {
+				n++
+			}
+			lengths = append(lengths, n)
+			trunks += n
+		}
+		if rows == trunks {
+			t.Skip("no branches")
+		}
+		var keys func() Mat
+		if keysApart {
+			keys = g.source(t, r, "kv", trunks, 2*kv*dim)
+		}
+		rows -= trunks
 		x := g.source(t, r, "qkv", rows, a.QKVCols())
 		mem := &Pages{Layers: 1, Heads: kv, Dim: dim}
 		plain, bare := NewExec(par.New(1)), *a
 		bare.QNorm, bare.KNorm = nil, nil // what was committed does not change with the parameters
 		g.run = func() Mat {
-			var f Forest
+			var f, trunk Forest
 			r := rand.New(rand.NewPCG(9, 9))
 			for i, tr := range trees {
 				c := mem.NewCache()
@@ -257,8 +276,14 @@ func TestAttentionGradient(t *testing.T) {
 					attend(plain, &bare, []*Cache{c}, []*tree.Tree{chain(past[i])}, old)
 					c.CommitAll()
 				}
-				f.Add(c, tr, 0)
+				if keysApart {
+					trunk.Add(c, chain(lengths[i]), 0)
+				}
+				f.Add(c, tr, lengths[i])
 				c.Reserve(0, tr.Len())
+			}
+			if keysApart {
+				g.exec.Keys(a, 0, &trunk, keys())
 			}
 			qkv := x()
 			out := g.exec.Mat(new(Buffer), rows, a.Heads*dim)

@@ -18,6 +18,7 @@ type Tape struct {
 	records  []record
 	arena    arena
 	frozen   map[*gemm.Matrix]*gemm.Matrix // transposes of matrices that are not trained
+	keys     map[keysAt]*keysRecord        // the last Keys of a cache's layer
 }
 
 // record is an operation done, which can take the gradient from its outputs to its inputs.
@@ -25,7 +26,7 @@ type record interface{ backward(t *Tape) }
 
 // NewTape attaches a tape to e, whose trained tensors are those of p.
 func NewTape(e *Exec, p *Params) *Tape {
-	t := &Tape{exec: e, params: p, products: NewProducts(e.pool, p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{}}
+	t := &Tape{exec: e, params: p, products: NewProducts(e.pool, p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{}, keys: map[keysAt]*keysRecord{}}
 	e.tape = t
 	return t
 }
@@ -43,6 +44,7 @@ func (t *Tape) Products() *Products { return t.products }
 func (t *Tape) Reset() {
 	clear(t.records)
 	t.records = t.records[:0]
+	clear(t.keys)
 	t.arena.reset()
 }
 

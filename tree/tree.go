@@ -90,6 +90,12 @@ func (t *Tree) Append(parent int, token int32, logProb float32) int {
 	return t.attach(int32(parent), last, token, logProb)
 }
 
+// AppendApart adds a child of parent even where it has one with that token, and returns its index: for branches that must not
+// share rows, such as the blocks of a text that a head learns from.
+func (t *Tree) AppendApart(parent int, token int32) int {
+	return t.attach(int32(parent), t.lastChild(int32(parent)), token, 0)
+}
+
 // attach adds a node after the sibling last (-1: as the first child).
 func (t *Tree) attach(parent, last, token int32, logProb float32) int {
 	i := t.push(parent, token, logProb)

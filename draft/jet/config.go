@@ -1,0 +1,98 @@
+package jet
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tree"
+)
+
+// Config is the shape of a block head. Of the model.Config Arch is "qwen3", whose layers these are, and Vocab and Hidden are the
+// target's.
+type Config struct {
+	model.Config
+
+	Block  int   // rows of a block, the anchor's included
+	Causal bool  // rows of a block see those before them (JetSpec), else all of them (DFlash)
+	Mask   int32 // the token of a block's rows but the anchor's
+
+	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what block i puts out. Hugging
+	// Face's target_layer_ids are one less, llama.cpp's dflash.target_layers the same.
+	Taps []int
+
+	TargetLayers int // of the target the head was made for; 0: not known
+}
+
+// Bounds on what a file may claim.
+const (
+	maxBlock = 1 << 10
+	maxTaps  = 1 << 8
+)
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want qwen3", c.Arch)
+	case c.Block < 2 || c.Block > maxBlock:
+		return fmt.Errorf("block size is %d: want 2 to %d", c.Block, maxBlock)
+	case c.Mask < 0 || int(c.Mask) >= c.Vocab:
+		return fmt.Errorf("mask token is %d: want 0 to %d", c.Mask, c.Vocab-1)
+	case len(c.Taps) < 1 || len(c.Taps) > maxTaps:
+		return fmt.Errorf("%d tapped layers: want 1 to %d", len(c.Taps), maxTaps)
+	case c.TargetLayers < 0:
+		return fmt.Errorf("the target's layer count is %d: want a positive number", c.TargetLayers)
+	}
+	for _, t := range c.Taps {
+		if t < 0 || c.TargetLayers > 0 && t > c.TargetLayers {
+			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", c.Taps, c.TargetLayers)
+		}
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error {
+	switch {
+	case c.Hidden != target.Hidden:
+		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
+	case c.Vocab != target.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
+	case c.TargetLayers > 0 && c.TargetLayers != target.Layers && target.Padded == 0: // padding adds layers
+		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, target.Layers)
+	case slices.Max(c.Taps) > target.Layers:
+		return fmt.Errorf("the head taps layers %v, the target has %d", c.Taps, target.Layers)
+	}
+	return nil
+}
+
+// LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before them, or all.
+func (c *Config) LayOut(t *tree.Tree, anchor int32, rows int) {
+	t.Reset(anchor)
+	c.fill(t, 0, rows)
+}
+
+// Branch appends a whole block to t, below a node of the trunk: so many blocks of one text are computed in one pass, each
+// with the trunk up to its parent as its context. It returns the node of the anchor.
+func (c *Config) Branch(t *tree.Tree, parent int, anchor int32) int {
+	first := t.AppendApart(parent, anchor)
+	c.fill(t, first, c.Block)
+	return first
+}
+
+// fill appends a block's other rows below its first.
+func (c *Config) fill(t *tree.Tree, first, rows int) {
+	last := first
+	for range rows - 1 {
+		last = t.AppendApart(last, c.Mask) // also where the anchor is the mask token
+	}
+	if c.Causal {
+		return
+	}
+	for i := first; i < last; i++ {
+		for j := i + 1; j <= last; j++ {
+			t.SetSees(i, j, true)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+package jet
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+)
+
+// Network is the layers of a block head (paper 003 §2.2; reference jetspec.md §1), over loaded weights to serve or trained ones
+// to train.
+//
+// The text so far is its context: of every committed token the taps, joined and projected, give the keys and values of each
+// layer, and nothing else; they are never queries and never change. The block, an anchor and mask tokens after it, runs through the
+// layers with queries of its own, sees the context and, as the mask has it, itself; row k ends as the hidden state of the
+// token k places after the anchor.
+type Network struct {
+	Config
+	Fuse        nn.Linear // joined taps to Hidden
+	ContextNorm nn.Norm   // of what Fuse puts out
+	Blocks      []nn.Block
+	Norm        nn.Norm // before Head
+
+	// The target's, unless the head has its own.
+	Embed nn.Table
+	Head  nn.Linear
+}
+
+// NewNetwork builds the head that c describes. Weights bear the names of llama.cpp's dflash files.
+func NewNetwork(c Config, w model.Weights, embed nn.Table, head nn.Linear) (*Network, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	n := &Network{Config: c, Embed: embed, Head: head, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
+	var err error
+	if n.Fuse.W, err = w.Matrix("fc.weight", c.Hidden, len(c.Taps)*c.Hidden); err != nil {
+		return nil, err
+	}
+	if n.ContextNorm.Weight, err = w.Vector("enc.output_norm.weight", c.Hidden); err != nil {
+		return nil, err
+	}
+	if n.Norm.Weight, err = w.Vector("output_norm.weight", c.Hidden); err != nil {
+		return nil, err
+	}
+	for _, bias := range []string{"fc.bias", "blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"} {
+		if w.Has(bias) {
+			return nil, fmt.Errorf("there is a tensor %s: want a head without biases", bias)
+		}
+	}
+	n.Blocks, err = model.NewBlocks(&n.Config.Config, w)
+	return n, err
+}
+
+// Pages is the memory of caches for the network's context.
+func (n *Network) Pages() nn.Pages {
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
+}
+
+// Buffers is the activation memory of a head.
+type Buffers struct {
+	fused, kv nn.Buffer
+	block     nn.BlockBuffers
+	projs     []nn.Proj
+}
+
+// Context leaves the keys and values of rows of text in the forest's caches, pending. taps holds for each row its taps, one
+// after the other: rows × len(Taps)·Hidden.
+func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
+	fused := e.Mat(&m.fused, taps.Rows, n.Hidden)
+	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: fused})
+
+	// Every layer reads the same rows, so one product makes the keys and values of all.
+	width := 2 * n.KVHeads * n.HeadDim
+	kv := e.Mat(&m.kv, taps.Rows, n.Layers*width)
+	m.projs = m.projs[:0]
+	for i := range n.Blocks {
+		b := &n.Blocks[i]
+		at := i * width
+		m.projs = append(m.projs,
+			nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(at, at+width/2)},
+			nn.Proj{Linear: &b.QKV[2], Dst: kv.Columns(at+width/2, at+width)})
+	}
+	e.Linear(nn.Source{X: fused, Norm: &n.ContextNorm}, m.projs...)
+	for i := range n.Blocks {
+		e.Keys(&n.Blocks[i].Attn, i, f, kv.Columns(i*width, (i+1)*width))
+	}
+}
+
+// Run computes the rows of blocks, whose tokens are given, over the context in the forest's caches, and leaves them in x (rows ×
+// Hidden) before the last norm: Head·Norm(x) are their logits.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
+	e.Embed(n.Embed, tokens, x)
+	for i := range n.Blocks {
+		e.Block(&n.Blocks[i], i, f, x, &m.block)
+	}
+}
