@@ -2,13 +2,15 @@ package grove
 
 import (
 	"errors"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 
 	"github.com/grovellm/grove/draft"
-	_ "github.com/grovellm/grove/draft/lm"     // the drafters that run a model
+	"github.com/grovellm/grove/draft/jet"      // the drafters that run a block head
+	_ "github.com/grovellm/grove/draft/lm"     // those that run a model
 	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
 	"github.com/grovellm/grove/model"
@@ -18,6 +20,9 @@ import (
 // drafting is what a model's generations draft with.
 type drafting struct {
 	model *model.Model // the draft model that the model was opened with; may be nil
+	heads []draft.Head // as it was opened with
+
+	shared draft.Shared // what drafters made for all of them
 
 	mu     sync.Mutex
 	opened map[string]*model.Model // every draft model, by path, until the model is closed
@@ -57,6 +62,28 @@ func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
 	return m.drafting.open("", func() (*model.Model, error) { return model.OpenGGUF("DraftGGUF", data, model.Options{Workers: m.m}) })
 }
 
+// addHeads takes heads in, if they fit.
+func (m *Model) addHeads(paths []string, contents [][]byte) error {
+	var heads []draft.Head
+	for _, path := range paths {
+		heads = append(heads, draft.Head{Name: filepath.Clean(path)})
+	}
+	for i, data := range contents {
+		heads = append(heads, draft.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
+	}
+	for _, h := range heads {
+		c, err := jet.ReadConfig(h)
+		if err != nil {
+			return err
+		}
+		if err := c.Fits(m.m.Config); err != nil {
+			return fmt.Errorf("%s: %w", h.Name, err)
+		}
+	}
+	m.drafting.heads = heads
+	return nil
+}
+
 func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.Model, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -79,7 +106,7 @@ func (d *drafting) close() error {
 	for _, o := range d.opened {
 		errs = append(errs, o.Close())
 	}
-	d.model, d.opened = nil, nil
+	d.model, d.opened, d.heads = nil, nil, nil
 	return errors.Join(errs...)
 }
 

@@ -22,6 +22,11 @@ type Options struct {
 	Draft     string
 	DraftGGUF []byte
 
+	// Heads are the paths of drafters' heads made for this model, each a GGUF file or a Hugging Face folder, for drafters that run one: a
+	// family takes the first of its kind. HeadGGUF are contents of GGUF files, which come after them.
+	Heads    []string
+	HeadGGUF [][]byte
+
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
 
 	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its passes cost what those
@@ -87,6 +92,9 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("the draft model: %w", err), g.Close())
 	}
+	if err := g.addHeads(o.Heads, o.HeadGGUF); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	return g, nil
 }
 
@@ -109,11 +117,23 @@ func (m *Model) Config() model.Config { return m.m.Config }
 // Target is the model as drafters know it (package draft), for programs that run the loop of package spec themselves. It and
 // what it opens last until Close.
 func (m *Model) Target() draft.Target {
-	return draft.Target{Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft}
+	return draft.Target{
+		Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft,
+		Heads: m.drafting.heads, Shared: &m.drafting.shared,
+	}
 }
 
 // HasDraft reports whether the model was opened with a draft model.
 func (m *Model) HasDraft() bool { return m.drafting.model != nil }
+
+// Heads are the names of the heads that the model was opened with.
+func (m *Model) Heads() []string {
+	var names []string
+	for _, h := range m.drafting.heads {
+		names = append(names, h.Name)
+	}
+	return names
+}
 
 // Context is the most tokens that prompt and output may have together.
 func (m *Model) Context() int { return m.m.Context() }

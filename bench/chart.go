@@ -5,6 +5,7 @@ import (
 	"image/color"
 	"io"
 	"math"
+	"path/filepath"
 	"strconv"
 
 	"gonum.org/v1/plot"
@@ -12,6 +13,8 @@ import (
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/grovellm/grove/internal/atomicfile"
 )
 
 // chart is a plot with its legend beside it: names of methods are long, and there may be many.
@@ -19,14 +22,15 @@ type chart struct {
 	*plot.Plot
 	legend plot.Legend
 	named  bool // the legend has entries
+	bars   int  // it must be wide enough for so many
 }
 
 // newChart is an empty chart. Its title says what the target is: a padded model must not pass for another.
-func (r *SpecReport) newChart(about, x, y string) *chart {
+func (s *Setting) newChart(about, x, y string) *chart {
 	c := &chart{Plot: plot.New(), legend: plot.NewLegend()}
-	model := or(r.Model, "unnamed model")
-	if r.Pad > 0 {
-		model += fmt.Sprintf(", padded to %.0f M parameters", float64(r.Pad)/1e6)
+	model := or(s.Model, "unnamed model")
+	if s.Pad > 0 {
+		model += fmt.Sprintf(", padded to %.0f M parameters", float64(s.Pad)/1e6)
 	}
 	c.Title.Text = about + "\n" + model
 	c.X.Label.Text, c.Y.Label.Text = x, y
@@ -43,9 +47,25 @@ func (c *chart) name(text string, thumbs ...plot.Thumbnailer) {
 	c.named = true
 }
 
-// draw draws the chart in a format; with bars it is wide enough for them.
-func (c *chart) draw(format string, bars int) (io.WriterTo, error) {
-	width, height, aside := max(16*vg.Centimeter, vg.Length(bars)*vg.Centimeter), 11*vg.Centimeter, vg.Length(0)
+// save draws the chart into a folder, as PNG and SVG.
+func (c *chart) save(dir, name string) (files []string, err error) {
+	for _, format := range []string{"png", "svg"} {
+		w, err := c.draw(format)
+		if err != nil {
+			return files, err
+		}
+		path := filepath.Join(dir, fileName(name)+"."+format)
+		if err := atomicfile.Write(path, func(out io.Writer) error { _, err := w.WriteTo(out); return err }); err != nil {
+			return files, err
+		}
+		files = append(files, path)
+	}
+	return files, nil
+}
+
+// draw draws the chart in a format.
+func (c *chart) draw(format string) (io.WriterTo, error) {
+	width, height, aside := max(16*vg.Centimeter, vg.Length(c.bars)*vg.Centimeter), 11*vg.Centimeter, vg.Length(0)
 	probe := draw.Canvas{Rectangle: vg.Rectangle{Max: vg.Point{X: width, Y: height}}}
 	if c.named {
 		size := c.legend.Rectangle(probe).Size()

@@ -3,17 +3,13 @@
 package bench
 
 import (
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
-
-	"github.com/grovellm/grove/internal/atomicfile"
 )
 
 // Figures draws the report into a folder, which it makes, and returns the files' names:
@@ -23,60 +19,47 @@ import (
 //	SUITE-tau-by-length      τ of outputs up to a length (DynaTree's figure 6)
 //	SUITE-speedup-by-length  the same for the speed-up
 //	SUITE-accept-by-depth    acceptance by depth
+//	SUITE-tau-by-budget      τ by the budget, where methods were run with several (paper 003's figure 1)
+//	SUITE-speedup-by-budget  the same for the speed-up
 //
 // and the views.
 func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	var files []string
-	save := func(name string, p *chart, bars int) error {
-		for _, format := range []string{"png", "svg"} {
-			w, err := p.draw(format, bars)
-			if err != nil {
-				return err
-			}
-			path := filepath.Join(dir, fileName(name)+"."+format)
-			if err := atomicfile.Write(path, func(out io.Writer) error { _, err := w.WriteTo(out); return err }); err != nil {
-				return err
-			}
-			files = append(files, path)
-		}
-		return nil
-	}
 	if len(r.Suites) == 0 {
 		return nil, nil
 	}
-	p, bars, err := r.speedups()
-	if err != nil {
-		return nil, err
+	var files []string
+	save := func(name string, c *chart, err error) error {
+		if err != nil || c == nil {
+			return err
+		}
+		drawn, err := c.save(dir, name)
+		files = append(files, drawn...)
+		return err
 	}
-	if err := save("speedup", p, bars); err != nil {
+	c, err := r.speedups()
+	if err := save("speedup", c, err); err != nil {
 		return files, err
 	}
 	for i := range r.Suites {
 		s := &r.Suites[i]
 		for _, f := range lineFigures {
-			p, err := r.lines(s, f)
-			if err != nil {
+			c, err := r.lines(s, f)
+			if err := save(s.Name+"-"+f.name, c, err); err != nil {
 				return files, err
 			}
-			if p == nil {
-				continue
-			}
-			if err := save(s.Name+"-"+f.name, p, 0); err != nil {
+		}
+		for _, f := range budgetFigures {
+			c, err := r.budgets(s, f)
+			if err := save(s.Name+"-"+f.name, c, err); err != nil {
 				return files, err
 			}
 		}
 		for _, v := range views {
-			p, err := r.grid(s, v)
-			if err != nil {
-				return files, err
-			}
-			if p == nil {
-				continue
-			}
-			if err := save(s.Name+"-"+v.Name, p, 0); err != nil {
+			c, err := r.grid(s, v)
+			if err := save(s.Name+"-"+v.Name, c, err); err != nil {
 				return files, err
 			}
 		}
@@ -107,8 +90,8 @@ func (r *SpecReport) methodNames() (names []string) {
 }
 
 // speedups draws bars: a group a suite, a bar a method.
-func (r *SpecReport) speedups() (p *chart, bars int, err error) {
-	p = r.newChart("speed-up over plain decoding: medians and quartiles of prompts", "", "speed-up")
+func (r *SpecReport) speedups() (*chart, error) {
+	p := r.newChart("speed-up over plain decoding: medians and quartiles of prompts", "", "speed-up")
 	names := r.methodNames()
 	var suites []string
 	for _, s := range r.Suites {
@@ -128,12 +111,12 @@ func (r *SpecReport) speedups() (p *chart, bars int, err error) {
 		if len(at) == 0 {
 			continue
 		}
-		bars += len(at)
+		p.bars += len(at)
 		c := colour(i)
 		for _, xy := range at {
 			box, err := plotter.NewPolygon(plotter.XYs{{X: xy.X - pitch*0.45}, {X: xy.X - pitch*0.45, Y: xy.Y}, {X: xy.X + pitch*0.45, Y: xy.Y}, {X: xy.X + pitch*0.45}})
 			if err != nil {
-				return nil, 0, err
+				return nil, err
 			}
 			box.Color, box.LineStyle.Width = c, 0
 			p.Add(box)
@@ -146,7 +129,7 @@ func (r *SpecReport) speedups() (p *chart, bars int, err error) {
 			plotter.YErrorer
 		}{at, spread})
 		if err != nil {
-			return nil, 0, err
+			return nil, err
 		}
 		p.Add(e)
 	}
@@ -156,70 +139,5 @@ func (r *SpecReport) speedups() (p *chart, bars int, err error) {
 	p.NominalX(suites...)
 	p.X.Min, p.X.Max, p.Y.Min = -0.5, float64(len(suites))-0.5, 0
 	p.Y.Max = max(p.Y.Max, 1) * 1.05
-	return p, bars, nil
-}
-
-// lineFigure is a plot with a line a method.
-type lineFigure struct {
-	name, about, x, y string
-	plain             bool // plain decoding has a line too
-	points            func(m *MethodReport) plotter.XYs
-}
-
-var lineFigures = []lineFigure{
-	{"tau-by-position", "τ by place in the output", "token of the output", "τ", false, func(m *MethodReport) plotter.XYs {
-		return partPoints(m.Positions, func(p *PartReport) (x, y float64) { return float64(p.From+p.To) / 2, p.Tau })
-	}},
-	{"tau-by-length", "τ up to a length of the output", "tokens of the output", "τ", false, func(m *MethodReport) plotter.XYs {
-		return partPoints(m.Lengths, func(p *PartReport) (x, y float64) { return float64(p.To), p.Tau })
-	}},
-	{"speedup-by-length", "speed-up up to a length of the output", "tokens of the output", "speed-up", true, func(m *MethodReport) plotter.XYs {
-		return partPoints(m.Lengths, func(p *PartReport) (x, y float64) { return float64(p.To), p.Speedup })
-	}},
-	{"accept-by-depth", "share of the rounds with a node at a depth that accepted one", "depth", "accepted", false, func(m *MethodReport) plotter.XYs {
-		var xy plotter.XYs
-		for _, d := range m.Depths {
-			if d.Rounds > 0 {
-				xy = append(xy, plotter.XY{X: float64(d.Depth), Y: d.Rate})
-			}
-		}
-		return xy
-	}},
-}
-
-func partPoints(parts []PartReport, f func(*PartReport) (x, y float64)) (xy plotter.XYs) {
-	for i := range parts {
-		if parts[i].Tokens > 0 {
-			x, y := f(&parts[i])
-			xy = append(xy, plotter.XY{X: x, Y: y})
-		}
-	}
-	return xy
-}
-
-// lines draws a line figure of a suite; nil where there is nothing to draw.
-func (r *SpecReport) lines(s *SuiteReport, f lineFigure) (*chart, error) {
-	p := r.newChart(s.Name+": "+f.about, f.x, f.y)
-	drawn := false
-	for i, m := range s.Methods {
-		xy := f.points(&m)
-		if len(xy) == 0 || m.Drafter == "" && !f.plain {
-			continue
-		}
-		line, dots, err := plotter.NewLinePoints(xy)
-		if err != nil {
-			return nil, err
-		}
-		line.Color, dots.Color, dots.Shape = colour(i), colour(i), plotutil.Shape(i)
-		line.Width = vg.Points(1.2)
-		p.Add(line, dots)
-		p.name(m.Name, line, dots)
-		drawn = true
-	}
-	if !drawn {
-		return nil, nil
-	}
-	p.Y.Min = 0
-	p.Y.Max *= 1.05
 	return p, nil
 }

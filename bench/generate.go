@@ -13,12 +13,13 @@ import (
 
 // lane is a method at work: a loop with its drafter.
 type lane struct {
-	loop *spec.Loop
-	r    spec.Request
+	loop   *spec.Loop
+	forced *forcedTarget // the loop's target
+	r      spec.Request
 }
 
 // lane makes a method's loop. control is its controller, unless the method has none.
-func (b *bench) lane(m Method, control *spec.Controller) (*lane, error) {
+func (b *bench) lane(m Method, sampling sample.Params, control *spec.Controller) (*lane, error) {
 	var d draft.Drafter
 	if m.Drafter != "" {
 		var err error
@@ -30,11 +31,11 @@ func (b *bench) lane(m Method, control *spec.Controller) (*lane, error) {
 	if !m.Uncontrolled {
 		o.Controller = control
 	}
-	loop, err := spec.New(b.target, d, o)
-	if err != nil {
+	l := &lane{forced: &forcedTarget{Target: spec.Model(b.o.Target.Model)}, r: spec.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
+	var err error
+	if l.loop, err = spec.New(l.forced, d, o); err != nil {
 		return nil, err
 	}
-	l := &lane{loop: loop, r: spec.Request{Sampling: b.o.Sampling, MaxTokens: b.o.MaxTokens}}
 	if t := b.o.Target.Model.Tokenizer; t != nil && !b.o.IgnoreEnd {
 		l.r.End = t.IsEOG
 	}
@@ -57,13 +58,23 @@ type round struct {
 	time              time.Duration
 }
 
+// encoded is a prompt in tokens.
+type encoded struct {
+	prompt []int32
+	forced []int32 // what the target is made to write; empty: what it likes
+}
+
 // generate decodes a prompt.
-func (l *lane) generate(ctx context.Context, prompt []int32, seed uint64) (*generation, error) {
+func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generation, error) {
 	r := l.r
 	r.Sampling.Seed = seed
+	l.forced.from, l.forced.text = len(p.prompt), p.forced
+	if len(p.forced) > 0 {
+		r.MaxTokens = min(r.MaxTokens, len(p.forced))
+	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
 	start := time.Now()
-	s, err := l.loop.Start(prompt, r)
+	s, err := l.loop.Start(p.prompt, r)
 	if err != nil {
 		return nil, err
 	}

@@ -36,7 +36,7 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	}
 	m := o.Runs[0].Methods[0]
 	r.Method = m.Name
-	b := &bench{o: o, target: spec.Model(o.Target.Model)}
+	b := &bench{o: o}
 	encode, err := b.encoder()
 	if err != nil {
 		return r, err
@@ -45,7 +45,7 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if err != nil {
 		return r, err
 	}
-	l, err := b.lane(m, spec.NewController())
+	l, err := b.lane(m, o.Sampling, spec.NewController())
 	if err != nil {
 		return r, err
 	}

@@ -25,7 +25,8 @@ type Method struct {
 
 // MethodUsage says how a method is written.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
-@rejection, @controller, @no-controller, @name=NAME. {a,b} in it stands for one method with each`
+@rejection, @controller, @no-controller, @name=NAME (settings after it are added to the name). {a,b} in it stands for one
+method with each`
 
 // SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
 // of what is being listed: lookup:min=3,branches=2,plain is two methods.
@@ -90,7 +91,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 	m := base
 	parts := strings.Split(text, "@")
 	m.Drafter = strings.TrimSpace(parts[0])
-	var shown []string // settings that tell methods apart
+	settings := false
+	var shown []string // settings that tell methods apart, as far as the name does not
 	for _, setting := range parts[1:] {
 		key, value, _ := strings.Cut(strings.TrimSpace(setting), "=")
 		switch key {
@@ -108,25 +110,45 @@ func ParseMethod(text string, base Method) (Method, error) {
 			if m.Name = strings.TrimSpace(value); m.Name == "" {
 				return m, fmt.Errorf("@name= is empty: want a name")
 			}
+			shown = nil
 			continue
 		default:
 			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, @no-controller or @name=NAME", setting)
 		}
-		shown = append(shown, "@"+strings.TrimSpace(setting))
+		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
-	if m.Name == "" {
-		m.Name = m.Drafter + strings.Join(shown, "")
-	}
+	m.Name = or(m.Name, m.Drafter) + strings.Join(shown, "")
 	switch m.Drafter {
 	case "":
 		return m, fmt.Errorf("no drafter: want %s", MethodUsage)
 	case Plain, "none":
-		if len(shown) > 0 {
+		if settings {
 			return m, fmt.Errorf("plain decoding has no settings")
 		}
 		return Method{Name: m.Name}, nil
 	}
 	return m, nil
+}
+
+// Cross writes methods out, each once with each setting ("budget=64"), but for plain decoding and those that have a setting of the
+// kind already, which begins as kinds say.
+func Cross(texts, settings []string, kinds ...string) (out []string) {
+	for _, t := range texts {
+		has := func(kind string) bool { return strings.Contains(t, "@"+kind) }
+		if t == Plain || slices.ContainsFunc(kinds, has) {
+			out = append(out, t)
+			continue
+		}
+		for _, s := range settings {
+			out = append(out, t+"@"+s)
+		}
+	}
+	return out
+}
+
+// line is the method's name without its budget: what is drawn as one line over budgets.
+func (m *MethodReport) line() string {
+	return strings.Replace(m.Name, fmt.Sprintf("@budget=%d", m.Budget), "", 1)
 }
 
 // expand writes out the braces: a{b,c}d is abd and acd.

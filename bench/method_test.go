@@ -44,6 +44,22 @@ func TestParseMethods(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	// Settings after the name are added to it, so that a named method can be crossed with them.
+	crossed := Cross([]string{"plain", "lookup@name=ours", "dynatree@budget=8"}, []string{"budget=4", "budget=6"}, "budget=")
+	if got, err = ParseMethods(crossed, Method{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Method{
+		{Name: "plain"}, {Name: "ours@budget=4", Drafter: "lookup", Budget: 4}, {Name: "ours@budget=6", Drafter: "lookup", Budget: 6},
+		{Name: "dynatree@budget=8", Drafter: "dynatree", Budget: 8},
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	for _, m := range got[1:3] {
+		if r := (MethodReport{Name: m.Name, Budget: m.Budget}); r.line() != "ours" {
+			t.Errorf("%s is on the line %q", m.Name, r.line())
+		}
+	}
 	// Plain decoding is added once, and takes no settings from the others.
 	if got, err = ParseMethods([]string{"lookup", "plain"}, base); err != nil || !slices.Equal(got, []Method{want[1], want[0]}) {
 		t.Errorf("%v, %v", got, err)

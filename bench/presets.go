@@ -1,12 +1,13 @@
-// Experiments by name. They are data: presets.json.
+// Experiments by name. They are data: presets/*.json.
 
 package bench
 
 import (
 	"bytes"
-	_ "embed"
+	"embed"
 	"encoding/json"
 	"fmt"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -18,17 +19,26 @@ type Preset struct {
 	Help string `json:"help"`
 	Like string `json:"like"` // another preset, whose settings count where this one has none
 
-	Runs         []PresetRun  `json:"runs"`
-	Prompts      int          `json:"prompts"`
-	WarmUp       *int         `json:"warm_up"`
-	MaxTokens    int          `json:"max_tokens"`
-	Budget       int          `json:"budget"`
-	NoController bool         `json:"no_controller"`
-	Memory       bool         `json:"memory"`
-	Lengths      []int        `json:"lengths"`
-	Tables       []TableView  `json:"tables"`
-	Figures      []FigureView `json:"figures"`
+	Runs         []PresetRun `json:"runs"`
+	Prompts      int         `json:"prompts"`
+	WarmUp       *int        `json:"warm_up"`
+	MaxTokens    int         `json:"max_tokens"`
+	Budgets      []int       `json:"budgets"`
+	Temperatures []float32   `json:"temperatures"`
+	NoController bool        `json:"no_controller"`
+
+	Measure string       `json:"measure"` // nothing for methods on prompts (Spec), or one of those below
+	Memory  bool         `json:"memory"`
+	Lengths []int        `json:"lengths"`
+	Tables  []TableView  `json:"tables"`
+	Figures []FigureView `json:"figures"`
 }
+
+// What presets measure besides methods on prompts.
+const (
+	MeasureFaithful = "faithful" // how far trees are to be believed: Faithful
+	MeasureDrafting = "drafting" // what drafting costs: Drafting
+)
 
 // PresetRun is suites with the methods to measure on each.
 type PresetRun struct {
@@ -49,15 +59,34 @@ type FigureView struct {
 	Y    string `json:"y"`
 }
 
-//go:embed presets.json
-var presetsJSON []byte
+//go:embed presets/*.json
+var presetFiles embed.FS
 
 var presets = sync.OnceValue(func() []Preset {
-	d := json.NewDecoder(bytes.NewReader(presetsJSON))
-	d.DisallowUnknownFields()
+	files, err := presetFiles.ReadDir("presets") // by name
+	if err != nil {
+		panic(err)
+	}
 	var all []Preset
+	for _, f := range files {
+		more, err := readPresets(f.Name())
+		if err != nil {
+			panic(fmt.Sprintf("bench: presets/%s: %v", f.Name(), err)) // a programmer's mistake, which the tests find
+		}
+		all = append(all, more...)
+	}
+	return all
+})
+
+func readPresets(file string) (all []Preset, err error) {
+	b, err := presetFiles.ReadFile("presets/" + file)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
 	if err := d.Decode(&all); err != nil {
-		panic(fmt.Sprintf("bench: presets.json: %v", err)) // a programmer's mistake, which the tests find
+		return nil, err
 	}
 	for i := range all {
 		p := &all[i]
@@ -66,12 +95,12 @@ var presets = sync.OnceValue(func() []Preset {
 		}
 		at := slices.IndexFunc(all[:i], func(o Preset) bool { return o.Name == p.Like })
 		if at < 0 {
-			panic(fmt.Sprintf("bench: presets.json: %s is like %q, which does not come before it", p.Name, p.Like))
+			return nil, fmt.Errorf("%s is like %q, which does not come before it", p.Name, p.Like)
 		}
 		p.inherit(all[at])
 	}
-	return all
-})
+	return all, nil
+}
 
 // inherit takes from o what p has not.
 func (p *Preset) inherit(o Preset) {
@@ -87,8 +116,11 @@ func (p *Preset) inherit(o Preset) {
 	if p.MaxTokens == 0 {
 		p.MaxTokens = o.MaxTokens
 	}
-	if p.Budget == 0 {
-		p.Budget = o.Budget
+	if p.Budgets == nil {
+		p.Budgets = o.Budgets
+	}
+	if p.Temperatures == nil {
+		p.Temperatures = o.Temperatures
 	}
 	if p.Lengths == nil {
 		p.Lengths = o.Lengths
@@ -99,6 +131,7 @@ func (p *Preset) inherit(o Preset) {
 	if p.Figures == nil {
 		p.Figures = o.Figures
 	}
+	p.Measure = or(p.Measure, o.Measure)
 	p.NoController = p.NoController || o.NoController
 	p.Memory = p.Memory || o.Memory
 }
@@ -129,4 +162,43 @@ func Expand(texts []string) ([]string, error) {
 		all = append(all, more...)
 	}
 	return all, nil
+}
+
+// heads stands in a preset's methods for the folder of heads that were trained to be compared.
+const heads = "$heads"
+
+// FindHeads puts dir, which holds a folder for each head as grove train jet leaves it, in the methods of p. Methods whose head is not
+// there are left out, and listed.
+func (p *Preset) FindHeads(dir string) (missing []string, err error) {
+	found := 0
+	p.Runs = slices.Clone(p.Runs)
+	for i := range p.Runs {
+		var methods []string
+		for _, m := range p.Runs[i].Methods {
+			_, at, ok := strings.Cut(m, heads)
+			if !ok {
+				methods = append(methods, m)
+				continue
+			}
+			if dir == "" {
+				return nil, fmt.Errorf("it compares heads that are trained for it (docs/bench.md): name the folder that holds theirs with --trained")
+			}
+			end := strings.IndexAny(at, "@,")
+			if end < 0 {
+				end = len(at)
+			}
+			file := dir + at[:end]
+			if _, err := os.Stat(file); err != nil {
+				missing = append(missing, file)
+				continue
+			}
+			found++
+			methods = append(methods, strings.ReplaceAll(m, heads, dir))
+		}
+		p.Runs[i].Methods = methods
+	}
+	if found == 0 && len(missing) > 0 {
+		return missing, fmt.Errorf("it compares heads that are trained for it (docs/bench.md), and none is there: want %s", strings.Join(missing, ", "))
+	}
+	return missing, nil
 }

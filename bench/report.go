@@ -2,37 +2,20 @@
 
 package bench
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/grovellm/grove/internal/cpu"
-)
-
 // SpecReport is what Spec found.
 type SpecReport struct {
-	Machine string        `json:"machine"`
-	Model   string        `json:"model"`
-	Pad     int64         `json:"pad"` // parameters that the model was padded to; 0: it is not padded
-	Suites  []SuiteReport `json:"suites"`
+	Setting
+	Suites []SuiteReport `json:"suites"`
 
-	Title       string    `json:"title,omitempty"`
 	Draft       string    `json:"draft_model,omitempty"`
 	DraftSize   int64     `json:"draft_parameters,omitempty"`
-	Parameters  int64     `json:"parameters"` // of the target, padding included
-	WeightBytes int       `json:"weight_bytes"`
-	Padding     string    `json:"padding,omitempty"` // in words
-	Context     int       `json:"context"`
-	Threads     int       `json:"threads"`
-	Kernels     string    `json:"kernels"`
-	Temperature float32   `json:"temperature"`
+	Temperature []float32 `json:"temperatures"`
 	TopP        float32   `json:"top_p,omitempty"`
 	Seeds       []uint64  `json:"seeds"`
 	MaxTokens   int       `json:"max_tokens"`
 	Repeats     int       `json:"repeats"`
 	Chat        bool      `json:"chat,omitempty"`
 	IgnoreEnd   bool      `json:"ignore_end,omitempty"`
-	Date        time.Time `json:"date"`
 	Bandwidth   []float64 `json:"bandwidth_gbs,omitempty"` // 10⁹ bytes read a second, before and after each suite
 	Interrupted bool      `json:"interrupted,omitempty"`   // it holds what was measured until then
 }
@@ -42,11 +25,14 @@ type SuiteReport struct {
 	Name    string         `json:"name"`
 	Methods []MethodReport `json:"methods"`
 
-	About   string `json:"about,omitempty"`
-	Prompts int    `json:"prompts"` // measured, each once a seed and repeat
-	WarmUp  int    `json:"warm_up"` // and left out
-	Cut     int    `json:"cut"`     // whose beginning was left out so that they fit the context
-	Runs    int    `json:"runs"`    // of each method
+	About       string  `json:"about,omitempty"`
+	Temperature float32 `json:"temperature"`
+	Prompts     int     `json:"prompts"`          // measured, each once a seed and repeat
+	WarmUp      int     `json:"warm_up"`          // and left out
+	Cut         int     `json:"cut"`              // whose beginning was left out so that they fit the context
+	Runs        int     `json:"runs"`             // of each method
+	Copied      float64 `json:"copied_4grams"`    // share of plain decoding's tokens whose last four stand in the prompt, mean over outputs
+	Forced      bool    `json:"forced,omitempty"` // the target was made to write given texts
 }
 
 // MethodReport is what a method made of a suite. Speeds are of decoding: tokens after the first, over the time from the first to
@@ -119,17 +105,10 @@ const beginning = 128
 const positionStep = 64
 
 func newSpecReport(o *SpecOptions) *SpecReport {
-	m := o.Target.Model
-	c := &m.Config
 	r := &SpecReport{
-		Machine: Machine(), Title: o.Title, Model: or(o.ModelName, c.Name), Suites: []SuiteReport{},
-		Parameters: c.Parameters(), WeightBytes: m.WeightBytes(), Context: m.Context(), Threads: m.Threads(), Kernels: cpu.Active().String(),
-		Temperature: o.Sampling.Temperature, TopP: o.Sampling.TopP, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: o.Repeats,
-		Chat: o.Chat, IgnoreEnd: o.IgnoreEnd, Date: time.Now().UTC().Truncate(time.Second),
-	}
-	if c.Padded > 0 {
-		r.Pad = c.Parameters()
-		r.Padding = fmt.Sprintf("from %.1f M to %.1f M parameters", float64(c.Parameters()-c.Padded)/1e6, float64(c.Parameters())/1e6)
+		Setting: newSetting(o.Target.Model, o.Title, o.ModelName), Suites: []SuiteReport{},
+		Temperature: o.Temperatures, TopP: o.Sampling.TopP, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: o.Repeats,
+		Chat: o.Chat, IgnoreEnd: o.IgnoreEnd,
 	}
 	if d := o.Target.Draft; d != nil {
 		r.Draft, r.DraftSize = or(o.DraftName, d.Config.Name), d.Config.Parameters()

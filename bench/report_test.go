@@ -25,7 +25,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 // sampleReport is a report made of measurements by hand: two prompts, one measured twice, with round figures.
 func sampleReport() *SpecReport {
-	o := SpecOptions{Sampling: sample.Params{Temperature: 1}, Seeds: []uint64{0}, MaxTokens: 200}
+	o := SpecOptions{Temperatures: []float32{1}, Seeds: []uint64{0}, MaxTokens: 200}
 	text := make([]int32, 160)
 	for i := range text {
 		text[i] = int32(i)
@@ -59,22 +59,26 @@ func sampleReport() *SpecReport {
 	other := tree(9, 4, 4)
 	other.tokens = append([]int32{99}, other.tokens[1:]...)
 	s := suiteRun{
+		name: "go", sampling: sample.Params{Temperature: 1}, seeds: o.Seeds,
 		run: &SpecRun{
 			Suite: Suite{Name: "go", About: "functions"},
 			Methods: []Method{
 				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: spec.Rejection, Uncontrolled: true},
 			},
 		},
-		warm: [][]int32{{1}}, prompts: [][]int32{{1}, {2}}, cut: 1,
+		warm: make([]encoded, 1), prompts: []encoded{{prompt: text[:40]}, {prompt: text[2:8]}}, cut: 1,
 		cases: []measured{
 			{{plain(160), plain(160)}, {tree(160, threes...), tree(160, threes...)}, {tree(160, threes...), tree(160, threes...)}},
 			{{plain(9)}, {tree(9, 4, 2, 2)}, {other}},
 		},
 	}
 	return &SpecReport{
-		Machine: "a machine", Model: "small", Pad: 500e6, Padding: "from 8.6 M to 500.0 M parameters", Draft: "smaller", DraftSize: 1_200_000, Parameters: 500e6, WeightBytes: 1e9, Context: 2048, Threads: 4,
-		Kernels: "avx2", Temperature: 1, TopP: 0.9, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: 2,
-		Date: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC), Bandwidth: []float64{40.5, 41}, Suites: []SuiteReport{s.report(&o)},
+		Setting: Setting{
+			Machine: "a machine", Model: "small", Pad: 500e6, Padding: "from 8.6 M to 500.0 M parameters", Parameters: 500e6, WeightBytes: 1e9, Context: 2048, Threads: 4,
+			Kernels: "avx2", Date: time.Date(2026, 11, 21, 5, 0, 0, 0, time.UTC),
+		},
+		Draft: "smaller", DraftSize: 1_200_000, Temperature: o.Temperatures, TopP: 0.9, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: 2,
+		Bandwidth: []float64{40.5, 41}, Suites: []SuiteReport{s.report(&o)},
 	}
 }
 

@@ -22,17 +22,18 @@ type SpecOptions struct {
 
 	Title, ModelName, DraftName string // for the report; the models' own names where they are empty
 
-	Sampling  sample.Params
-	Seeds     []uint64 // above temperature 0 each prompt is decoded with each; empty: Sampling's
-	MaxTokens int      // of an output; 0: DefaultMaxTokens
-	Repeats   int      // how often everything is measured; 0: once
-	IgnoreEnd bool     // go on after the end of a text
-	Chat      bool     // put questions into the model's chat template
-	Lengths   []int    // outputs' lengths to report besides the whole; empty: powers of 2
+	Sampling     sample.Params
+	Temperatures []float32 // each suite is measured at each; empty: Sampling's
+	Seeds        []uint64  // above temperature 0 each prompt is decoded with each; empty: Sampling's
+	MaxTokens    int       // of an output; 0: DefaultMaxTokens
+	Repeats      int       // how often everything is measured; 0: once
+	IgnoreEnd    bool      // go on after the end of a text
+	Chat         bool      // put questions into the model's chat template
+	Lengths      []int     // outputs' lengths to report besides the whole; empty: powers of 2
 
-	Progress func(SpecProgress)                                                                     // called before each generation; may be nil
-	Memory   func(ctx context.Context, r SpecRun, m Method, prompt Prompt) (bytes int64, err error) // peak memory of a method; may be nil
-	Between  func(*SpecReport)                                                                      // called before and after each suite, to look at the machine; may be nil
+	Progress func(SpecProgress)                                                                           // called before each generation; may be nil
+	Memory   func(ctx context.Context, p sample.Params, m Method, prompt Prompt) (bytes int64, err error) // peak memory of a method; may be nil
+	Between  func(*SpecReport)                                                                            // called before and after each suite, to look at the machine; may be nil
 }
 
 // SpecRun is a suite with the methods to measure on it.
@@ -61,21 +62,26 @@ func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
 		o.MaxTokens = DefaultMaxTokens
 	}
 	o.Repeats = max(o.Repeats, 1)
-	if len(o.Seeds) == 0 || o.Sampling.Temperature == 0 {
+	if len(o.Temperatures) == 0 {
+		o.Temperatures = []float32{o.Sampling.Temperature}
+	}
+	if len(o.Seeds) == 0 {
 		o.Seeds = []uint64{o.Sampling.Seed}
 	}
 	if o.Target.Model == nil {
 		return nil, fmt.Errorf("bench: there is no target")
 	}
-	b := &bench{o: o, target: spec.Model(o.Target.Model)}
+	b := &bench{o: o}
 	r := newSpecReport(&o)
 	for i := range o.Runs {
-		s, err := b.prepare(&o.Runs[i])
-		if err != nil {
-			return r, fmt.Errorf("suite %s: %w", o.Runs[i].Suite.Name, err)
+		for _, t := range o.Temperatures {
+			s, err := b.prepare(&o.Runs[i], t)
+			if err != nil {
+				return r, fmt.Errorf("suite %s: %w", o.Runs[i].Suite.Name, err)
+			}
+			b.suites = append(b.suites, s)
+			b.total += s.generations(&o)
 		}
-		b.suites = append(b.suites, s)
-		b.total += s.generations(&o)
 	}
 	b.look(r)
 	for _, s := range b.suites {
@@ -98,7 +104,6 @@ func Spec(ctx context.Context, o SpecOptions) (*SpecReport, error) {
 // bench is a run under way.
 type bench struct {
 	o           SpecOptions
-	target      spec.Target
 	suites      []*suiteRun
 	done, total int
 }
@@ -109,32 +114,42 @@ func (b *bench) look(r *SpecReport) {
 	}
 }
 
-// suiteRun is a suite under way.
+// suiteRun is a suite at a temperature, under way.
 type suiteRun struct {
-	run     *SpecRun
-	plain   int // the method that is plain decoding
-	warm    [][]int32
-	prompts [][]int32
-	cut     int // prompts that were cut to fit the context
-	rounds  int // of decoding a prompt with every method, so far
-	cases   []measured
+	run      *SpecRun
+	name     string // in the report
+	sampling sample.Params
+	seeds    []uint64
+	plain    int // the method that is plain decoding
+	warm     []encoded
+	prompts  []encoded
+	cut      int // prompts that were cut to fit the context
+	rounds   int // of decoding a prompt with every method, so far
+	cases    []measured
 }
 
 // measured is a prompt with a seed: for each method what came of it, once for each repeat.
 type measured [][]*generation
 
 func (s *suiteRun) generations(o *SpecOptions) int {
-	return len(s.run.Methods) * (len(s.warm) + len(s.prompts)*len(o.Seeds)*o.Repeats)
+	return len(s.run.Methods) * (len(s.warm) + len(s.prompts)*len(s.seeds)*o.Repeats)
 }
 
 // prepare checks a run and turns its prompts into tokens.
-func (b *bench) prepare(run *SpecRun) (*suiteRun, error) {
-	s := &suiteRun{run: run, plain: slices.IndexFunc(run.Methods, func(m Method) bool { return m.Drafter == "" })}
+func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
+	s := &suiteRun{run: run, name: run.Suite.Name, sampling: b.o.Sampling, seeds: b.o.Seeds}
+	if s.sampling.Temperature = temperature; temperature == 0 {
+		s.seeds = s.seeds[:1] // there is one answer
+	}
+	if len(b.o.Temperatures) > 1 {
+		s.name += fmt.Sprintf(" T=%g", temperature)
+	}
+	s.plain = slices.IndexFunc(run.Methods, func(m Method) bool { return m.Drafter == "" })
 	if s.plain < 0 {
 		return nil, fmt.Errorf("plain decoding is not among the methods, and all are compared with it")
 	}
 	for _, m := range run.Methods { // before hours of measuring: do they exist?
-		if _, err := b.lane(m, nil); err != nil {
+		if _, err := b.lane(m, s.sampling, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -144,7 +159,7 @@ func (b *bench) prepare(run *SpecRun) (*suiteRun, error) {
 	}
 	for _, part := range []struct {
 		prompts []Prompt
-		tokens  *[][]int32
+		tokens  *[]encoded
 	}{{run.Suite.Spare, &s.warm}, {run.Suite.Prompts, &s.prompts}} {
 		for _, p := range part.prompts {
 			tokens, shortened, err := encode(p)
@@ -165,7 +180,7 @@ func (b *bench) prepare(run *SpecRun) (*suiteRun, error) {
 
 // encoder turns prompts into tokens. Of a prompt that leaves no room for the output the end is kept, and at least a quarter
 // of the context.
-func (b *bench) encoder() (func(Prompt) ([]int32, bool, error), error) {
+func (b *bench) encoder() (func(Prompt) (encoded, bool, error), error) {
 	m := b.o.Target.Model
 	if m.Tokenizer == nil {
 		return nil, fmt.Errorf("the model's file has no tokenizer")
@@ -178,7 +193,8 @@ func (b *bench) encoder() (func(Prompt) ([]int32, bool, error), error) {
 		}
 	}
 	limit := max(m.Context()-b.o.MaxTokens, m.Context()/4, 1)
-	return func(p Prompt) (tokens []int32, shortened bool, err error) {
+	return func(p Prompt) (e encoded, shortened bool, err error) {
+		var tokens []int32
 		if layout != nil && p.Question {
 			tokens, err = layout.Encode([]chat.Message{{Role: "user", Content: p.Text}}, chat.Options{Prompt: true})
 		} else {
@@ -191,7 +207,8 @@ func (b *bench) encoder() (func(Prompt) ([]int32, bool, error), error) {
 		case len(tokens) > limit:
 			tokens, shortened = tokens[len(tokens)-limit:], true
 		}
-		return tokens, shortened, err
+		e.prompt, e.forced = tokens, m.Tokenizer.Encode(p.Forced, tokenizer.EncodeOptions{})
+		return e, shortened, err
 	}, nil
 }
 
@@ -200,20 +217,20 @@ func (b *bench) run(ctx context.Context, s *suiteRun) error {
 	lanes := make([]*lane, len(s.run.Methods))
 	for i, m := range s.run.Methods {
 		var err error
-		if lanes[i], err = b.lane(m, spec.NewController()); err != nil {
+		if lanes[i], err = b.lane(m, s.sampling, spec.NewController()); err != nil {
 			return err
 		}
 	}
-	all := func(prompt []int32, name string, seed uint64, warmUp bool) ([]*generation, error) {
+	all := func(prompt encoded, name string, seed uint64, warmUp bool) ([]*generation, error) {
 		out := make([]*generation, len(lanes))
 		for _, i := range order(len(lanes), s.rounds) {
 			if b.o.Progress != nil {
-				b.o.Progress(SpecProgress{Suite: s.run.Suite.Name, Method: s.run.Methods[i].Name, Prompt: name, WarmUp: warmUp, Done: b.done, Total: b.total})
+				b.o.Progress(SpecProgress{Suite: s.name, Method: s.run.Methods[i].Name, Prompt: name, WarmUp: warmUp, Done: b.done, Total: b.total})
 			}
 			runtime.GC() // not in the middle of what is timed
 			g, err := lanes[i].generate(ctx, prompt, seed)
 			if err != nil {
-				return nil, fmt.Errorf("suite %s, %s, method %s: %w", s.run.Suite.Name, name, s.run.Methods[i].Name, err)
+				return nil, fmt.Errorf("suite %s, %s, method %s: %w", s.name, name, s.run.Methods[i].Name, err)
 			}
 			out[i] = g
 			b.done++
@@ -222,7 +239,7 @@ func (b *bench) run(ctx context.Context, s *suiteRun) error {
 		return out, nil
 	}
 	for i, prompt := range s.warm {
-		if _, err := all(prompt, s.run.Suite.Spare[i].Name, b.o.Seeds[0], true); err != nil {
+		if _, err := all(prompt, s.run.Suite.Spare[i].Name, s.seeds[0], true); err != nil {
 			return err
 		}
 	}
@@ -230,7 +247,7 @@ func (b *bench) run(ctx context.Context, s *suiteRun) error {
 	for repeat := range b.o.Repeats {
 		at := 0
 		for i, prompt := range s.prompts {
-			for _, seed := range b.o.Seeds {
+			for _, seed := range s.seeds {
 				out, err := all(prompt, s.run.Suite.Prompts[i].Name, seed, false)
 				if err != nil {
 					return err
@@ -253,13 +270,13 @@ func (b *bench) run(ctx context.Context, s *suiteRun) error {
 func (b *bench) memory(ctx context.Context, s *suiteRun, r *SpecReport) error {
 	longest := 0
 	for i, p := range s.prompts {
-		if len(p) > len(s.prompts[longest]) {
+		if len(p.prompt) > len(s.prompts[longest].prompt) {
 			longest = i
 		}
 	}
 	report := &r.Suites[len(r.Suites)-1]
 	for i, m := range s.run.Methods {
-		n, err := b.o.Memory(ctx, *s.run, m, s.run.Suite.Prompts[longest])
+		n, err := b.o.Memory(ctx, s.sampling, m, s.run.Suite.Prompts[longest])
 		if err != nil {
 			return fmt.Errorf("memory of %s: %w", m.Name, err)
 		}

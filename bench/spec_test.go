@@ -3,66 +3,17 @@ package bench
 import (
 	"context"
 	"errors"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
-	_ "github.com/grovellm/grove/draft/hostile"
-	_ "github.com/grovellm/grove/draft/lm"
-	_ "github.com/grovellm/grove/draft/lookup"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
 )
-
-// tinyPair is a target with a draft model of the same vocabulary, both of random weights.
-func tinyPair(t *testing.T) draft.Target {
-	t.Helper()
-	shape, err := synth.Lookup("tiny-qwen3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	open := func(seed uint64, o model.Options) *model.Model {
-		path := filepath.Join(t.TempDir(), "random.gguf")
-		if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: seed}); err != nil {
-			t.Fatal(err)
-		}
-		m, err := model.Open(path, o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { m.Close() })
-		return m
-	}
-	target := open(1, model.Options{Threads: 2, Context: 256})
-	return draft.Target{Vocab: target.Config.Vocab, Context: target.Context(), Model: target, Draft: open(2, model.Options{Workers: target})}
-}
-
-// tinySuite has prompts that repeat themselves, as text does, one of them longer than the context.
-func tinySuite(name string, n int) Suite {
-	s := Suite{Name: name, Spare: []Prompt{{Name: "spare", Text: "one two one two one"}}}
-	for i := range n {
-		s.Prompts = append(s.Prompts, Prompt{Name: name, Text: strings.Repeat("one two three ", 2+i), Question: true})
-	}
-	s.Prompts[n-1].Text = strings.Repeat("a b c d e f g ", 100)
-	return s
-}
-
-func methods(t *testing.T, list string) []Method {
-	t.Helper()
-	m, err := ParseMethods(SplitList(list), Method{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return m
-}
 
 // Every method emits plain decoding's tokens, and its figures are those of a run that happened.
 func TestSpec(t *testing.T) {
 	target := tinyPair(t)
-	list := "plain,lookup,lookup:min=2@no-controller@budget=4,linear:k=3,fixed:d=3,b=2@no-controller,dynatree,best-first,hostile@budget=9"
+	list := "plain,lookup,lookup:min=2@no-controller@budget=4,linear:k=3,fixed:d=3,b=2@no-controller,dynatree,best-first,hostile@budget=9,jetspec@no-controller"
 	for _, params := range []sample.Params{{}, {Temperature: 0.8, TopP: 0.9}} {
 		done, seeds, repeats := 0, 1, 2 // greedy decoding has no noise, and so one seed
 		if params.Temperature > 0 {
@@ -82,7 +33,7 @@ func TestSpec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Suites) != 2 || len(r.Suites[0].Methods) != 8 || len(r.Suites[1].Methods) != 2 || done != 8*(1+3*seeds*repeats)+2*(1+2*seeds*repeats) || r.Interrupted {
+		if len(r.Suites) != 2 || len(r.Suites[0].Methods) != 9 || len(r.Suites[1].Methods) != 2 || done != 9*(1+3*seeds*repeats)+2*(1+2*seeds*repeats) || r.Interrupted {
 			t.Fatalf("%d generations, suites %+v", done, r.Suites)
 		}
 		for _, s := range r.Suites {
@@ -110,6 +61,39 @@ func TestSpec(t *testing.T) {
 		if m := r.Suite("first").Method("lookup:min=2@no-controller@budget=4"); m.Controller || m.Budget != 4 || m.Nodes > 3 {
 			t.Errorf("settings of its own: %+v", m)
 		}
+	}
+}
+
+// Several temperatures are measured in one run, each of a suite under a name of its own; at 0 one seed is enough.
+func TestTemperatures(t *testing.T) {
+	r, err := Spec(context.Background(), SpecOptions{
+		Target: tinyPair(t), Runs: []SpecRun{{tinySuite("s", 2), methods(t, "lookup,jetspec@budget=4,jetspec@budget=9")}},
+		Temperatures: []float32{0, 1}, Seeds: []uint64{5, 6}, MaxTokens: 16, IgnoreEnd: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []struct {
+		name string
+		t    float32
+		runs int
+	}{{"s T=0", 0, 2}, {"s T=1", 1, 4}} {
+		s := r.Suites[i]
+		if s.Name != want.name || s.Temperature != want.t || s.Runs != want.runs || s.Prompts != 2 {
+			t.Errorf("suite %d is %+v, want %v", i, s, want)
+		}
+		for _, m := range s.Methods {
+			if *m.Mismatches != 0 {
+				t.Errorf("%s, %s: %d mismatches", s.Name, m.Name, *m.Mismatches)
+			}
+		}
+	}
+	if len(r.Suites) != 2 {
+		t.Errorf("%d suites", len(r.Suites))
+	}
+	files, err := r.Figures(t.TempDir(), nil)
+	if err != nil || !slices.ContainsFunc(files, func(f string) bool { return strings.HasSuffix(f, "s-T-1-tau-by-budget.svg") }) {
+		t.Errorf("%v, %v: there are two budgets", files, err)
 	}
 }
 
@@ -177,64 +161,6 @@ func TestSpecRefuses(t *testing.T) {
 		if _, err := Spec(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", name, err, c.want)
 		}
-	}
-}
-
-// Presets are data: every one of them names methods, columns and suites that exist.
-func TestPresets(t *testing.T) {
-	target := tinyPair(t)
-	b := &bench{o: SpecOptions{Target: target}, target: spec.Model(target.Model)}
-	for _, p := range Presets() {
-		if p.Help == "" || p.Prompts < 2 || p.MaxTokens < 32 || p.MaxTokens > 1500 || len(p.Runs) == 0 || p.WarmUp == nil {
-			t.Errorf("%+v", p)
-		}
-		for _, r := range p.Runs {
-			all, err := ParseMethods(r.Methods, Method{Budget: p.Budget, Uncontrolled: p.NoController})
-			if err != nil {
-				t.Errorf("%s: %v", p.Name, err)
-			}
-			for _, m := range all {
-				if _, err := b.lane(m, nil); err != nil {
-					t.Errorf("%s: %v", p.Name, err)
-				}
-			}
-			suites, err := Expand(r.Suites)
-			if err != nil {
-				t.Errorf("%s: %v", p.Name, err)
-			}
-			for _, s := range suites {
-				if q, err := parseQuery(s); err != nil || q.name != "wikitext" && q.name != "wikitext-articles" && q.name != "prose" {
-					t.Errorf("%s: suite %q: %v", p.Name, s, err)
-				}
-			}
-			for _, f := range p.Figures {
-				x, y := 0, 0
-				for _, m := range all {
-					if _, ok := m.option(f.X); ok {
-						x++
-					}
-					if _, ok := m.option(f.Y); ok {
-						y++
-					}
-				}
-				if x < 2 || y < 2 {
-					t.Errorf("%s: figure %s has %d methods with %s and %d with %s", p.Name, f.Name, x, f.X, y, f.Y)
-				}
-			}
-		}
-		for _, table := range p.Tables {
-			for _, c := range table.Columns {
-				if _, err := lookColumn(c); err != nil {
-					t.Errorf("%s: %v", p.Name, err)
-				}
-			}
-		}
-	}
-	if _, err := LookupPreset("nothing"); err == nil || !strings.Contains(err.Error(), "dynatree-table1") {
-		t.Errorf("a preset that is not there: %v", err)
-	}
-	if five, err := LookupPreset("dynatree-table5"); err != nil || !five.Memory || len(five.Runs) != 2 || *five.WarmUp != 0 {
-		t.Errorf("%+v, %v", five, err)
 	}
 }
 

@@ -41,6 +41,22 @@ func repeats(tokens []int32) []bool {
 	return out
 }
 
+// copied is the share of an output's tokens where a gram ends that stands in the prompt.
+func copied(prompt, output []int32) float64 {
+	seen := map[[gram]int32]bool{}
+	for i := gram; i <= len(prompt); i++ {
+		seen[[gram]int32(prompt[i-gram:])] = true
+	}
+	text := append(slices.Clone(prompt[max(len(prompt)-gram+1, 0):]), output...)
+	n := 0
+	for i := len(text) - len(output) + 1; i <= len(text); i++ {
+		if i >= gram && seen[[gram]int32(text[i-gram:])] {
+			n++
+		}
+	}
+	return share(float64(n), float64(len(output)))
+}
+
 // share is a ratio, 0 of nothing.
 func share(part, all float64) float64 {
 	if all == 0 || math.IsNaN(part/all) {

@@ -33,6 +33,21 @@ func TestQuartiles(t *testing.T) {
 	})
 }
 
+// Of an output, a token is copied where it ends four tokens that stand in the prompt, some of which may be the prompt's last.
+func TestCopied(t *testing.T) {
+	for _, c := range []struct {
+		prompt, output []int32
+		want           float64
+	}{
+		{nil, nil, 0}, {[]int32{1, 2, 3, 4}, nil, 0}, {nil, []int32{1, 2, 3, 4, 1, 2, 3, 4}, 0}, {[]int32{1, 2, 3}, []int32{1, 2, 3, 4}, 0},
+		{[]int32{1, 2, 3, 4, 5, 9}, []int32{1, 2, 3, 4, 5, 6}, 2. / 6}, {[]int32{1, 2, 3, 4, 8, 1, 2, 3}, []int32{4, 8}, 1},
+	} {
+		if got := copied(c.prompt, c.output); got != c.want {
+			t.Errorf("of %v after %v %g is copied, want %g", c.output, c.prompt, got, c.want)
+		}
+	}
+}
+
 func TestRepeats(t *testing.T) {
 	for _, c := range []struct {
 		tokens []int32

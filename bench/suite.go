@@ -16,6 +16,9 @@ type Prompt struct {
 	Name     string // where it is from
 	Text     string
 	Question bool // may be put into a chat template
+
+	// Forced, where it is not empty, is what the target is made to write: see forcedTarget.
+	Forced string
 }
 
 // Suite is a set of prompts of one kind.
@@ -44,6 +47,7 @@ type namedSuite struct {
 // where ordered is set, and evenly spread ones otherwise.
 var named = []namedSuite{
 	{"go", "functions of packages of Go's library that no model of ours has seen, to be written from their first line", false, readFunctions},
+	{"edit", "files of the same packages, to be repeated with an identifier renamed: the target is made to write that", false, readEdits},
 	{"math", "GSM8K test problems", false, readMath},
 	{"prose", "the beginning of each novel (the PG-19 protocol: 1000 characters)", true, readProse},
 	{"wikitext", "passages of WikiText-2's validation split by DynaTree's rule (800 characters; few articles have many)", true, readPassages},
@@ -80,7 +84,7 @@ func parseQuery(text string) (query, error) {
 	return q, nil
 }
 
-// OpenSuite reads a suite: go, math, prose, wikitext, wikitext-articles, the name of a file in the data folder's
+// OpenSuite reads a suite: go, edit, math, prose, wikitext, wikitext-articles, the name of a file in the data folder's
 // prompts/ (mt_bench for mt_bench.jsonl), or the path of a jsonl file. After a colon it may have options: chars=N
 // cuts its prompts to N characters, field=NAME names the field of a jsonl file that has them. The same files give the same prompts.
 func OpenSuite(text string, o SuiteOptions) (Suite, error) {

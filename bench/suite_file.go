@@ -90,14 +90,14 @@ func readQuestions(path string, q query) ([]Prompt, error) {
 		if len(line) == 0 {
 			continue
 		}
-		text, err := question(line, q.field)
+		text, forced, err := question(line, q.field)
 		if err != nil {
 			return nil, fmt.Errorf("%s:%d: %w", path, n, err)
 		}
 		if q.chars > 0 {
 			text = cut(text, q.chars)
 		}
-		prompts = append(prompts, Prompt{Name: fmt.Sprintf("%s:%d", filepath.Base(path), n), Text: text, Question: true})
+		prompts = append(prompts, Prompt{Name: fmt.Sprintf("%s:%d", filepath.Base(path), n), Text: text, Question: true, Forced: forced})
 	}
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
@@ -110,14 +110,22 @@ func readQuestions(path string, q query) ([]Prompt, error) {
 	return prompts, nil
 }
 
-// question finds the text in an object.
-func question(line []byte, field string) (string, error) {
+// forcedField has what the target is made to write.
+const forcedField = "forced_output"
+
+// question finds the text in an object, and the output that the target is made to write, if there is one.
+func question(line []byte, field string) (text, forced string, err error) {
 	if !utf8.Valid(line) {
-		return "", errors.New("the line is not UTF-8")
+		return "", "", errors.New("the line is not UTF-8")
 	}
 	var object map[string]json.RawMessage
 	if err := json.Unmarshal(line, &object); err != nil {
-		return "", fmt.Errorf("want one JSON object on each line: %w", err)
+		return "", "", fmt.Errorf("want one JSON object on each line: %w", err)
+	}
+	if value, ok := object[forcedField]; ok {
+		if err := json.Unmarshal(value, &forced); err != nil {
+			return "", "", fmt.Errorf("field %q: want a string", forcedField)
+		}
 	}
 	fields := promptFields
 	if field != "" {
@@ -128,21 +136,20 @@ func question(line []byte, field string) (string, error) {
 		if !ok {
 			continue
 		}
-		var text string
 		var turns []string
 		switch {
 		case json.Unmarshal(value, &text) == nil:
 		case json.Unmarshal(value, &turns) == nil && len(turns) > 0:
 			text = turns[0]
 		default:
-			return "", fmt.Errorf("field %q: want a string, or a list of strings", name)
+			return "", "", fmt.Errorf("field %q: want a string, or a list of strings", name)
 		}
 		if strings.TrimSpace(text) == "" {
-			return "", fmt.Errorf("field %q: the text is empty", name)
+			return "", "", fmt.Errorf("field %q: the text is empty", name)
 		}
-		return text, nil
+		return text, forced, nil
 	}
 	have := slices.Sorted(maps.Keys(object))
-	return "", fmt.Errorf("no field %s in the object, which has %.200q: name the one with the prompt as in FILE:field=NAME",
+	return "", "", fmt.Errorf("no field %s in the object, which has %.200q: name the one with the prompt as in FILE:field=NAME",
 		strings.Join(fields, ", "), have)
 }

@@ -127,11 +127,12 @@ func TestSuiteErrors(t *testing.T) {
 		write(t, dir, name+".jsonl", content)
 	}
 	for _, c := range []struct{ suite, want string }{
-		{"nothing", "one of go, math, prose, wikitext, wikitext-articles, one ("},
+		{"nothing", "one of go, edit, math, prose, wikitext, wikitext-articles, one ("},
 		{"math", "--data or GROVE_DATA"},
 		{"prose", "--data or GROVE_DATA"},
 		{"wikitext", "wikitext2_valid.txt"},
 		{"go", "--goroot"},
+		{"edit", "--goroot"},
 		{"one:chars=0", "chars=0"},
 		{"one:size=4", "chars=N or field=NAME"},
 		{"one:field=no", "no field no"},
@@ -267,7 +268,7 @@ func FuzzQuestion(f *testing.F) {
 		f.Add([]byte(line), "text")
 	}
 	f.Fuzz(func(t *testing.T, line []byte, field string) {
-		text, err := question(line, field)
+		text, _, err := question(line, field)
 		if (strings.TrimSpace(text) == "") != (err != nil) || !utf8.ValidString(text) {
 			t.Errorf("%q: %q, %v", line, text, err)
 		}

@@ -15,17 +15,13 @@ import (
 const functionPrompt = 1200
 
 func readFunctions(o *SuiteOptions, q query) ([]Prompt, error) {
-	if o.GoRoot == "" {
-		return nil, fmt.Errorf("where is the Go toolchain? The go command does not say: name its folder with --goroot")
+	docs, root, err := promptFiles(o)
+	if err != nil {
+		return nil, err
 	}
 	size := functionPrompt
 	if q.chars > 0 {
 		size = q.chars
-	}
-	root := filepath.Join(o.GoRoot, "src")
-	docs, _, err := data.Source{Name: "go", Kind: data.Go, Path: root, Except: []string{"cmd"}, Packages: data.Prompts, Weight: 1}.Documents()
-	if err != nil {
-		return nil, fmt.Errorf("%w: name the folder of a Go toolchain with --goroot", err)
 	}
 	var all []Prompt
 	for _, d := range data.FunctionPrompts(docs, 1<<30, size) {

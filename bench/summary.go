@@ -12,7 +12,13 @@ import (
 // report makes the figures of a suite.
 func (s *suiteRun) report(o *SpecOptions) SuiteReport {
 	r := SuiteReport{
-		Name: s.run.Suite.Name, About: s.run.Suite.About, Prompts: (len(s.cases) + len(o.Seeds) - 1) / len(o.Seeds), WarmUp: len(s.warm), Cut: s.cut,
+		Name: s.name, About: s.run.Suite.About, Temperature: s.sampling.Temperature,
+		Prompts: (len(s.cases) + len(s.seeds) - 1) / len(s.seeds), WarmUp: len(s.warm), Cut: s.cut,
+	}
+	for i, c := range s.cases {
+		p := &s.prompts[i/len(s.seeds)]
+		r.Copied += copied(p.prompt, c[s.plain][0].tokens) / float64(len(s.cases))
+		r.Forced = r.Forced || len(p.forced) > 0
 	}
 	for m := range s.run.Methods {
 		r.Methods = append(r.Methods, s.method(m, o))
@@ -51,7 +57,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 			plain.add(g.whole())
 		}
 	}
-	if method.compared(o.Sampling) {
+	if method.compared(s.sampling) {
 		r.Mismatches = &wrong
 	}
 	r.TokensPerS, r.Tau, r.Rounds = all.perSecond(), all.tau(), all.rounds

@@ -117,40 +117,25 @@ func (r *SpecReport) Markdown(w io.Writer, tables []TableView) error {
 }
 
 func (r *SpecReport) head(b *strings.Builder) {
-	title := r.Title
-	if title == "" {
-		title = "Speculation, methods by suites"
-	}
-	fmt.Fprintf(b, "# %s\n\n", title)
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(b, "- %s: "+format+"\n", append([]any{name}, args...)...)
-	}
-	line("model", "%s, %.1f M parameters, %.1f MB of weights a pass", or(r.Model, "unnamed"), float64(r.Parameters)/1e6, float64(r.WeightBytes)/1e6)
-	if r.Pad > 0 {
-		line("**padded**", "%s; the text is that of the model without padding, the cost that of the larger one", r.Padding)
-	} else {
-		line("padding", "none")
-	}
+	r.Setting.head(b, "Speculation, methods by suites")
 	if r.DraftSize > 0 {
-		line("draft model", "%s, %.1f M parameters", or(r.Draft, "unnamed"), float64(r.DraftSize)/1e6)
+		line(b, "draft model", "%s, %.1f M parameters", or(r.Draft, "unnamed"), float64(r.DraftSize)/1e6)
 	} else {
-		line("draft model", "none")
+		line(b, "draft model", "none")
 	}
-	line("machine", "%s; %d threads, kernels %s", r.Machine, r.Threads, r.Kernels)
 	if len(r.Bandwidth) > 0 {
-		line("read bandwidth before and after each suite", "%s GB/s", joinFloats(r.Bandwidth))
+		line(b, "read bandwidth before and after each suite", "%s GB/s", joinFloats(r.Bandwidth))
 	}
-	line("date", "%s", r.Date.Format("2006-01-02 15:04 MST"))
 	top := ""
 	if r.TopP > 0 && r.TopP < 1 {
 		top = fmt.Sprintf(", top-p %g", r.TopP)
 	}
-	line("sampling", "temperature %g%s, seeds %s", r.Temperature, top, strings.Trim(fmt.Sprint(r.Seeds), "[]"))
+	line(b, "sampling", "temperature %s%s, seeds %s", strings.Trim(fmt.Sprint(r.Temperature), "[]"), top, strings.Trim(fmt.Sprint(r.Seeds), "[]"))
 	end := "to the end of the text"
 	if r.IgnoreEnd {
 		end = "past the end of the text"
 	}
-	line("outputs", "at most %d tokens, %s; everything measured %d×; chat template: %v", r.MaxTokens, end, r.Repeats, yes(r.Chat))
+	line(b, "outputs", "at most %d tokens, %s; everything measured %d×; chat template: %v", r.MaxTokens, end, r.Repeats, yes(r.Chat))
 }
 
 func (s *SuiteReport) markdown(b *strings.Builder) {
@@ -162,7 +147,11 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 	if s.Cut > 0 {
 		fmt.Fprintf(b, "; of %d prompts only the end, since they do not fit the context", s.Cut)
 	}
-	b.WriteString(".\n\n")
+	fmt.Fprintf(b, ". Of the outputs' tokens %s end four that stand in the prompt.", percent(s.Copied))
+	if s.Forced {
+		b.WriteString(" **The target was made to write its outputs**: the logits of their tokens were raised.")
+	}
+	b.WriteString("\n\n")
 	head := []string{"method", "rule", "controller"}
 	names := []string{"tokens_per_s", "speedup", "whole", "tau", "accept", "nodes", "draft", "plain", "rounds", "ttft", "tpot", "mismatches"}
 	if slices.ContainsFunc(s.Methods, func(m MethodReport) bool { return m.Peak > 0 }) {

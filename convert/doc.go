@@ -10,6 +10,9 @@
 // F32 in GGUF. Tokenizers are converted too, and the two must then encode a set of texts alike, or the conversion
 // fails.
 //
+// Drafters' block heads (package draft/jet) go both ways too: folders of JetSpec and DFlash heads, and GGUF files as
+// llama.cpp's dflash.
+//
 // Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
 // overwritten by a folder.
 package convert

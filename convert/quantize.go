@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -27,9 +28,8 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	}
 	w := gguf.NewWriter()
 	w.SetAll(f)
-	if n, ok := fileTypes[o.Type]; ok && o.Type != Keep {
-		w.Set("general.file_type", n)
-		w.Set("general.quantization_version", uint32(2))
+	if o.Type != Keep {
+		model.SetFileType(w, o.Type)
 	}
 	count := &counter{tell: o.Progress}
 	lossy := false

@@ -17,6 +17,10 @@ const Keep = tensor.Unknown
 type Options struct {
 	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, Q8_0 (GGUF only), or Keep
 
+	// Target is the path of the model that a head drafts for, whose tokenizer the GGUF file of a head gets; llama.cpp wants
+	// one. May be empty.
+	Target string
+
 	Progress func(done, total int64) // bytes of tensor data written; may be nil
 }
 

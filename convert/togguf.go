@@ -21,11 +21,10 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if err := o.check(false); err != nil {
 		return nil, err
 	}
-	read, err := model.ReadFolder(dir)
+	c, err := readFolder(dir)
 	if err != nil {
 		return nil, err
 	}
-	c := &layout{read}
 	f, err := safetensors.OpenFolder(dir)
 	if err != nil {
 		return nil, err
@@ -38,10 +37,10 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 			main = t.Type
 		}
 	}
-	c.setMeta(w, modelName(dir), main)
-	if notes, err = c.addTokenizer(w, dir); err != nil {
+	if notes, err = c.addTokenizer(w, dir, o.Target); err != nil {
 		return nil, err
 	}
+	c.setMeta(w, modelName(dir), main) // after the tokenizer, whose mask token is the head's
 	more, err := c.addGGUF(ctx, w, f, o)
 	if err != nil {
 		return nil, err
@@ -49,9 +48,33 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	return append(notes, more...), w.WriteFile(path)
 }
 
-// addTokenizer converts the folder's tokenizer, where it has one.
-func (c *layout) addTokenizer(w *gguf.Writer, dir string) (notes []string, err error) {
+// addTokenizer converts the folder's tokenizer, where it has one, or a head's target's.
+func (c *layout) addTokenizer(w *gguf.Writer, dir, target string) (notes []string, err error) {
+	switch {
+	case target == "":
+	case c.head == nil:
+		return nil, fmt.Errorf("%s: this is a model, with a tokenizer of its own: only a drafter's head has a target", dir)
+	default:
+		info, err := os.Stat(target)
+		if err != nil {
+			return nil, err
+		}
+		if !info.IsDir() {
+			return nil, c.copyTokenizer(w, target)
+		}
+		m, err := model.ReadFolder(target)
+		if err == nil {
+			err = c.head.Fits(m)
+		}
+		if err != nil {
+			return nil, err
+		}
+		dir = target
+	}
 	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
+		if c.head != nil {
+			return []string{"without the target's tokenizer (--target FILE) llama.cpp does not load the file"}, nil
+		}
 		return []string{"the folder has no tokenizer.json: the GGUF file will have no tokenizer"}, nil
 	}
 	tok, err := tokenizer.FromJSON(dir)
@@ -69,6 +92,23 @@ func (c *layout) addTokenizer(w *gguf.Writer, dir string) (notes []string, err e
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
 	return notes, set(w)
+}
+
+// copyTokenizer copies that of a GGUF file, the target of the head.
+func (c *layout) copyTokenizer(w *gguf.Writer, target string) error {
+	f, err := gguf.Open(target)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	m, err := model.ReadGGUF(f)
+	if err == nil {
+		err = c.head.Fits(m)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", target, err)
+	}
+	return w.SetTokenizer(f)
 }
 
 // checkTokens makes sure, before the weights are written, that the keys w has are those of the tokenizer they were
@@ -114,7 +154,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return false, err
 		}
 		used[name] = true
-		if e.gguf == "output" && c.Tied {
+		if e.gguf == "output" && c.Tied && c.head == nil {
 			return true, nil
 		}
 		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
@@ -139,9 +179,9 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	for i, e := range c.plan() {
 		ok, err := add(e, ".weight")
 		if err == nil && !ok && !e.optional {
-			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.Arch)
+			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.arch())
 		}
-		if err == nil && e.gguf == "output" && !ok && !c.Tied {
+		if err == nil && e.gguf == "output" && !ok && !c.Tied && c.head == nil {
 			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.hf)
 		}
 		if err == nil {
@@ -160,7 +200,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !ignored(t.Name) {
-			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
+			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch())
 		}
 	}
 	return notes, nil

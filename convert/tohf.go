@@ -11,7 +11,6 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -32,11 +31,13 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 		return nil, err
 	}
 	defer f.Close()
-	read, err := model.ReadGGUF(f)
+	c, err := readGGUF(f)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	c := &layout{read}
+	if o.Target != "" {
+		return nil, fmt.Errorf("%s: a folder of a head has no tokenizer: no target is read for it", dir)
+	}
 	dir = filepath.Clean(dir)
 	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".part-")
 	if err != nil {
@@ -65,7 +66,9 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	}
 	var special map[string]int32
 	var tok *tokenizer.Tokenizer
-	if _, ok := f.String("tokenizer.ggml.model"); ok {
+	if _, ok := f.String("tokenizer.ggml.model"); c.head != nil {
+		// a head's is its target's, and stays with it
+	} else if ok {
 		if tok, err = tokenizer.FromGGUF(f); err != nil {
 			return nil, err
 		}
@@ -80,9 +83,12 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	} else {
 		notes = append(notes, "the file has no tokenizer: the folder will have none")
 	}
-	settings, err := c.fields(main, special)
+	settings, err := c.fields(main)
 	if err != nil {
 		return nil, err
+	}
+	for name, id := range special {
+		settings[name] = id
 	}
 	if biased && c.Arch != "qwen2" {
 		settings["attention_bias"] = true
@@ -108,11 +114,11 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	count := &counter{tell: o.Progress}
 	used := map[string]bool{"rope_freqs.weight": true}
 	if main = o.Type; main == Keep {
-		embed, err := f.Load("token_embd.weight")
+		first, err := f.Load(c.plan()[0].gguf + ".weight")
 		if err != nil {
 			return 0, false, err
 		}
-		if main = embed.Type; main != tensor.F16 && main != tensor.BF16 {
+		if main = first.Type; main != tensor.F16 && main != tensor.BF16 {
 			main = tensor.F32 // which holds every other type without loss
 		}
 	}
@@ -158,7 +164,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] {
-			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
+			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch())
 		}
 	}
 	return main, biased, nil

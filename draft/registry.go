@@ -25,6 +25,11 @@ type Target struct {
 	// cannot open files.
 	Draft *model.Model
 	Open  func(path string) (*model.Model, error)
+
+	// Heads are the files of heads that the target was opened with; a family takes the first that is of its kind. Shared
+	// lasts as long as the target; nil: nothing is kept.
+	Heads  []Head
+	Shared *Shared
 }
 
 // Family is a kind of drafter.

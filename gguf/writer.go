@@ -68,6 +68,21 @@ func (w *Writer) SetAll(f *File) {
 	}
 }
 
+// SetTokenizer copies the tokenizer of an open file.
+func (w *Writer) SetTokenizer(f *File) error {
+	found := false
+	for _, kv := range f.Meta {
+		if strings.HasPrefix(kv.Key, "tokenizer.") {
+			w.Set(kv.Key, kv.Value)
+			found = true
+		}
+	}
+	if !found {
+		return f.fault(0, fail("keys tokenizer.*", "take the file of a model with its tokenizer", "are missing: the file has no vocabulary"))
+	}
+	return nil
+}
+
 // Add adds a tensor whose encoded bytes fill will write when the file is written.
 func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Writer) error) {
 	field := "tensor " + tensor.Quote(name)

@@ -32,19 +32,34 @@ func (s *ggufSource) config() (Config, error) { return s.c, nil }
 func ReadGGUF(f *gguf.File) (Config, error) {
 	k := f.Keys()
 	arch := k.String("general.architecture")
-	c := Config{Arch: arch, Name: k.String("general.name", "")}
-	key := func(name string) string { return arch + "." + name }
+	if err := k.Err(); err != nil {
+		return Config{}, err
+	}
 	switch arch {
-	case "llama", "qwen2", "qwen3":
-		c.NormEps = float32(k.Float(key("attention.layer_norm_rms_epsilon")))
-	case "gptneox":
+	case "llama", "qwen2", "qwen3", "gptneox":
+	case BlockHead:
+		return Config{}, errHead
+	default:
+		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want llama, qwen2, qwen3 or gptneox", arch)
+	}
+	c, err := ReadGGUFKeys(f, arch, arch)
+	if err != nil {
+		return c, err
+	}
+	return c, c.Validate()
+}
+
+// ReadGGUFKeys reads from the keys that begin with prefix the configuration of a model whose layers are those of arch. It may
+// lack a vocabulary, where the file has no embedding: a drafter's head has its target's.
+func ReadGGUFKeys(f *gguf.File, prefix, arch string) (Config, error) {
+	k := f.Keys()
+	c := Config{Arch: arch, Name: k.String("general.name", "")}
+	key := func(name string) string { return prefix + "." + name }
+	if arch == "gptneox" {
 		c.NormEps = float32(k.Float(key("attention.layer_norm_epsilon")))
 		c.Parallel = k.Bool(key("use_parallel_residual"), true)
-	default:
-		if err := k.Err(); err != nil {
-			return c, err
-		}
-		return c, fmt.Errorf("general.architecture %q is not one grove runs: want llama, qwen2, qwen3 or gptneox", arch)
+	} else {
+		c.NormEps = float32(k.Float(key("attention.layer_norm_rms_epsilon")))
 	}
 	c.Hidden = k.Int(key("embedding_length"))
 	c.Layers = k.Int(key("block_count"))
@@ -56,10 +71,11 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	if v := k.Int(key("attention.value_length"), c.HeadDim); v != c.HeadDim {
 		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", key("attention.value_length"), v, c.HeadDim)
 	}
-	for _, other := range []string{"attention.sliding_window", "expert_count"} {
-		if k.Int(key(other), 0) != 0 {
-			return c, fmt.Errorf("key %q is set: models with it are not supported", key(other))
-		}
+	if k.Int(key("expert_count"), 0) != 0 {
+		return c, fmt.Errorf("key %q is set: models with experts are not supported", key("expert_count"))
+	}
+	if w := k.Int(key("attention.sliding_window"), 0); w != 0 && w < c.Context {
+		return c, fmt.Errorf("key %q is %d, less than the context of %d: attention within a window is not supported", key("attention.sliding_window"), w, c.Context)
 	}
 	// The embedding knows the vocabulary better than the optional metadata does.
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
@@ -90,10 +106,7 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	if err := k.Err(); err != nil {
 		return c, err
 	}
-	if err := ropeFactors(f, &c); err != nil {
-		return c, err
-	}
-	return c, c.Validate()
+	return c, ropeFactors(f, &c)
 }
 
 // ropeFactors reads Llama 3's scaling, a tensor of divisors.

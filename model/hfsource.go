@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/safetensors"
@@ -18,23 +19,24 @@ import (
 // hfConfig is the part of a Hugging Face config.json that makes a model. Pointers tell a
 // missing field from a zero.
 type hfConfig struct {
-	Architectures []string `json:"architectures"`
-	ModelType     string   `json:"model_type"`
+	ModelType string `json:"model_type"`
 
-	HiddenSize       int     `json:"hidden_size"`
-	Layers           int     `json:"num_hidden_layers"`
-	Heads            int     `json:"num_attention_heads"`
-	KVHeads          int     `json:"num_key_value_heads"`
-	HeadDim          int     `json:"head_dim"`
-	IntermediateSize int     `json:"intermediate_size"`
-	VocabSize        int     `json:"vocab_size"`
-	MaxPositions     int     `json:"max_position_embeddings"`
-	RMSNormEps       float64 `json:"rms_norm_eps"`
-	LayerNormEps     float64 `json:"layer_norm_eps"`
-	HiddenAct        string  `json:"hidden_act"`
-	Tied             *bool   `json:"tie_word_embeddings"`
-	SlidingWindow    *bool   `json:"use_sliding_window"`
-	ParallelResidual *bool   `json:"use_parallel_residual"`
+	HiddenSize       int      `json:"hidden_size"`
+	Layers           int      `json:"num_hidden_layers"`
+	Heads            int      `json:"num_attention_heads"`
+	KVHeads          int      `json:"num_key_value_heads"`
+	HeadDim          int      `json:"head_dim"`
+	IntermediateSize int      `json:"intermediate_size"`
+	VocabSize        int      `json:"vocab_size"`
+	MaxPositions     int      `json:"max_position_embeddings"`
+	RMSNormEps       float64  `json:"rms_norm_eps"`
+	LayerNormEps     float64  `json:"layer_norm_eps"`
+	HiddenAct        string   `json:"hidden_act"`
+	Tied             *bool    `json:"tie_word_embeddings"`
+	UseWindow        *bool    `json:"use_sliding_window"`
+	Window           int      `json:"sliding_window"`
+	LayerTypes       []string `json:"layer_types"`
+	ParallelResidual *bool    `json:"use_parallel_residual"`
 
 	RopeTheta  float64  `json:"rope_theta"`
 	RopeParams *hfRope  `json:"rope_parameters"` // the newer place of theta and scaling
@@ -81,6 +83,19 @@ func openHF(dir string) (source, error) {
 
 // ReadFolder reads the configuration of a Hugging Face folder.
 func ReadFolder(dir string) (Config, error) {
+	var kind struct {
+		Architectures []string `json:"architectures"`
+	}
+	c, err := ReadFolderWith(dir, &kind)
+	if err == nil && len(kind.Architectures) > 0 && strings.HasSuffix(kind.Architectures[0], "DraftModel") {
+		err = fmt.Errorf("%s: %w", dir, errHead)
+	}
+	return c, err
+}
+
+// ReadFolderWith reads config.json into more as well, for what it says that is not of a model; more may check it, with a
+// method Check.
+func ReadFolderWith(dir string, more any) (Config, error) {
 	path := filepath.Join(dir, "config.json")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -89,13 +104,18 @@ func ReadFolder(dir string) (Config, error) {
 		return Config{}, err
 	}
 	var h hfConfig
-	var wrong *json.UnmarshalTypeError
-	if err := json.Unmarshal(data, &h); errors.As(err, &wrong) {
-		return Config{}, fmt.Errorf("%s: field %q is a %s: want %s", path, wrong.Field, wrong.Value, kindNames[wrong.Type.Kind()])
-	} else if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
+	if err = decode(data, more); err == nil {
+		if c, ok := more.(interface{ Check() error }); ok {
+			err = c.Check()
+		}
 	}
-	c, err := h.config()
+	if err == nil {
+		err = decode(data, &h)
+	}
+	var c Config
+	if err == nil {
+		c, err = h.config()
+	}
 	if err == nil {
 		err = c.Validate()
 	}
@@ -105,10 +125,20 @@ func ReadFolder(dir string) (Config, error) {
 	return c, nil
 }
 
+// decode is json.Unmarshal with an error that says what is wrong in JSON's words.
+func decode(data []byte, into any) error {
+	var wrong *json.UnmarshalTypeError
+	err := json.Unmarshal(data, into)
+	if errors.As(err, &wrong) {
+		return fmt.Errorf("field %q is a %s: want %s", wrong.Field, wrong.Value, kindNames[wrong.Type.Kind()])
+	}
+	return err
+}
+
 func (s *hfSource) config() (Config, error) { return s.c, nil }
 
 // kindNames are JSON's kinds of the fields of hfConfig.
-var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
+var kindNames = map[reflect.Kind]string{reflect.Int: "an integer", reflect.Int32: "an integer", reflect.Float64: "a number", reflect.String: "a string", reflect.Bool: "true or false",
 	reflect.Slice: "a list", reflect.Struct: "an object"}
 
 func (h *hfConfig) config() (Config, error) {
@@ -143,8 +173,8 @@ func (h *hfConfig) config() (Config, error) {
 	if h.HiddenAct != act {
 		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q", h.HiddenAct, h.ModelType, act)
 	}
-	if h.SlidingWindow != nil && *h.SlidingWindow {
-		return c, fmt.Errorf("use_sliding_window is true: windowed attention is not supported")
+	if h.windowed() && h.Window < c.Context {
+		return c, fmt.Errorf("use_sliding_window or layer_types ask for attention within a window of %d, less than the context of %d: not supported", h.Window, c.Context)
 	}
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
@@ -153,6 +183,15 @@ func (h *hfConfig) config() (Config, error) {
 		c.HeadDim = c.Hidden / c.Heads
 	}
 	return c, h.rope(&c)
+}
+
+// windowed reports whether some layer may have a sliding window.
+func (h *hfConfig) windowed() bool {
+	sliding := slices.Contains(h.LayerTypes, "sliding_attention")
+	if h.UseWindow == nil {
+		return sliding
+	}
+	return *h.UseWindow && (sliding || h.LayerTypes == nil)
 }
 
 // rope reads the rotation from whichever of the three places the file's vintage keeps it in.

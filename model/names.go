@@ -1,6 +1,15 @@
 package model
 
-import "strings"
+import (
+	"errors"
+	"strings"
+)
+
+// BlockHead is the architecture, by llama.cpp's name, of files that hold a drafter's block head and no model (package
+// draft/jet). Its layers are those of qwen3.
+const BlockHead = "dflash"
+
+var errHead = errors.New("the file is a drafter's head, not a model: open the model it drafts for, with this head (--head FILE)")
 
 // Hugging Face names of the tensors, by GGUF name. "blk.N." and the layer prefix are swapped
 // by HFName, and so are the endings .weight and .bias.
@@ -15,6 +24,13 @@ var (
 			"token_embd":  "gpt_neox.embed_in",
 			"output_norm": "gpt_neox.final_layer_norm",
 			"output":      "embed_out",
+		},
+		BlockHead: {
+			"fc":              "fc",
+			"enc.output_norm": "hidden_norm",
+			"output_norm":     "norm",
+			"token_embd":      "embed_tokens",
+			"output":          "lm_head",
 		},
 	}
 	hfLayer = map[string]map[string]string{
@@ -45,8 +61,11 @@ var (
 // HFName translates a GGUF tensor name of an architecture; ok is false for tensors Hugging Face files do not have.
 func HFName(arch, name string) (string, bool) {
 	family, layerPrefix := "", "model.layers."
-	if arch == "gptneox" {
+	switch arch {
+	case "gptneox":
 		family, layerPrefix = arch, "gpt_neox.layers."
+	case BlockHead:
+		family, layerPrefix = arch, "layers."
 	}
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 0 {
@@ -55,7 +74,11 @@ func HFName(arch, name string) (string, bool) {
 	stem, ending := name[:dot], name[dot:]
 	if rest, ok := strings.CutPrefix(stem, "blk."); ok {
 		n, part, _ := strings.Cut(rest, ".")
-		hf, ok := hfLayer[family][part]
+		parts := hfLayer[family]
+		if parts == nil {
+			parts = hfLayer[""]
+		}
+		hf, ok := parts[part]
 		return layerPrefix + n + "." + hf + ending, ok
 	}
 	hf, ok := hfTop[family][stem]

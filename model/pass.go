@@ -14,6 +14,10 @@ type Rows struct {
 	Tree   *tree.Tree // new rows; the root follows the last committed row
 	Logits []int32    // the nodes whose logits are wanted
 
+	// Shortlists are, of each of Logits, the tokens whose logits are wanted, rows of the model's head in another order; nil:
+	// all tokens.
+	Shortlists []*nn.Shortlist
+
 	// From is the first node to compute. Those before it are pending in the cache, from the last passes over the
 	// beginning of this tree: so a tree grows level by level, each node computed once.
 	From int
@@ -28,8 +32,11 @@ type Pass struct {
 
 	x, last, logits nn.Buffer
 	bufs            nn.BlockBuffers
-	out             nn.Mat // logits of the last run
-	first           []int  // per sequence, its first row of out
+	out             nn.Mat // logits of the last run, of those that wanted all
+	short           nn.Mat // and of the others
+	shortBuf        nn.Buffer
+	lists           []*nn.Shortlist // of each row of short
+	first           []int           // per sequence, its first row of out; −1 − its first row of short
 
 	ctx    context.Context // of the run under way, for Layer
 	wanted []int           // the layers it taps
@@ -78,30 +85,51 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	return nil
 }
 
-// head computes the logits asked for.
+// head computes the logits asked for: first of the sequences that want all tokens, then of the others.
 func (p *Pass) head(rows []Rows, x nn.Mat) {
-	n := 0
-	p.first = p.first[:0]
+	n, width := 0, 0
+	p.first, p.lists = p.first[:0], p.lists[:0]
 	for _, r := range rows {
-		p.first = append(p.first, n)
-		n += len(r.Logits)
-	}
-	p.out = nn.Mat{}
-	if n == 0 {
-		return
-	}
-	last := p.last.Mat(n, x.Cols)
-	for s, r := range rows {
-		for i, node := range r.Logits {
-			copy(last.Row(p.first[s]+i), x.Row(p.tapAt[s]+int(node)-r.From))
+		if r.Shortlists == nil {
+			p.first = append(p.first, n)
+			n += len(r.Logits)
+			continue
+		}
+		p.first = append(p.first, -1-len(p.lists))
+		p.lists = append(p.lists, r.Shortlists...)
+		for _, l := range r.Shortlists {
+			width = max(width, l.Width())
 		}
 	}
-	p.out = p.logits.Mat(n, p.m.Config.Vocab)
-	p.exec.Linear(nn.Source{X: last, Norm: &p.m.Norm}, nn.Proj{Linear: &p.m.Head, Dst: p.out})
+	p.out, p.short = nn.Mat{}, nn.Mat{}
+	last := p.last.Mat(n+len(p.lists), x.Cols)
+	for s, r := range rows {
+		at := p.first[s]
+		if at < 0 {
+			at = n - 1 - at
+		}
+		for i, node := range r.Logits {
+			copy(last.Row(at+i), x.Row(p.tapAt[s]+int(node)-r.From))
+		}
+	}
+	if n > 0 {
+		p.out = p.logits.Mat(n, p.m.Config.Vocab)
+		p.exec.Linear(nn.Source{X: last.Slice(0, n), Norm: &p.m.Norm}, nn.Proj{Linear: &p.m.Head, Dst: p.out})
+	}
+	if len(p.lists) > 0 {
+		p.short = p.shortBuf.Mat(len(p.lists), width)
+		p.exec.Shortlist(nn.Source{X: last.Slice(n, last.Rows), Norm: &p.m.Norm}, p.lists, p.short)
+	}
 }
 
-// Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers.
-func (p *Pass) Logits(s, i int) []float32 { return p.out.Row(p.first[s] + i) }
+// Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers, or what its shortlist asks for.
+func (p *Pass) Logits(s, i int) []float32 {
+	if at := p.first[s]; at < 0 {
+		i += -1 - at
+		return p.short.Row(i)[:p.lists[i].Width()]
+	}
+	return p.out.Row(p.first[s] + i)
+}
 
 // Tap returns the t-th tap asked for, at a node of sequence s that the run computed: Hidden numbers.
 func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node - p.from[s]) }
@@ -156,6 +184,14 @@ func (p *Pass) check(rows []Rows, taps []int) error {
 		for _, node := range r.Logits {
 			if int(node) < r.From || int(node) >= r.Tree.Len() {
 				return fmt.Errorf("model: sequence %d asks for logits of node %d: want %d to %d", s, node, r.From, r.Tree.Len()-1)
+			}
+		}
+		if r.Shortlists != nil && len(r.Shortlists) != len(r.Logits) {
+			return fmt.Errorf("model: sequence %d has %d shortlists for logits of %d nodes", s, len(r.Shortlists), len(r.Logits))
+		}
+		for _, l := range r.Shortlists {
+			if l == nil || l.In() != 0 && l.In() != m.Config.Hidden {
+				return fmt.Errorf("model: sequence %d has a shortlist that is not of this model's head", s)
 			}
 		}
 	}

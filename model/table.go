@@ -25,7 +25,7 @@ func (t *table) Row(dst []float32, i int) {
 }
 
 // Table loads an embedding that is not tied to the head.
-func (l *loader) Table(name string, rows, cols int) (nn.Table, error) {
+func (l *Loader) Table(name string, rows, cols int) (nn.Table, error) {
 	t, err := l.get(name, rows, cols)
 	if err != nil {
 		return nil, err

@@ -1,14 +1,15 @@
 // Package models holds grove's own trained models, inside the program: a target of 8.6 million parameters that has read Go's
-// standard library, novels and grade-school arithmetic, and a draft model for it with the same tokenizer. Both are
-// Q8_0 GGUF files; docs/training.md says how they were made, and target.md and draft.md beside this file are their cards.
+// standard library, novels and grade-school arithmetic, a draft model for it with the same tokenizer, and two block heads that
+// draft from its hidden states. All are Q8_0 GGUF files; docs/training.md says how they were made, and target.md, draft.md, jet.md
+// and dflash.md beside this file are their cards.
 //
-//	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft()})
+//	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
 // The command uses them where no model is named. Package grove does not import this one: a program with models
 // of its own carries none of their weight.
 package models
 
-import _ "embed"
+import "embed"
 
 var (
 	//go:embed target-q8_0.gguf
@@ -16,6 +17,9 @@ var (
 
 	//go:embed draft-q8_0.gguf
 	draft []byte
+
+	//go:embed jet* dflash*
+	heads embed.FS
 )
 
 // Target is the contents of the target's GGUF file; they must not be changed.
@@ -23,3 +27,28 @@ func Target() []byte { return target }
 
 // Draft is the contents of the draft model's GGUF file; they must not be changed.
 func Draft() []byte { return draft }
+
+// Jet is the contents of the GGUF file of the target's causal head (JetSpec); nil where there is none.
+func Jet() []byte { return head("jet-q8_0.gguf") }
+
+// DFlash is the contents of the GGUF file of the target's bidirectional head; nil where there is none.
+func DFlash() []byte { return head("dflash-q8_0.gguf") }
+
+// Heads are the heads' files, the causal one first.
+func Heads() [][]byte {
+	var all [][]byte
+	for _, h := range [][]byte{Jet(), DFlash()} {
+		if h != nil {
+			all = append(all, h)
+		}
+	}
+	return all
+}
+
+func head(name string) []byte {
+	data, err := heads.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	return data
+}

@@ -154,18 +154,19 @@ func (j *attendJob) Do(worker, task int) {
 	group := a.Heads / a.KVHeads
 	n := len(rows) * group // queries: row r's heads are r·group .. r·group+group−1
 
-	// shared is the number of leading slots that all rows of the block see in position order;
-	// last is one past the furthest slot any of them sees.
-	shared, last := g.base+rows[0].prefix, 0
+	// shared is the number of leading slots that all rows of the block see in position order; near is one
+	// past those that any of them does. Beyond, rows see single slots from far on, of which last is one past the furthest.
+	shared, near := g.base+rows[0].prefix, 0
+	far, last := math.MaxInt, 0
 	for _, r := range rows {
 		shared = min(shared, g.base+r.prefix)
-		last = max(last, g.base+r.prefix)
-		if r.to > r.from {
-			for _, v := range j.f.rest[r.from:r.to] {
-				last = max(last, g.base+int(v)+1)
-			}
+		near = max(near, g.base+r.prefix)
+		for _, v := range j.f.rest[r.from:r.to] {
+			far = min(far, g.base+int(v))
+			last = max(last, g.base+int(v)+1)
 		}
 	}
+	last = max(last, near)
 
 	s := &j.e.scratch[worker]
 	q, o := s.queries[:n*d], s.out[:n*d]
@@ -177,7 +178,10 @@ func (j *attendJob) Do(worker, task int) {
 
 	stride := pagesFor(last) * PageRows
 	w := s.scores[:n*stride]
-	for p := range pagesFor(last) {
+	for p := 0; p < pagesFor(last); p++ {
+		if p >= pagesFor(near) { // a branch far behind its trunk: nobody sees what lies between
+			p = max(p, far/PageRows)
+		}
 		simd.Scores(w[p*PageRows:], stride, q, d, n, d, g.cache.keys(j.layer, head, p))
 	}
 	scale := float32(1 / math.Sqrt(float64(d)))

@@ -19,6 +19,7 @@ type Exec struct {
 	blockJob  blockJob
 	rowJob    rowJob
 	linearJob linearJob
+	listJob   listJob
 	storeJob  storeJob
 	attendJob attendJob
 }

@@ -16,9 +16,7 @@ func (t *Tape) keepRotated(a *Attention, f *Forest, rows Mat, heads int) rotated
 	r := rotated{a: a, f: f, heads: heads, rows: rows}
 	if a.QNorm != nil || a.KNorm != nil {
 		r.raw = t.plain(rows.Rows, (heads+a.KVHeads)*a.Dim)
-		for i := range rows.Rows {
-			copy(r.raw.Row(i), rows.Row(i)[:r.raw.Cols])
-		}
+		t.copyRows(r.raw, rows)
 	}
 	return r
 }

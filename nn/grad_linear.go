@@ -30,13 +30,18 @@ func (t *Tape) newLinear(src Source, projs []Proj) *linearRecord {
 	if src.Norm != nil {
 		r.x = t.plain(src.X.Rows, src.X.Cols)
 		r.x.grad = src.X.grad
-		each(t.exec.pool, (src.X.Rows+gradRows-1)/gradRows, func(_, c int) {
-			for i := c * gradRows; i < min((c+1)*gradRows, src.X.Rows); i++ {
-				copy(r.x.Row(i), src.X.Row(i))
-			}
-		})
+		t.copyRows(r.x, src.X)
 	}
 	return r
+}
+
+// copyRows copies the leading columns of src to dst.
+func (t *Tape) copyRows(dst, src Mat) {
+	each(t.exec.pool, (dst.Rows+gradRows-1)/gradRows, func(_, c int) {
+		for i := c * gradRows; i < min((c+1)*gradRows, dst.Rows); i++ {
+			copy(dst.Row(i), src.Row(i))
+		}
+	})
 }
 
 // madeInput says that what enters the product is made of X, and not X itself.

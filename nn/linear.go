@@ -40,26 +40,18 @@ type Source struct {
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
 	j := &e.linearJob
-	j.e, j.src, j.keep = e, src, nil
+	var keep *linearRecord
 	if e.tape != nil {
-		j.keep = e.tape.keep(src, projs)
+		keep = e.tape.keep(src, projs)
 	}
 	j.projs = append(j.projs[:0], projs...)
-	n, in := src.X.Rows, src.X.Cols
-	for w := range e.scratch {
-		e.scratch[w].row = grow(e.scratch[w].row, in)
-	}
-	j.uses = [inputTypes]bool{}
+	uses := [inputTypes]bool{}
 	j.panels = 0
 	for _, p := range projs {
-		t := p.Linear.W.Type()
-		if !j.uses[t] {
-			j.uses[t] = true
-			e.inputs[t].Reset(t, n, in)
-		}
+		uses[p.Linear.W.Type()] = true
 		j.panels += p.Linear.W.Panels()
 	}
-	e.perRow(n, in, (*convertJob)(j))
+	e.enter(src, uses, keep)
 
 	// Several tasks a worker even out cores that are slower or interrupted; too small a
 	// task would spend its time on claiming and on the first misses of a new stream.
@@ -77,6 +69,22 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 }
 
 const tasksPerWorker = 4
+
+// enter makes the rows of a source, and of them the inputs of every type that products with them use.
+func (e *Exec) enter(src Source, uses [inputTypes]bool, keep *linearRecord) {
+	j := &e.linearJob
+	j.e, j.src, j.uses, j.keep = e, src, uses, keep
+	n, in := src.X.Rows, src.X.Cols
+	for w := range e.scratch {
+		e.scratch[w].row = grow(e.scratch[w].row, in)
+	}
+	for t, used := range uses {
+		if used {
+			e.inputs[t].Reset(gemm.Type(t), n, in)
+		}
+	}
+	e.perRow(n, in, (*convertJob)(j))
+}
 
 type linearJob struct {
 	e             *Exec

@@ -1,17 +1,15 @@
 package nn
 
-import (
-	"github.com/grovellm/grove/internal/simd"
-)
-
 // Targets is what a head's rows should predict.
 type Targets struct {
 	Token  []int32   // per row, the right token; a row of −1 counts for nothing
 	Weight []float32 // per row; nil: 1 each
 
 	// Teacher fills q, (to−from) × vocabulary, with another model's logits for rows [from, to). The
-	// loss is then (1−Share)·cross-entropy + Share·KL(softmax q ‖ p): distillation by forward KL.
+	// loss is then (1−Share)·cross-entropy + Share·KL(softmax q ‖ p): distillation by forward KL. With Soft, in
+	// its place, the divergence and the distributions are those of Soft.
 	Teacher func(from, to int, q Mat)
+	Soft    *Soft
 	Share   float32
 }
 
@@ -133,9 +131,15 @@ func (l *lossPass) part(src Source, from, to int) {
 	}
 	each(e.pool, to-from, func(worker, i int) {
 		r := lossRow{p: logits.Row(i), target: l.targets.Token[from+i], weight: l.targets.weight(from + i), share: l.targets.Share, scale: l.scale}
-		if l.targets.Teacher != nil {
-			l.scratch[worker] = grow(l.scratch[worker], vocab)
-			r.q, r.t = teacher.Row(i), l.scratch[worker]
+		l.scratch[worker] = grow(l.scratch[worker], vocab)
+		r.t = l.scratch[worker][:vocab]
+		switch soft := l.targets.Soft; {
+		case soft != nil:
+			r.soft = soft
+			r.q, r.self = soft.of(from + i)
+		case l.targets.Teacher != nil:
+			r.soft, r.q = &plainSoft, teacher.Row(i)
+			r.self = distribution(r.q, r.t)
 		}
 		r.run(t != nil)
 		l.outcome[from+i] = r.rowLoss
@@ -156,69 +160,4 @@ func (l *lossPass) part(src Source, from, to int) {
 	if l.record.head.needsInput() {
 		t.products.mul(l.record.din.Slice(from, to), t.transposed(l.head.W), logits)
 	}
-}
-
-// lossRow is the loss of one row. p holds its logits, and afterwards the loss's gradient by them; q
-// the teacher's, if there is one, and afterwards its probabilities; t is as long, for scratch.
-type lossRow struct {
-	p, q, t []float32
-	target  int32
-	weight  float32
-	share   float32
-	scale   float32
-	rowLoss
-}
-
-// run computes the loss and, when wanted, turns the logits into its gradient,
-// weight·scale·(p − (1−share)·onehot − share·q).
-func (l *lossRow) run(gradient bool) {
-	if l.target < 0 {
-		clear(l.p)
-		return
-	}
-	lse := float64(simd.LogSumExp(l.p))
-	l.correct = simd.ArgMax(l.p) == int(l.target)
-	l.hard = lse - float64(l.p[l.target])
-	l.loss = l.hard
-	if l.q != nil {
-		// KL(q ‖ p) = Σ q·(log q − log p), with log q = t − lse(t) for the teacher's logits t.
-		lseT := float64(simd.LogSumExp(l.q))
-		copy(l.t, l.q)
-		simd.Softmax(l.q, 1)
-		l.loss = float64(1-l.share)*l.hard + float64(l.share)*(dotDiff(l.q, l.t, l.p)+lse-lseT)
-	}
-	if !gradient {
-		return
-	}
-	w := l.weight * l.scale
-	hard := w
-	simd.Softmax(l.p, 1)
-	simd.Scale(l.p, w)
-	if l.q != nil {
-		simd.Axpy(l.p, -w*l.share, l.q)
-		hard = w * (1 - l.share)
-	}
-	l.p[l.target] -= hard
-}
-
-// dotDiff is Σ q·(t − p).
-func dotDiff(q, t, p []float32) float64 {
-	var sum float64
-	for len(q) > 0 {
-		n := min(256, len(q)) // f32 within a part, f64 over all
-		var a, b float32
-		for i, w := range q[:n&^1] {
-			if i&1 == 0 {
-				a += w * (t[i] - p[i])
-			} else {
-				b += w * (t[i] - p[i])
-			}
-		}
-		if n&1 == 1 {
-			a += q[n-1] * (t[n-1] - p[n-1])
-		}
-		sum += float64(a) + float64(b)
-		q, t, p = q[n:], t[n:], p[n:]
-	}
-	return sum
 }

@@ -61,7 +61,8 @@ func (t *Tape) record(r record) { t.records = append(t.records, r) }
 func (t *Tape) mat(rows, cols int) Mat {
 	m := t.plain(rows, cols)
 	m.grad = t.arena.take(rows * cols)
-	clear(m.grad)
+	const part = 1 << 16
+	each(t.exec.pool, (len(m.grad)+part-1)/part, func(_, c int) { clear(m.grad[c*part : min((c+1)*part, len(m.grad))]) })
 	return m
 }
 

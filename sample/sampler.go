@@ -22,6 +22,7 @@ type Sampler struct {
 	idx   []int32 // the list of kept tokens, when it is short
 	val   []float32
 	exp   []float32 // exp((logit − largest) / temperature)
+	all   []float32 // listed logits in their places
 	items []item
 	hist  [1 << 11]uint64
 }

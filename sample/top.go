@@ -32,12 +32,13 @@ func (s *Sampler) Top(dst []Candidate, logits []float32, position int, h *Histor
 		return dst
 	}
 	s.adjust(logits, h)
-	dst = s.top(dst, logits, position)
+	dst = s.top(dst, logits, position, math.Inf(-1))
 	s.restore(logits)
 	return dst
 }
 
-func (s *Sampler) top(dst []Candidate, logits []float32, position int) []Candidate {
+// top is Top on adjusted logits. outside is the logarithm of the mass, the sum of exp(logit / temperature), of tokens that take no part.
+func (s *Sampler) top(dst []Candidate, logits []float32, position int, outside float64) []Candidate {
 	first, l := largest(logits)
 	if math.IsInf(float64(l), 0) {
 		return append(dst, Candidate{Token: first})
@@ -47,26 +48,31 @@ func (s *Sampler) top(dst []Candidate, logits []float32, position int) []Candida
 		for i, token := range list {
 			dst = append(dst, Candidate{Token: token, Score: float64(val[i])})
 		}
-		return s.normalise(dst, logits, l, s.logMass(logits, l, 0))
+		return s.normalise(dst, logits, l, s.logMass(logits, l, 0), outside)
 	}
 	list, cut := s.support(logits, l)
 	key := stream(s.p.Seed, position)
 	if list == nil {
 		dst = s.raceTop(dst, logits, key, cut)
-		return s.normalise(dst, logits, l, s.logMass(logits, l, cut))
+		return s.normalise(dst, logits, l, s.logMass(logits, l, cut), outside)
 	}
 	sum := 0.0
 	for _, i := range list {
 		sum += math.Exp(float64(s.scaled(logits[i], l)))
 		dst = place(dst, i, s.score(logits[i], draw(key, i)))
 	}
-	return s.normalise(dst, logits, l, math.Log(sum))
+	return s.normalise(dst, logits, l, math.Log(sum), outside)
 }
 
 // normalise takes the logarithm of the race's mass from the scores, and fills in the probabilities. top is the largest
 // logit, logMass relative to it.
-func (s *Sampler) normalise(dst []Candidate, logits []float32, top float32, logMass float64) []Candidate {
+func (s *Sampler) normalise(dst []Candidate, logits []float32, top float32, logMass, outside float64) []Candidate {
 	inv := s.steep()
+	if d := outside - float64(top)*inv - logMass; d > 40 {
+		logMass += d
+	} else if d > -40 {
+		logMass += math.Log1p(math.Exp(d))
+	}
 	for i := range dst {
 		c := &dst[i]
 		c.LogProb = min(float32((float64(logits[c.Token])-float64(top))*inv-logMass), 0) // certain at most, for all rounding

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,35 +22,59 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Generated is the text a target makes to teach a draft model: so many files of so many texts, each a beginning taken
-// from the training text and what the target goes on to say, at temperature 1.
+// Generated is the text a target makes to teach a drafter: so many files of so many texts, each a beginning taken
+// from the training text and what the target goes on to say, at temperature 1 or 0.
 type Generated struct {
 	Files, Texts int
 	Prompt       int     // tokens of a beginning
 	Length       int     // of a text, beginning included
 	Weight       float64 // share of the rows, beside those of the training text
+	Greedy       float64 `json:",omitempty"` // share of the texts at temperature 0
 }
 
 // generatedAtOnce is the number of texts that grow together.
 const generatedAtOnce = 64
 
-// set returns the text as a set of rows, making what is not in the folder yet.
+// set returns the text as a set of rows for a language model, weighed against the training text.
 func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*data.Set) (*data.Set, error) {
 	m, err := model.Open(path, model.Options{Threads: j.Threads})
 	if err != nil {
 		return nil, err
 	}
 	defer m.Close()
-	mix, err := data.NewMix(train, g.Prompt, 3)
+	tokens, err := g.tokens(ctx, j, m, dir, train)
+	if err != nil {
+		return nil, err
+	}
+	var docs []data.Document
+	for file := range g.Files {
+		n := g.Texts * g.Length
+		docs = append(docs, documents(g.path(dir, file), tokens[file*n:(file+1)*n], m.Tokenizer)...)
+	}
+	set, err := data.FromDocuments(ctx, "generated", docs, m.Tokenizer, data.LoadOptions{Threads: j.Threads})
+	if err != nil {
+		return nil, err
+	}
+	set.Weight = g.Weight
+	return set, nil
+}
+
+func (g Generated) path(dir string, file int) string {
+	return filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
+}
+
+// tokens returns the texts one after the other, each of Length tokens, making the files that are not in the folder yet.
+func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir string, prompts []*data.Set) ([]int32, error) {
+	mix, err := data.NewMix(prompts, g.Prompt, 3)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, err
 	}
-	var docs []data.Document
+	var all []int32
 	for file := range g.Files {
-		name := filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
+		name := g.path(dir, file)
 		b, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			j.note("the target generates text, %d of %d", file+1, g.Files)
@@ -60,20 +85,29 @@ func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*d
 				})
 			}
 		}
-		if err == nil && (len(b) != 4*g.Texts*g.Length) {
+		if err == nil && len(b) != 4*g.Texts*g.Length {
 			err = fmt.Errorf("%s: %d bytes, want %d: delete the file, it was made by another recipe", name, len(b), 4*g.Texts*g.Length)
 		}
 		if err != nil {
 			return nil, err
 		}
-		docs = append(docs, documents(name, b, m.Tokenizer)...)
+		for ; len(b) > 0; b = b[4:] {
+			id := int32(binary.LittleEndian.Uint32(b))
+			if id < 0 || int(id) >= m.Config.Vocab {
+				return nil, fmt.Errorf("%s: token %d is not in the vocabulary of %d: delete the file", name, id, m.Config.Vocab)
+			}
+			all = append(all, id)
+		}
 	}
-	set, err := data.FromDocuments(ctx, "generated", docs, m.Tokenizer, data.LoadOptions{Threads: j.Threads})
-	if err != nil {
-		return nil, err
+	return all, nil
+}
+
+// temperature of a text.
+func (g Generated) temperature(number int) float32 {
+	if math.Floor(float64(number+1)*g.Greedy) > math.Floor(float64(number)*g.Greedy) {
+		return 0
 	}
-	set.Weight = g.Weight
-	return set, nil
+	return 1
 }
 
 // file makes one file: the tokens of its texts, four bytes each.
@@ -82,10 +116,10 @@ func (g Generated) file(ctx context.Context, m *model.Model, mix *data.Mix, file
 	for first := 0; first < g.Texts; first += generatedAtOnce {
 		b := &batch{m: m, pass: m.NewPass()}
 		for i := range min(generatedAtOnce, g.Texts-first) {
-			number := uint64(file*g.Texts + first + i)
+			number := file*g.Texts + first + i
 			prompt := make([]int32, g.Prompt+1)
-			mix.Row(number, prompt)
-			s, err := sample.New(sample.Params{Temperature: 1, Seed: number}, m.Config.Vocab)
+			mix.Row(uint64(number), prompt)
+			s, err := sample.New(sample.Params{Temperature: g.temperature(number), Seed: uint64(number)}, m.Config.Vocab)
 			if err != nil {
 				return nil, err
 			}
@@ -105,7 +139,7 @@ func (g Generated) file(ctx context.Context, m *model.Model, mix *data.Mix, file
 }
 
 // documents cuts tokens at the ends of text, and into text and control tokens.
-func documents(name string, b []byte, tok *tokenizer.Tokenizer) []data.Document {
+func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Document {
 	var docs []data.Document
 	var plain []int32
 	doc := data.Document{Name: name}
@@ -121,11 +155,11 @@ func documents(name string, b []byte, tok *tokenizer.Tokenizer) []data.Document 
 		}
 		doc = data.Document{Name: name}
 	}
-	for ; len(b) > 0; b = b[4:] {
-		switch id := int32(binary.LittleEndian.Uint32(b)); {
+	for _, id := range tokens {
+		switch {
 		case id == tok.EOS():
 			end()
-		case id >= 0 && int(id) < tok.VocabSize() && tok.IsSpecial(id):
+		case tok.IsSpecial(id):
 			text()
 			doc.Parts = append(doc.Parts, data.Part{Text: tok.Text(id), Control: true})
 		default:

@@ -23,6 +23,7 @@ type metricsLine struct {
 	Peak       float64            `json:"peak_share"`
 	Seconds    float64            `json:"seconds"`
 	Validation map[string]float64 `json:"validation,omitempty"`
+	Figures    map[string]float64 `json:"figures,omitempty"`
 }
 
 func openMetrics(path string, step int) (*metrics, error) {
@@ -57,7 +58,7 @@ func openMetrics(path string, step int) (*metrics, error) {
 }
 
 func (m *metrics) write(p Progress, seconds float64) error {
-	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, p.Peak, seconds, p.Validation})
+	b, err := json.Marshal(metricsLine{p.Step, p.Tokens, p.Loss, p.Rate, p.Norm, p.PerSecond, p.Peak, seconds, p.Validation, p.Figures})
 	if err != nil {
 		return err
 	}

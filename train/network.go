@@ -88,7 +88,12 @@ func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 // Init draws the weights: normal with deviation 1/√in in matrices (those that write to the residual
 // stream smaller, so that it grows no faster for more layers), small in the embedding, ones in norms.
 func (n *Network) Init(seed uint64) {
-	for i, p := range n.Params.All() {
+	initialise(n.Params, seed, n.Shape.Layers)
+	n.Pack()
+}
+
+func initialise(params *nn.Params, seed uint64, layers int) {
+	for i, p := range params.All() {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		switch {
 		case p.Vector:
@@ -99,12 +104,11 @@ func (n *Network) Init(seed uint64) {
 		case p.Name == embedding:
 			fillNormal(r, p.Data, 0.02)
 		case residualWriter(p.Name):
-			fillNormal(r, p.Data, 1/math.Sqrt(float64(p.Cols)*2*float64(n.Shape.Layers)))
+			fillNormal(r, p.Data, 1/math.Sqrt(float64(p.Cols)*2*float64(layers)))
 		default:
 			fillNormal(r, p.Data, 1/math.Sqrt(float64(p.Cols)))
 		}
 	}
-	n.Pack()
 }
 
 func fillNormal(r *rand.Rand, v []float32, deviation float64) {
@@ -116,8 +120,8 @@ func fillNormal(r *rand.Rand, v []float32, deviation float64) {
 // Pack makes the network compute with the parameters as they stand. Call it after changing them.
 func (n *Network) Pack() { n.Params.Pack(n.tape.Products()) }
 
-// Forward runs rows of tokens, each a sequence of its own, up to the final norm's input.
-func (n *Network) forward(tokens []int32, length int) nn.Mat {
+// forward runs rows of tokens, each a sequence of its own, up to the final norm's input. o, which sees the layers, may be nil.
+func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 	n.forest.Reset()
 	rows := len(tokens) / length
 	for len(n.caches) < rows {
@@ -129,7 +133,7 @@ func (n *Network) forward(tokens []int32, length int) nn.Mat {
 		n.caches[i].Reserve(0, length)
 	}
 	x := n.exec.Mat(&n.x, len(tokens), n.Shape.Hidden)
-	_ = n.net.Trunk(n.exec, &n.forest, tokens, x, &n.bufs, nil) // errors are an observer's
+	_ = n.net.Trunk(n.exec, &n.forest, tokens, x, &n.bufs, o) // errors are an observer's, and ours have none
 	return x
 }
 
@@ -137,14 +141,14 @@ func (n *Network) forward(tokens []int32, length int) nn.Mat {
 func (n *Network) Loss(tokens []int32, length int, targets nn.Targets) nn.Loss {
 	n.tape.Detach()
 	defer n.tape.Attach()
-	x := n.forward(tokens, length)
+	x := n.forward(tokens, length, nil)
 	return n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.net.Norm}, &n.net.Head, targets, 1)
 }
 
 // Gradient is Loss, and adds scale times the loss's gradient to the parameters'.
 func (n *Network) Gradient(tokens []int32, length int, targets nn.Targets, scale float32) nn.Loss {
 	n.tape.Reset()
-	x := n.forward(tokens, length)
+	x := n.forward(tokens, length, nil)
 	l := n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.net.Norm}, &n.net.Head, targets, scale)
 	n.tape.Backward()
 	return l

@@ -148,7 +148,3 @@ func (o *optimizer) muon(t *optTask, worker int, rate, clip float32) {
 		p.Data[i] = p.Data[i]*keep - step*x
 	}
 }
-
-type job func(worker, task int)
-
-func (j job) Do(worker, task int) { j(worker, task) }

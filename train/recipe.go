@@ -12,7 +12,6 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/train/bpe"
 	"github.com/grovellm/grove/train/data"
@@ -25,6 +24,7 @@ import (
 //	DIR/target/…                Target: checkpoints, metrics.jsonl, loss.png
 //	DIR/target/model-f32.gguf, model-q8_0.gguf, hf/
 //	DIR/draft/…                 Draft: the same, and the text the target generated
+//	DIR/NAME/…                  Jet: the same of a block head; DIR/jet/generated has the target's text for all of them
 type Job struct {
 	Dir        string
 	Sources    []data.Source // training text
@@ -167,11 +167,14 @@ func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data
 }
 
 func (j *Job) config(stage string, r Recipe, valid []*data.Set) Config {
-	c := Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.SaveEvery, Report: j.Report, Validation: valid}
-	if c.SaveEvery == 0 {
-		c.SaveEvery = 2 * time.Minute
+	return Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.saveEvery(), Report: j.Report, Validation: valid}
+}
+
+func (j *Job) saveEvery() time.Duration {
+	if j.SaveEvery == 0 {
+		return 2 * time.Minute
 	}
-	return c
+	return j.SaveEvery
 }
 
 // Target trains the target, and the vocabulary where it is not there yet.
@@ -221,17 +224,21 @@ func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	return n.export(c.Dir, "grove draft", text)
 }
 
-// export writes the finished network in every form, the plot of its loss, and what a model card says of the training text.
-func (n *Network) export(dir, name string, text *corpus) error {
+// exportRun writes the plot of a run's loss, and what a model card says of the training text.
+func exportRun(dir string, text *corpus) error {
 	if err := os.WriteFile(filepath.Join(dir, "data.md"), []byte(text.card), 0o666); err != nil {
 		return err
 	}
-	if err := PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png")); err != nil {
+	return PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png"))
+}
+
+// export writes the finished network in every form.
+func (n *Network) export(dir, name string, text *corpus) error {
+	if err := exportRun(dir, text); err != nil {
 		return err
 	}
-	for _, t := range []tensor.Type{tensor.F32, tensor.Q8_0} {
-		kind := map[tensor.Type]string{tensor.F32: "f32", tensor.Q8_0: "q8_0"}[t]
-		if err := n.WriteGGUF(filepath.Join(dir, "model-"+kind+".gguf"), name, text.vocabulary, t); err != nil {
+	for _, t := range exported {
+		if err := n.WriteGGUF(filepath.Join(dir, t.file), name, text.vocabulary, t.kind); err != nil {
 			return err
 		}
 	}

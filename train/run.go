@@ -2,12 +2,7 @@ package train
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"hash/fnv"
-	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -54,23 +49,9 @@ type Recipe struct {
 	Patience      int // validations without a better loss before the run stops; 0: never
 }
 
-// Progress is the state of a run after a step.
-type Progress struct {
-	Step, Steps int
-	Loss        float64 // of the step, in nats per token
-	Rate        float32
-	Norm        float64 // of the gradient
-	Tokens      int64
-	PerSecond   float64 // tokens, since the run began or went on
-	Peak        float64 // share of the machine's f32 peak that model arithmetic takes
-	Left        time.Duration
-	Validation  map[string]float64 // loss by source, where measured
-}
-
-func (p Progress) String() string {
-	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %.0f%% of f32 peak  %v left", p.Step, p.Steps, p.Loss, p.Norm, p.Rate,
-		p.PerSecond, p.Peak*100, p.Left.Round(time.Second))
-	return s
+// course is the recipe as the loop knows it.
+func (r *Recipe) course() Course {
+	return Course{Steps: r.Steps, Schedule: r.Schedule, Optimizer: r.Optimizer, Clip: r.Clip, ValidateEvery: r.ValidateEvery, Patience: r.Patience}
 }
 
 func (r *Recipe) check() error {
@@ -87,31 +68,11 @@ func (r *Recipe) check() error {
 	return r.Shape.check()
 }
 
-// trainer is a run under way.
-type trainer struct {
-	Config
-	net  *Network
-	mix  *data.Mix
-	long *data.Mix // rows of the last phase, nil without
-	opt  *optimizer
-	st   state
-	log  *metrics
-
-	began  time.Time
-	fresh  int64   // tokens since then
-	batch  []int32 // rows of a step, each with one token more
-	tokens []int32
-	target []int32
-}
-
 // Run trains a network on rows dealt from the sets until the recipe's last step, going on from the last checkpoint in
 // c.Dir. When ctx ends it saves and returns ctx's error. teacher, which may be nil, is asked
 // for soft targets.
 func Run(ctx context.Context, c Config, sets []*data.Set, teacher *Teacher) (*Network, error) {
 	if err := c.check(); err != nil {
-		return nil, err
-	}
-	if err := os.MkdirAll(c.Dir, 0o777); err != nil {
 		return nil, err
 	}
 	kind := gemm.F32
@@ -124,153 +85,95 @@ func Run(ctx context.Context, c Config, sets []*data.Set, teacher *Teacher) (*Ne
 		return nil, err
 	}
 	net.Init(c.Seed)
-	t := &trainer{Config: c, net: net, opt: newOptimizer(c.Optimizer, pool, net.Params.All())}
-	if t.mix, err = data.NewMix(sets, c.Length, c.Seed); err != nil {
+	l := &language{Network: net, r: &c.Recipe, teacher: teacher, valid: c.Validation}
+	if l.mix, err = data.NewMix(sets, c.Length, c.Seed); err != nil {
 		return nil, err
 	}
 	if c.LongLength > 0 {
-		if t.long, err = data.NewMix(sets, c.LongLength, c.Seed+1); err != nil {
+		if l.long, err = data.NewMix(sets, c.LongLength, c.Seed+1); err != nil {
 			return nil, err
 		}
 	}
-	recipe := t.fingerprint()
-	ok := false
-	if t.st, ok, err = t.opt.load(c.Dir, recipe); err != nil {
-		return nil, err
-	}
-	if !ok {
-		t.st = state{Recipe: recipe, Best: math.MaxFloat64}
-	}
-	net.Pack()
-	t.log, err = openMetrics(filepath.Join(c.Dir, "metrics.jsonl"), t.st.Step)
-	if err != nil {
-		return nil, err
-	}
-	defer t.log.Close()
-	return net, t.run(ctx, teacher)
+	loop := Loop{Course: c.course(), Dir: c.Dir, Pool: pool, SaveEvery: c.SaveEvery, Report: c.Report}
+	return net, loop.Run(ctx, l)
 }
 
-// fingerprint of all that decides the outcome.
-func (t *trainer) fingerprint() string {
-	b, _ := json.Marshal(t.Recipe)
-	h := fnv.New64a()
-	h.Write(b)
-	fmt.Fprint(h, t.mix.Fingerprint())
-	if t.long != nil {
-		fmt.Fprint(h, t.long.Fingerprint())
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
+// language is a language model as a learner.
+type language struct {
+	*Network
+	r       *Recipe
+	mix     *data.Mix
+	long    *data.Mix // rows of the last phase, nil without
+	teacher *Teacher
+	valid   []*data.Set
+
+	batch  []int32 // rows of a step, each with one token more
+	tokens []int32
+	target []int32
 }
 
-func (t *trainer) run(ctx context.Context, teacher *Teacher) error {
-	t.began = time.Now()
-	saved := time.Now()
-	peak := peakF32(t.Threads)
-	perToken := t.Shape.operations(t.Length)
-	if teacher != nil {
-		perToken += teacher.Net.Shape.operations(t.Length) / 3 // it only runs forward
+func (l *language) Params() *nn.Params { return l.Network.Params }
+
+// Fingerprint is of the recipe, and of the rows that are dealt.
+func (l *language) Fingerprint() string {
+	deals := []string{l.mix.Fingerprint()}
+	if l.long != nil {
+		deals = append(deals, l.long.Fingerprint())
 	}
-	for !t.st.Done && t.st.Step < t.Steps {
-		start := time.Now()
-		p, err := t.step(teacher)
-		if err != nil {
-			return err
-		}
-		t.st.Seconds += time.Since(start).Seconds()
-		p.PerSecond = float64(t.fresh) / time.Since(t.began).Seconds()
-		p.Peak = p.PerSecond * perToken / peak
-		p.Left = time.Duration(float64(t.Steps-t.st.Step) * float64(t.Rows*t.Length) / p.PerSecond * float64(time.Second))
-		if t.ValidateEvery > 0 && (t.st.Step%t.ValidateEvery == 0 || t.st.Step == t.Steps) {
-			t.validate(&p)
-		}
-		if err := t.log.write(p, t.st.Seconds); err != nil {
-			return err
-		}
-		if t.Report != nil {
-			t.Report(p)
-		}
-		stop := ctx.Err()
-		if t.st.Step == t.Steps {
-			t.st.Done = true
-		}
-		if t.st.Done || stop != nil || time.Since(saved) >= t.SaveEvery {
-			if err := t.opt.save(t.Dir, t.st); err != nil {
-				return err
-			}
-			saved = time.Now()
-		}
-		if stop != nil {
-			return stop
-		}
+	return fingerprint(l.r, deals...)
+}
+
+// Work counts the teacher's arithmetic too.
+func (l *language) Work() (tokens int, operations float64) {
+	operations = l.Shape.operations(l.r.Length)
+	if l.teacher != nil {
+		operations += l.teacher.Net.Shape.operations(l.r.Length) / 3 // it only runs forward
 	}
-	return nil
+	return l.r.Rows * l.r.Length, operations
 }
 
 // phase is where the rows of a step come from, and how many they are.
-func (t *trainer) phase(step int) (mix *data.Mix, rows int) {
-	if t.long != nil && float64(step) >= t.LongFrom*float64(t.Steps) {
-		return t.long, t.Rows * t.Length / t.LongLength
+func (l *language) phase(step int) (mix *data.Mix, rows int) {
+	if r := l.r; l.long != nil && float64(step) >= r.LongFrom*float64(r.Steps) {
+		return l.long, r.Rows * r.Length / r.LongLength
 	}
-	return t.mix, t.Rows
+	return l.mix, l.r.Rows
 }
 
-// step takes one step of the optimiser.
-func (t *trainer) step(teacher *Teacher) (Progress, error) {
-	t.net.Params.ZeroGrad()
-	n := t.MicroRows * t.Length
-	mix, rows := t.phase(t.st.Step)
+// Gradient is that of a step's rows.
+func (l *language) Gradient(step int) (nn.Loss, error) {
+	r := l.r
+	mix, rows := l.phase(step)
 	length := mix.Length()
-	part := rows * t.MicroRows / t.Rows // rows at a time
-	t.batch = slices.Grow(t.batch[:0], rows*(length+1))[:rows*(length+1)]
-	mix.Batch(t.st.Step, rows, t.batch)
+	part := rows * r.MicroRows / r.Rows // rows at a time
+	l.batch = slices.Grow(l.batch[:0], rows*(length+1))[:rows*(length+1)]
+	mix.Batch(step, rows, l.batch)
 	var total nn.Loss
 	for from := 0; from < rows; from += part {
-		t.tokens, t.target = t.tokens[:0], t.target[:0]
+		l.tokens, l.target = l.tokens[:0], l.target[:0]
 		for i := range part {
-			row := t.batch[(from+i)*(length+1):][:length+1]
-			t.tokens = append(t.tokens, row[:length]...)
-			t.target = append(t.target, row[1:]...)
+			row := l.batch[(from+i)*(length+1):][:length+1]
+			l.tokens = append(l.tokens, row[:length]...)
+			l.target = append(l.target, row[1:]...)
 		}
-		targets := nn.Targets{Token: t.target}
-		if teacher != nil {
-			teacher.prepare(t.tokens, length)
-			targets.Teacher, targets.Share = teacher.logits, teacher.Share
+		targets := nn.Targets{Token: l.target}
+		if l.teacher != nil {
+			l.teacher.prepare(l.tokens, length)
+			targets.Teacher, targets.Share = l.teacher.logits, l.teacher.Share
 		}
-		total.Add(t.net.Gradient(t.tokens, length, targets, 1/float32(t.Rows*t.Length)))
-		t.fresh += int64(n)
+		total.Add(l.Network.Gradient(l.tokens, length, targets, 1/float32(r.Rows*r.Length)))
 	}
-	norm := t.opt.norm()
-	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return Progress{}, fmt.Errorf("step %d: the gradient is %g: lower the learning rate; the last checkpoint is intact", t.st.Step+1, norm)
-	}
-	clip := float32(1)
-	if t.Clip > 0 && norm > t.Clip {
-		clip = float32(t.Clip / norm)
-	}
-	rate := t.Schedule.at(t.st.Step, t.Steps)
-	t.st.Step++
-	t.opt.step(t.st.Step, rate, clip)
-	t.net.Pack()
-	return Progress{Step: t.st.Step, Steps: t.Steps, Loss: total.Sum / total.Weight, Rate: rate, Norm: norm,
-		Tokens: int64(t.st.Step) * int64(t.Rows*t.Length)}, nil
+	return total, nil
 }
 
-// validate measures the loss on the first rows of every validation source, and stops the run
-// when it has not fallen for long.
-func (t *trainer) validate(p *Progress) {
-	p.Validation = map[string]float64{}
-	sum := 0.0
-	for _, s := range t.Validation {
-		l := t.net.Evaluate(s, t.Length, t.MicroRows, t.ValidateRows)
-		p.Validation[s.Name] = l.Sum / l.Weight
-		sum += l.Sum / l.Weight
+// Validate measures the loss on a fixed part of every validation source.
+func (l *language) Validate() (losses, figures map[string]float64, err error) {
+	losses = map[string]float64{}
+	for _, s := range l.valid {
+		e := l.Evaluate(s, l.r.Length, l.r.MicroRows, l.r.ValidateRows)
+		losses[s.Name] = e.Sum / e.Weight
 	}
-	if t.st.Stale++; sum < t.st.Best {
-		t.st.Best, t.st.Stale = sum, 0
-	}
-	if t.Patience > 0 && t.st.Stale >= t.Patience {
-		t.st.Done = true
-	}
+	return losses, nil, nil
 }
 
 // Evaluate is the loss of up to limit rows of a set, evenly spread over it.
@@ -300,25 +203,4 @@ func (s *Shape) operations(length int) float64 {
 	weights := s.Layers*layer + s.Vocab*s.Hidden
 	attention := s.Layers * q * length // 2 products · 2 operations · length/2 · q, forward; twice that backward
 	return 6*float64(weights) + 6*float64(attention)
-}
-
-// peakF32 measures the machine's f32 multiply-add rate on so many threads, in operations a second.
-func peakF32(threads int) float64 {
-	pool := par.New(threads)
-	defer pool.Close()
-	best := 0.0
-	for iters := 1 << 16; ; iters *= 4 {
-		ops := make([]int, pool.Threads())
-		start := time.Now()
-		pool.Run(len(ops), job(func(_, i int) { ops[i] = gemm.PeakKernel(gemm.F32, iters) }))
-		d := time.Since(start)
-		total := 0
-		for _, n := range ops {
-			total += n
-		}
-		best = max(best, float64(total)/d.Seconds())
-		if d > 50*time.Millisecond {
-			return best
-		}
-	}
 }

@@ -15,7 +15,7 @@ type Teacher struct {
 // prepare runs the teacher up to its last norm.
 func (t *Teacher) prepare(tokens []int32, length int) {
 	t.Net.tape.Detach()
-	t.x = t.Net.forward(tokens, length)
+	t.x = t.Net.forward(tokens, length, nil)
 }
 
 // logits writes the teacher's logits for rows [from, to) to q.

@@ -75,8 +75,8 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 }
 
 // memoryOf measures a method in a process of its own: this program as grove bench memory.
-func (cmd *benchSpecCmd) memoryOf(p *program) func(context.Context, bench.SpecRun, bench.Method, bench.Prompt) (int64, error) {
-	return func(ctx context.Context, _ bench.SpecRun, m bench.Method, prompt bench.Prompt) (int64, error) {
+func (cmd *benchSpecCmd) memoryOf(p *program) func(context.Context, sample.Params, bench.Method, bench.Prompt) (int64, error) {
+	return func(ctx context.Context, params sample.Params, m bench.Method, prompt bench.Prompt) (int64, error) {
 		dir, err := os.MkdirTemp("", "grove-bench-")
 		if err != nil {
 			return 0, err
@@ -86,12 +86,12 @@ func (cmd *benchSpecCmd) memoryOf(p *program) func(context.Context, bench.SpecRu
 		if err := bench.WritePrompt(file, prompt); err != nil {
 			return 0, err
 		}
-		return cmd.memoryChild(ctx, p, m, file, cmd.Chat && prompt.Question)
+		return cmd.memoryChild(ctx, p, params, m, file, cmd.Chat && prompt.Question)
 	}
 }
 
 // memoryChild runs this program as grove bench memory and returns the peak.
-func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, m bench.Method, prompt string, chat bool) (int64, error) {
+func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, params sample.Params, m bench.Method, prompt string, chat bool) (int64, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return 0, err
@@ -106,13 +106,16 @@ func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, m bench.Me
 	add("cpu", p.CPU)
 	add("model", cmd.Model)
 	add("draft-model", cmd.DraftModel)
+	for _, h := range cmd.Head {
+		add("head", h)
+	}
 	add("context", fmt.Sprint(cmd.Context))
 	add("pad", cmd.Pad)
 	add("pad-type", cmd.PadType)
 	add("max-tokens", fmt.Sprint(cmd.MaxTokens))
-	add("temperature", fmt.Sprint(cmd.Temperature))
-	add("top-p", fmt.Sprint(cmd.TopP))
-	add("seed", fmt.Sprint(cmd.Seed[0]))
+	add("temperature", fmt.Sprint(params.Temperature))
+	add("top-p", fmt.Sprint(params.TopP))
+	add("seed", fmt.Sprint(params.Seed))
 	if cmd.IgnoreEnd {
 		args = append(args, "--ignore-end")
 	}

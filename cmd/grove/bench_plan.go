@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/spec"
 )
 
@@ -32,7 +33,11 @@ func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, e
 		for _, list := range cmd.Suite {
 			suites = append(suites, bench.SplitList(list)...)
 		}
-		plan = []bench.PresetRun{{Suites: suites, Methods: plan[0].Methods}}
+		run := bench.PresetRun{Suites: suites}
+		if len(plan) > 0 {
+			run.Methods = plan[0].Methods
+		}
+		plan = []bench.PresetRun{run}
 	}
 	o := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot, N: cmd.Prompts, Spare: *cmd.WarmUp}
 	var runs []plannedRun
@@ -42,7 +47,7 @@ func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, e
 			return nil, usagef("--suite %w", err)
 		}
 		for _, name := range names {
-			if name == "go" || strings.HasPrefix(name, "go:") {
+			if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
 				o.GoRoot = cmd.goRoot()
 			}
 			if slices.ContainsFunc(runs, func(r plannedRun) bool { return r.suite.Name == name }) {
@@ -76,21 +81,31 @@ func (cmd *benchSpecCmd) goRoot() string {
 }
 
 // methods reads the methods of the runs.
-func (cmd *benchSpecCmd) methods(runs []plannedRun, hasDraft bool) (out []bench.SpecRun, err error) {
-	base := bench.Method{Budget: cmd.Budget, Uncontrolled: cmd.NoController}
+func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []bench.SpecRun, err error) {
+	base := bench.Method{Uncontrolled: cmd.NoController}
 	if len(cmd.Accept) == 1 {
 		base.Accept = cmd.Accept[0]
+	}
+	var budgets []string
+	for _, n := range cmd.Budget {
+		base.Budget = n
+		budgets = append(budgets, fmt.Sprintf("budget=%d", n))
 	}
 	for _, r := range runs {
 		texts := r.methods
 		if len(texts) == 0 {
-			texts = []string{bench.Plain, "lookup"}
-			if hasDraft {
-				texts = append(texts, "linear", "fixed", "dynatree", "best-first")
+			texts = []string{bench.Plain}
+			for _, name := range []string{"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec"} {
+				if _, err := draft.New(name, target); err == nil { // the model has what it runs
+					texts = append(texts, name)
+				}
 			}
 		}
 		if len(cmd.Accept) > 1 {
-			texts = eachRule(texts, cmd.Accept)
+			texts = bench.Cross(texts, cmd.Accept, spec.Coupled, spec.Rejection)
+		}
+		if len(budgets) > 1 {
+			texts = bench.Cross(texts, budgets, "budget=")
 		}
 		run := bench.SpecRun{Suite: r.suite}
 		if run.Methods, err = bench.ParseMethods(texts, base); err != nil {
@@ -99,20 +114,6 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, hasDraft bool) (out []bench.
 		out = append(out, run)
 	}
 	return out, nil
-}
-
-// eachRule runs each drafter with each acceptance rule, but those that name one.
-func eachRule(texts, rules []string) (out []string) {
-	for _, t := range texts {
-		if t == bench.Plain || strings.Contains(t, "@"+spec.Coupled) || strings.Contains(t, "@"+spec.Rejection) {
-			out = append(out, t)
-			continue
-		}
-		for _, rule := range rules {
-			out = append(out, t+"@"+rule)
-		}
-	}
-	return out
 }
 
 // list says what there is.

@@ -65,6 +65,41 @@ func TestBenchSpec(t *testing.T) {
 			t.Errorf("%s: %v; said:\n%s", f, err, stderr)
 		}
 	}
+	// Of several budgets and temperatures each method is run with each, named methods too; the target may be made to write a text.
+	forced := filepath.Join(t.TempDir(), "forced.jsonl")
+	if err := os.WriteFile(forced, []byte(`{"prompt": "one two three", "forced_output": "three two one"}`+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	out = must(t, "", "bench", "spec", "-m", model, "--suite", forced, "--methods", "lookup,hostile@name=bad,lookup:min=2@budget=3", "-b", "4,8", "-t", "0,1", "-n", "4",
+		"--no-bandwidth", "--json", "--warm-up", "0", "--threads", "2")
+	r = bench.SpecReport{}
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	for _, s := range r.Suites {
+		var names []string
+		for _, m := range s.Methods {
+			names = append(names, m.Name)
+			if *m.Mismatches != 0 {
+				t.Errorf("%s: %d mismatches", m.Name, *m.Mismatches)
+			}
+		}
+		if got := strings.Join(names, " "); got != "plain lookup@budget=4 lookup@budget=8 bad@budget=4 bad@budget=8 lookup:min=2@budget=3" || !s.Forced {
+			t.Errorf("suite %s, forced %v: methods %s", s.Name, s.Forced, got)
+		}
+	}
+	if len(r.Suites) != 2 || r.Suites[1].Temperature != 1 {
+		t.Errorf("suites %+v", r.Suites)
+	}
+	// How far trees are to be believed is another report, of the same kind of run.
+	out = must(t, "", "bench", "spec", "-m", model, "--draft-model", model, "--preset", "jetspec-appendix-a", "--suite", file, "--methods", "linear:k=3,fixed:d=2,b=2",
+		"--prompts", "2", "-n", "24", "--threads", "2", "--out", dir)
+	if !strings.Contains(out, "| < 0.5 (faithful) | 100% | 100% |") {
+		t.Errorf("a model is not its own faithful draft model:\n%s", out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "questions.jsonl-gap-by-depth.svg")); err != nil {
+		t.Error(err)
+	}
 	// Padded, in words; two rules at a temperature, each in a row of its own; the preset's settings give way to flags.
 	out = must(t, "", append(args[:6:6], "--suite", file, "--method", "linear:k=2", "--accept", "coupled,rejection", "-t", "1", "--seed", "1,2", "-n", "8",
 		"--no-bandwidth", "--pad", "2M", "--preset", "dynatree-table4", "--prompts", "2")...)
@@ -104,6 +139,13 @@ func TestBenchUsage(t *testing.T) {
 	}{
 		{[]string{"--prompts=-1"}, 2, "--prompts -1"},
 		{[]string{"--budget", "1"}, 2, "plain decoding"},
+		{[]string{"--budget", "4,1"}, 2, "plain decoding"},
+		{[]string{"--budget", "4,0"}, 2, "--budget 0"},
+		{[]string{"--budget", "5000"}, 2, "2 to 4096"},
+		{[]string{"--temperature=0,-1"}, 2, "Temperature"},
+		{[]string{"--preset", "jetspec-table4"}, 2, "--trained"},
+		{[]string{"--preset", "jetspec-table4", "--trained", t.TempDir()}, 2, "none is there"},
+		{[]string{"--preset", "jetspec-table12"}, 1, "--head"},
 		{[]string{"--repeats", "0"}, 2, "--repeats 0"},
 		{[]string{"--warm-up=-1"}, 2, "--warm-up -1"},
 		{[]string{"--accept", "all"}, 2, "coupled or rejection"},

@@ -15,6 +15,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
@@ -72,6 +74,9 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 			e.text = compactJSON(e.Value)
 		}
 		c.Metadata = append(c.Metadata, e)
+	}
+	if c.Architecture == model.BlockHead {
+		c.noteHead(path)
 	}
 	if n, ok := f.Uint(model.PaddingKey); ok {
 		c.Padding = int64(n)
@@ -183,7 +188,9 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
+	if slices.ContainsFunc(c.Metadata, func(e metaEntry) bool { return e.Key == "architectures" && strings.Contains(e.text, "Draft") }) {
+		c.noteHead(path) // whose tokens are its target's
+	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
 		c.note("no tokenizer.json: the model reads and writes token ids only")
 	}
 	return c, c.addSafetensors(f, tensors, full)
@@ -214,6 +221,24 @@ func (c *contents) addConfig(data []byte, full bool) error {
 	}
 	_, err := d.Token()
 	return err
+}
+
+// noteHead says what a file is that is a drafter's block head, or why it is none that grove runs.
+func (c *contents) noteHead(path string) {
+	h, err := jet.ReadConfig(draft.Head{Name: path})
+	if err != nil {
+		c.note("a drafter's head that does not run here: %v", err)
+		return
+	}
+	kind, target := "bidirectional (DFlash)", ""
+	if h.Causal {
+		kind = "causal (JetSpec)"
+	}
+	if h.TargetLayers > 0 {
+		target = fmt.Sprintf(" of %d", h.TargetLayers)
+	}
+	c.note("a drafter's block head, %s: blocks of %d rows, taps after layers %v%s of a target with hidden size %d and %d tokens, of which %d is the mask",
+		kind, h.Block, h.Taps, target, h.Hidden, h.Vocab, h.Mask)
 }
 
 // note adds a remark; those beyond a few are of the same kind and left out.

@@ -17,9 +17,10 @@ const embedded = "embedded"
 
 // modelFlags name a model.
 type modelFlags struct {
-	Model      string `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model, which has a draft model." placeholder:"FILE"`
-	DraftModel string `env:"GROVE_DRAFT_MODEL" help:"A draft model with the same tokenizer, for the drafters that run one." placeholder:"FILE"`
-	Context    int    `help:"Most tokens of prompt and answer; 0 for what the model was made for." default:"0" placeholder:"N"`
+	Model      string   `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model, which has a draft model." placeholder:"FILE"`
+	DraftModel string   `env:"GROVE_DRAFT_MODEL" help:"A draft model with the same tokenizer, for the drafters that run one." placeholder:"FILE"`
+	Head       []string `env:"GROVE_HEADS" help:"A drafter's head made for the model: a GGUF file or a Hugging Face folder; may be given again for another." placeholder:"FILE"`
+	Context    int      `help:"Most tokens of prompt and answer; 0 for what the model was made for." default:"0" placeholder:"N"`
 
 	padFlags
 }
@@ -38,7 +39,7 @@ func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error)
 	if f.Context < 0 {
 		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
-	o := grove.Options{Threads: p.Threads, Context: f.Context, Draft: f.DraftModel, ChatTemplate: template}
+	o := grove.Options{Threads: p.Threads, Context: f.Context, Draft: f.DraftModel, Heads: f.Head, ChatTemplate: template}
 	var err error
 	if o.Pad, o.PadType, err = f.padding(); err != nil {
 		return nil, err
@@ -52,6 +53,9 @@ func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error)
 		name = embedded
 		if f.DraftModel == "" {
 			o.DraftGGUF = models.Draft()
+		}
+		if f.Head == nil {
+			o.HeadGGUF = models.Heads()
 		}
 		m, err = grove.OpenGGUF(name, models.Target(), o)
 	} else {

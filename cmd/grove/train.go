@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -19,6 +20,7 @@ type trainCmd struct {
 	Tokenizer trainTokenizerCmd `cmd:"" help:"Learn the vocabulary."`
 	Target    trainTargetCmd    `cmd:"" help:"Train the target model, and the vocabulary before it."`
 	Draft     trainDraftCmd     `cmd:"" help:"Train the draft model, distilled from the target."`
+	Jet       trainJetCmd       `cmd:"" help:"Train a block head, which drafts a whole tree in one pass."`
 }
 
 func (trainCmd) Help() string {
@@ -65,19 +67,17 @@ func (f *trainFlags) job(p *program) (train.Job, error) {
 func (p *program) reportTraining(q train.Progress) {
 	if p.JSON {
 		_ = p.printJSON(map[string]any{"step": q.Step, "steps": q.Steps, "loss": q.Loss, "tokens": q.Tokens, "tokens_per_s": q.PerSecond,
-			"peak_share": q.Peak, "seconds_left": q.Left.Seconds(), "validation": q.Validation})
+			"peak_share": q.Peak, "seconds_left": q.Left.Seconds(), "validation": q.Validation, "figures": q.Figures})
 		return
 	}
 	if q.Step%10 == 0 || q.Step == q.Steps || len(q.Validation) > 0 {
 		fmt.Fprintln(p.stdout, q)
 	}
-	var names []string
-	for name := range q.Validation {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(q.Validation)) {
 		fmt.Fprintf(p.stdout, "  held-out %s: %.4f nats a token\n", name, q.Validation[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(q.Figures)) {
+		fmt.Fprintf(p.stdout, "  held-out %s: %.3f\n", name, q.Figures[name])
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/sample"
 )
@@ -78,7 +79,8 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32) {
 		}
 		drawnChances(c)
 	case s.warm > 0:
-		coupledChances(c, k, s.sampler.Params().Temperature)
+		t := s.sampler.Params().Temperature
+		draft.CoupledChances(c, k, t, spread(t))
 		s.sure[i] = exp(c[0].LogProb)
 	default:
 		s.sure[i] = exp(c[0].LogProb) // the softmax's: paper 002 §3.3's c(u)
@@ -93,39 +95,9 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32) {
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 
-// spread says how far the target's logits are from the draft model's: their difference is taken for a Gumbel variable of
-// this scale, for each token its own. Fitted to what grove's own target chose of its draft model's candidates, at
-// temperatures from 0.3 to 1.3: hotter text is less like what either has learned.
-func spread(temperature float64) float64 { return 0.4 + 0.37*temperature }
-
-// reach is how far below the last candidate looked at scores of others are taken to lie.
-const reach = 3
-
-// coupledChances turns the scores of candidates, at a temperature, into their chances of being the target's choice. If the
-// target's scores are the drafter's plus Gumbel variables of scale s = spread/temperature, the largest is distributed as the
-// softmax of score/s; towards temperature 0 that is the softmax of the logits over spread, without noise.
-//
-// Of the tokens beyond the k looked at only their probability is known, m. Scores of many unlikely tokens are a Poisson
-// process of intensity m·exp(−x); those from the last candidate's score t down to t − reach add m·∫exp(x/s − x)dx.
-func coupledChances(c []sample.Candidate, k int, temperature float32) {
-	inv := float64(temperature) / spread(float64(temperature))
-	first := c[0].Score
-	sum, beyond := 0.0, 1.0
-	for _, x := range c {
-		sum += math.Exp((x.Score - first) * inv)
-		beyond -= math.Exp(float64(x.LogProb))
-	}
-	if len(c) == k && beyond > 0 {
-		f, t := reach*1.0, c[k-1].Score
-		if d := inv - 1; math.Abs(d) > 1e-3 {
-			f = (1 - math.Exp(-reach*d)) / d
-		}
-		sum += beyond * f * math.Exp(t*(inv-1)-first*inv)
-	}
-	for i := range c {
-		c[i].LogProb = float32((c[i].Score-first)*inv - math.Log(sum))
-	}
-}
+// spread says how far the draft model's logits are from the target's (draft.CoupledChances). Fitted to what grove's own target chose of
+// its draft model's candidates, at temperatures from 0.3 to 1.3: hotter text is less like what either has learned.
+func spread(temperature float32) float32 { return 0.4 + 0.37*temperature }
 
 // drawnChances turns the probabilities with which candidates were drawn into estimates of being accepted by rejection
 // sampling: a token that was sure to be drawn nearly always is; one of many equal ones about as often as two

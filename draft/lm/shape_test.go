@@ -25,7 +25,7 @@ func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 	s := must(sample.New(o.p, vocab))(t)
 	c := s.Top(make([]sample.Candidate, 0, o.ranked), o.logits(t, text), len(text), pushAll(o.p, text))
 	if o.p.Temperature > 0 {
-		coupledChances(c, o.ranked, o.p.Temperature)
+		draft.CoupledChances(c, o.ranked, o.p.Temperature, spread(o.p.Temperature))
 	}
 	return c, exp(c[0].LogProb)
 }

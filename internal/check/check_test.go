@@ -106,7 +106,7 @@ func textOf(t *tree.Tree, node int) string {
 
 // Law 2 on a few cases; grove check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
-	cases := 48
+	cases := 32
 	if testing.Short() {
 		cases = 16
 	}

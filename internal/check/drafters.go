@@ -24,9 +24,11 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 		t.over = true
 		return t, nil
 	}
-	target := draft.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m}
+	target, err := v.headed(o)
+	if err != nil {
+		return nil, err
+	}
 	if rng.IntN(3) > 0 {
-		var err error
 		if target.Draft, err = v.draftFor(ctx, o); err != nil {
 			return nil, err
 		}
@@ -51,7 +53,7 @@ func randomShapeOfTrees(rng *rand.Rand) string {
 	return fmt.Sprintf("best-first:width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
 }
 
-// randomMerge describes two drafters whose trees are verified as one: lookup and a draft model's, or two of those.
+// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a block head's, any two of them.
 func randomMerge(rng *rand.Rand) string {
 	mode, first := "", "lookup"
 	if rng.IntN(3) == 0 {
@@ -60,7 +62,11 @@ func randomMerge(rng *rand.Rand) string {
 	if rng.IntN(3) == 0 {
 		first = randomShapeOfTrees(rng)
 	}
-	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, randomShapeOfTrees(rng))
+	second := randomShapeOfTrees(rng)
+	if rng.IntN(2) == 0 {
+		second = randomBlock(rng)
+	}
+	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, second)
 }
 
 // teller is a drafter that knows what plain decoding gave. It drafts bushy random trees that hold the true

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -39,6 +40,8 @@ type variant struct {
 	path   string
 	seed   uint64
 	opened [maxThreads]*opened
+
+	headFiles []draft.Head // see heads
 }
 
 // opened is a model with one pass, kept so that a pass's memory sees many cases.
@@ -46,7 +49,8 @@ type opened struct {
 	m *model.Model
 	p *model.Pass
 
-	draft *model.Model // a draft model for m on its workers; nil until asked for
+	draft  *model.Model // a draft model for m on its workers; nil until asked for
+	shared draft.Shared // of m's drafters
 }
 
 func (v *variant) String() string {
@@ -128,6 +132,7 @@ func (s *models) close() {
 		}
 		os.Remove(v.path)
 		os.Remove(v.draftPath())
+		v.removeHeads()
 	}
 	s.kept = nil
 }

@@ -14,8 +14,8 @@ import (
 // emits what plain decoding emits.
 //
 // A case is a random model, a few sequences with prompts and sampling options of their own, and drafters: lookup,
-// one that knows the answer, one that goes beyond its budget, a hostile one, draft models with trees of random shapes, and a
-// merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with each
+// one that knows the answer, one that goes beyond its budget, a hostile one, a draft model and block heads with trees of random
+// shapes, and a merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with each
 // drafter, at another level and number of threads.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
@@ -47,7 +47,7 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomShapeOfTrees(rng), randomShapeOfTrees(rng), randomMerge(rng)} {
+	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomShapeOfTrees(rng), randomBlock(rng), randomBlock(rng), randomMerge(rng)} {
 		if err := speculate(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
 		}

@@ -25,17 +25,9 @@ func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
 		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs up to %d", len(dst), stride, x.n, end))
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
-		s := pass{e: e, m: m, dst: dst, stride: stride, x: x}
-		switch {
-		case s.calls(x.n) == 1 && p1*Panel <= m.out:
-			s.run(p0, p1)
-		case x.n <= fewRows:
-			s.runFewRows(p0, p1)
-		default:
-			s.runPiecewise(p0, p1)
-		}
+		pass{e: e, m: m, dst: dst, stride: stride, x: x, r1: x.n}.run(p0, p1)
 	} else {
-		mulPortable(m, dst, stride, x, p0, p1)
+		mulPortable(m, dst, stride, 0, x, 0, x.n, p0, p1)
 	}
 	runtime.KeepAlive(m)
 	runtime.KeepAlive(x)
@@ -95,42 +87,60 @@ type pass struct {
 	m      *Matrix
 	dst    []float32
 	stride int
+	shift  int // panel p's results lie that many panels beyond the p-th
 	x      *Input
+	r0, r1 int            // the rows of x to multiply
 	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
 }
 
+// at is where the results of row r and panel p go.
+func (s *pass) at(r, p int) int { return r*s.stride + (p+s.shift)*Panel }
+
 // calls is how many calls of the kernel so many rows of a panel take.
 func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (Panel / s.e.lanes) }
+
+// run multiplies panels [p0, p1), with the room for accumulators that this takes: none where one call does a panel.
+func (s pass) run(p0, p1 int) {
+	switch n := s.r1 - s.r0; {
+	case s.calls(n) == 1 && p1*Panel <= s.m.out:
+		s.walk(p0, p1)
+	case n <= fewRows:
+		s.walkFewRows(p0, p1)
+	default:
+		s.walkPiecewise(p0, p1)
+	}
+}
 
 // fewRows need little room for accumulators, which counts: it is cleared in every call, and a small
 // matrix makes short calls.
 const fewRows = 8
 
-// runFewRows is run with room for the accumulators of few rows.
+// walkFewRows is walk with room for the accumulators of few rows.
 //
 //go:noinline
-func (s pass) runFewRows(p0, p1 int) {
+func (s pass) walkFewRows(p0, p1 int) {
 	var work [fewRows * Panel]float32
 	s.work = unsafe.Pointer(&work)
-	s.run(p0, p1)
+	s.walk(p0, p1)
 }
 
-// runPiecewise is run with room for the accumulators of a chunk.
+// walkPiecewise is walk with room for the accumulators of a chunk.
 //
 //go:noinline
-func (s pass) runPiecewise(p0, p1 int) {
+func (s pass) walkPiecewise(p0, p1 int) {
 	var work [chunkRows * Panel]float32
 	s.work = unsafe.Pointer(&work)
-	s.run(p0, p1)
+	s.walk(p0, p1)
 }
 
-func (s pass) run(p0, p1 int) {
-	chunks := (s.x.n + chunkRows - 1) / chunkRows
+func (s pass) walk(p0, p1 int) {
+	n := s.r1 - s.r0
+	chunks := (n + chunkRows - 1) / chunkRows
 	for p := p0; p < p1; p++ {
 		for c := range chunks {
 			cold := p == p0 && c == 0
 			again := p == p1-1 || c < chunks-1 // next comes the same panel, or another's task
-			s.panel(p, s.x.n*c/chunks, s.x.n*(c+1)/chunks, cold, again)
+			s.panel(p, s.r0+n*c/chunks, s.r0+n*(c+1)/chunks, cold, again)
 		}
 	}
 }
@@ -160,7 +170,7 @@ func (s pass) panel(p, r0, r1 int, cold, again bool) {
 	if !full {
 		for r := r0; r < r1; r++ {
 			row := unsafe.Slice((*float32)(unsafe.Add(s.work, (r-r0)*Panel*4)), Panel)
-			copy(s.dst[r*s.stride+p*Panel:r*s.stride+m.out], row)
+			copy(s.dst[s.at(r, p):][:m.out-p*Panel], row)
 		}
 	}
 }
@@ -200,7 +210,7 @@ func (s pass) slice(p, k, n, r0, r1, calls, ahead int, cold, toDst bool) {
 		acc := unsafe.Add(s.work, (ra-r0)*Panel*4)
 		out := acc
 		if toDst {
-			out = unsafe.Pointer(&s.dst[ra*s.stride+p*Panel])
+			out = unsafe.Pointer(&s.dst[s.at(ra, p)])
 		}
 		for i := range parts {
 			tile.w = unsafe.Add(w, i*partBytes(t, e.lanes))

@@ -7,11 +7,12 @@ import (
 	"github.com/grovellm/grove/internal/num"
 )
 
-// mulPortable is the product in plain Go, and the definition the assembly is tested against.
-func mulPortable(m *Matrix, dst []float32, stride int, x *Input, p0, p1 int) {
+// mulPortable is the product of rows [r0, r1) in plain Go, and the definition the assembly is tested against. Results lie
+// shift panels beyond their own.
+func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, p0, p1 int) {
 	for p := p0; p < p1; p++ {
 		w := m.data[p*m.panel:][:m.panel]
-		for r := range x.n {
+		for r := r0; r < r1; r++ {
 			var acc [Panel]float32
 			row := x.buf[r*x.stride:][:x.stride]
 			switch m.t {
@@ -24,8 +25,7 @@ func mulPortable(m *Matrix, dst []float32, stride int, x *Input, p0, p1 int) {
 			case Q8_0:
 				rowQ8(&acc, w, row)
 			}
-			o := p * Panel
-			copy(dst[r*stride+o:r*stride+min(o+Panel, m.out)], acc[:])
+			copy(dst[r*stride+(p+shift)*Panel:][:min(Panel, m.out-p*Panel)], acc[:])
 		}
 	}
 }

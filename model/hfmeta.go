@@ -1,65 +1,17 @@
-package convert
+// Configurations as Hugging Face folders have them; hfsource.go reads what is written here.
+
+package model
 
 import (
+	"fmt"
 	"math"
 	"strconv"
 
-	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
 )
 
-// fileTypes are llama.cpp's numbers for "mostly this type".
-var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.BF16: 32}
-
-// setMeta sets the keys that describe a model.
-func (c *layout) setMeta(w *gguf.Writer, name string, typ tensor.Type) {
-	w.Set("general.architecture", c.Arch)
-	w.Set("general.type", "model")
-	w.Set("general.name", name)
-	if n, ok := fileTypes[typ]; ok {
-		w.Set("general.file_type", n)
-	}
-	w.Set("general.quantization_version", uint32(2))
-	set := func(key string, v any) { w.Set(c.Arch+"."+key, v) }
-	for _, k := range []struct {
-		key string
-		v   int
-	}{{"vocab_size", c.Vocab}, {"context_length", c.Context}, {"embedding_length", c.Hidden}, {"block_count", c.Layers},
-		{"feed_forward_length", c.FFN}, {"attention.head_count", c.Heads}, {"rope.dimension_count", c.Rope.Dims}} {
-		set(k.key, uint32(k.v))
-	}
-	set("rope.freq_base", float32(c.Rope.Base))
-	if c.Rope.Scale != 1 {
-		set("rope.scaling.type", "linear")
-		set("rope.scaling.factor", float32(c.Rope.Scale))
-	}
-	if c.Arch == "gptneox" {
-		set("attention.layer_norm_epsilon", float32(c.NormEps))
-		set("use_parallel_residual", c.Parallel)
-		return
-	}
-	set("attention.head_count_kv", uint32(c.KVHeads))
-	set("attention.layer_norm_rms_epsilon", float32(c.NormEps))
-	if c.Arch != "qwen2" || c.HeadDim*c.Heads != c.Hidden {
-		set("attention.key_length", uint32(c.HeadDim))
-		set("attention.value_length", uint32(c.HeadDim))
-	}
-}
-
-// decimal is the shortest decimal number that a GGUF f32 may have been: 1e-06, not 9.999999974752427e-07.
-func decimal(x float64) float64 {
-	if float64(float32(x)) != x || math.IsInf(x, 0) {
-		return x
-	}
-	d, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', -1, 32), 64)
-	if err != nil {
-		return x
-	}
-	return d
-}
-
-// fields is config.json.
-func (c *layout) fields(typ tensor.Type, special map[string]int32) (map[string]any, error) {
+// Fields is the configuration as the fields of a Hugging Face config.json, for matrices of type typ; ReadFolder is its inverse.
+func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	eps, base := decimal(float64(c.NormEps)), decimal(c.Rope.Base)
 	m := map[string]any{
 		"torch_dtype":             map[tensor.Type]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}[typ],
@@ -70,9 +22,6 @@ func (c *layout) fields(typ tensor.Type, special map[string]int32) (map[string]a
 		"vocab_size":              c.Vocab,
 		"max_position_embeddings": c.Context,
 		"tie_word_embeddings":     c.Tied,
-	}
-	for name, id := range special {
-		m[name] = id
 	}
 	var scaling map[string]any
 	switch {
@@ -104,6 +53,18 @@ func (c *layout) fields(typ tensor.Type, special map[string]int32) (map[string]a
 	return m, nil
 }
 
+// decimal is the shortest decimal number that a GGUF f32 may have been: 1e-06, not 9.999999974752427e-07.
+func decimal(x float64) float64 {
+	if float64(float32(x)) != x || math.IsInf(x, 0) {
+		return x
+	}
+	d, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', -1, 32), 64)
+	if err != nil {
+		return x
+	}
+	return d
+}
+
 // share is a part of whole as readers turn it back into a number: part = int(share · whole).
 func share(part, whole int) float64 {
 	x := float64(part) / float64(whole)
@@ -111,4 +72,30 @@ func share(part, whole int) float64 {
 		x = math.Nextafter(x, 1)
 	}
 	return x
+}
+
+// llama3Rope is the RoPE scaling of Llama 3.1, in config.json's words.
+type llama3Rope struct{ factor, low, high, original float64 }
+
+// findLlama3 finds the scaling that gives the factors a GGUF file holds, among those with the frequency bounds that all of
+// Llama's models use and an original context that is a power of two.
+func findLlama3(factors []float32, base float64, dims int) (*llama3Rope, error) {
+	top := float32(1)
+	for _, f := range factors {
+		top = max(top, f)
+	}
+	for original := 128.0; original <= 1<<24; original *= 2 {
+		r := &llama3Rope{float64(top), 1, 4, original}
+		same := true
+		for i, f := range Llama3Factors(base, dims, r.factor, r.low, r.high, r.original) {
+			if math.Abs(float64(f-factors[i])) > 1e-5*float64(f) {
+				same = false
+				break
+			}
+		}
+		if same {
+			return r, nil
+		}
+	}
+	return nil, fmt.Errorf("tensor rope_freqs.weight is not Llama 3's scaling: config.json has no place for it")
 }

@@ -1,0 +1,217 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
+)
+
+// What judge says of a tree is what its definition gives, node by node.
+func TestJudge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const vocab = 6
+		tr := tree.New(0)
+		for range rapid.IntRange(0, 30).Draw(t, "nodes") {
+			tr.Append(rapid.IntRange(0, tr.Len()-1).Draw(t, "parent"), rapid.Int32Range(0, vocab-1).Draw(t, "token"), rapid.Float32Range(-9, 0).Draw(t, "logprob"))
+		}
+		rows := make([][]float32, tr.Len())
+		for i := range rows {
+			rows[i] = rapid.SliceOfN(rapid.Float32Range(-30, 30), vocab, vocab).Draw(t, "logits")
+		}
+		j := judge(tr, func(node int) []float32 { return rows[node] })
+
+		logProb := func(node int) float64 { // of a node given its parent
+			row, sum := rows[tr.Parent[node]], 0.0
+			for _, x := range row {
+				sum += math.Exp(float64(x) - float64(row[tr.Token[node]]))
+			}
+			return -math.Log(sum)
+		}
+		var leaves []branch
+		for i := 1; i < tr.Len(); i++ {
+			if !tr.Leaf(i) {
+				continue
+			}
+			var b branch
+			for _, k := range tr.Path(i, nil)[1:] {
+				b.Draft += float64(tr.LogProb[k])
+				b.Target += logProb(int(k))
+			}
+			leaves = append(leaves, b)
+		}
+		if len(j.ranks) != min(len(leaves), branches) {
+			t.Fatalf("%d branches of %d leaves", len(j.ranks), len(leaves))
+		}
+		slices.SortFunc(leaves, func(a, b branch) int { return int(math.Copysign(1, b.Draft-a.Draft)) })
+		for i, b := range j.ranks {
+			near := func(a, b float64) bool { return math.Abs(a-b) < 1e-4*(1+math.Abs(a)) }
+			if !near(b.Draft, leaves[i].Draft) || !slices.ContainsFunc(leaves, func(o branch) bool { return near(o.Draft, b.Draft) && near(o.Target, b.Target) }) {
+				t.Fatalf("rank %d is %+v; leaves %+v", i+1, b, leaves)
+			}
+		}
+		node := 0
+		for i, b := range j.best {
+			last := -1
+			for c := 1; c < tr.Len(); c++ {
+				if int(tr.Parent[c]) == node && (last < 0 || tr.LogProb[c] > tr.LogProb[last]) {
+					last = c
+				}
+			}
+			node = last
+			if len(b.Tokens) != i+1 || b.Tokens[i] != tr.Token[node] {
+				t.Fatalf("the likeliest path goes by %v at depth %d, not by node %d of %v", b.Tokens, i+1, node, tr)
+			}
+		}
+		if !tr.Leaf(node) {
+			t.Fatalf("the likeliest path ends at node %d, which has children", node)
+		}
+		var w tree.Walk
+		accepted := 1
+		for w.Start(tr); w.Follow(argmax(rows[w.Node()])); accepted++ {
+		}
+		if j.accepted != accepted {
+			t.Fatalf("%d tokens accepted, want %d", j.accepted, accepted)
+		}
+	})
+}
+
+// A draft model that is the target knows what the target will say: gaps are 0 and all of a chain is accepted. Everything is looked at
+// at the same places, whatever it taps.
+func TestFaithful(t *testing.T) {
+	target := tinyPair(t)
+	random := target.Draft
+	target.Draft = target.Model
+	if random == nil {
+		t.Fatal("there is no draft model")
+	}
+	run := SpecRun{tinySuite("s", 2), methods(t, "plain,linear:k=4@name=itself,fixed:d=2,b=2@name=tree,jetspec@budget=20@name=causal,ddtree@budget=20@name=both")}
+	places := 0
+	r, err := Faithful(context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{run}, MaxTokens: 40, Every: 5, Progress: func(SpecProgress) { places++ }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := r.Suites[0]
+	if len(r.Suites) != 1 || len(s.Methods) != 4 || s.Prompts != 2 || places != 2 || s.Places < 2 {
+		t.Fatalf("%+v", r)
+	}
+	for _, m := range s.Methods {
+		sum := 0.0
+		for _, x := range m.Shares {
+			sum += x
+		}
+		if m.Ranks[0].Places != s.Places || math.Abs(sum-1) > 1e-9 || m.Accepted < 1 || m.Exceeds < 0 || m.Exceeds > 1 {
+			t.Errorf("%+v", m)
+		}
+		if own := m.Name == "itself" || m.Name == "tree"; own != (math.Abs(m.MeanGap) < 1e-3) || own && m.Shares[0] != 1 {
+			t.Errorf("%s: a mean gap of %g, shares %v", m.Name, m.MeanGap, m.Shares)
+		}
+	}
+	if m := s.Methods[0]; m.Accepted != 5 || m.Ranks[0].Tokens != 4 || len(m.Ranks) != 1 || len(m.Depths) != 4 || m.Depths[3].Draft > m.Depths[0].Draft {
+		t.Errorf("the target as its own draft model: %+v", m)
+	}
+	if s.Example == nil || len(s.Example.Methods) != 4 || len(s.Example.Methods[3].Branches) == 0 {
+		t.Errorf("example %+v", s.Example)
+	}
+
+	dir := t.TempDir()
+	files, err := r.Save(dir)
+	if err != nil || len(files) != 6 {
+		t.Errorf("files %v, %v", files, err)
+	}
+	var back FaithfulReport
+	if b, err := json.Marshal(r); err != nil || json.Unmarshal(b, &back) != nil || back.Suites[0].Methods[3].MeanGap != s.Methods[3].MeanGap {
+		t.Errorf("not the report again: %v", err)
+	}
+	var text bytes.Buffer
+	if err := r.Markdown(&text); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"(faithful)", "(extreme)", "larger than itself's", "| both | 5 |", "differ most"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("the report does not say %q:\n%s", want, text.String())
+		}
+	}
+}
+
+func TestFaithfulRefuses(t *testing.T) {
+	target := tinyPair(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		o    FaithfulOptions
+		want string
+	}{
+		"no target":  {context.Background(), FaithfulOptions{}, "no target"},
+		"no drafter": {context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "plain")}}}, "no drafter"},
+		"no family":  {context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "nothing")}}}, `no "nothing"`},
+		"cancelled":  {ctx, FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "jetspec")}}}, "canceled"},
+	} {
+		if _, err := Faithful(c.ctx, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want something with %q", name, err, c.want)
+		}
+	}
+}
+
+// Every head is timed at every depth for which the context leaves room, beyond its block too.
+func TestDrafting(t *testing.T) {
+	target := tinyPair(t)
+	rounds := 0
+	r, err := Drafting(context.Background(), DraftingOptions{
+		Target: target, Contexts: []int{8, 250}, Depths: []int{1, 4, 12}, Rounds: 2, Progress: func(done, total int) {
+			if rounds++; done != rounds || total != 4 {
+				t.Errorf("round %d of %d after %d", done, total, rounds)
+			}
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Heads) != 2 || !r.Heads[0].Causal || r.Heads[1].Causal || rounds != 4 {
+		t.Fatalf("%+v after %d rounds", r, rounds)
+	}
+	for _, h := range r.Heads {
+		for c, cells := range h.Cells {
+			for d, x := range cells {
+				if room := r.Contexts[c]+r.Depths[d] < 256; room != (x.DraftMS > 0 && x.VerifyMS > 0) {
+					t.Errorf("%s, %d tokens after %d: %+v", h.Name, r.Depths[d], r.Contexts[c], x)
+				}
+				if want := x.DraftMS / (float64(r.Depths[d]) * x.VerifyMS); x.Cost > 0 && math.Abs(x.Cost-want) > 1e-9*want {
+					t.Errorf("%s: cost %g, want %g", h.Name, x.Cost, want)
+				}
+			}
+		}
+	}
+	files, err := r.Save(t.TempDir())
+	var names []string
+	for _, f := range files {
+		names = append(names, filepath.Base(f))
+	}
+	if got := strings.Join(names, " "); err != nil || got != "report.json report.md cost-1-causal.png cost-1-causal.svg cost-2-bidirectional.png cost-2-bidirectional.svg" {
+		t.Errorf("files %s, %v", got, err)
+	}
+
+	for name, c := range map[string]struct {
+		o    DraftingOptions
+		want string
+	}{
+		"no target": {DraftingOptions{}, "no target"},
+		"no head":   {DraftingOptions{Target: draft.Target{Vocab: target.Vocab, Model: target.Model}}, "--head"},
+		"too long":  {DraftingOptions{Target: target, Contexts: []int{256}}, "below the target's context of 256"},
+		"no depth":  {DraftingOptions{Target: target, Depths: []int{0}}, "want 1 or more"},
+	} {
+		if _, err := Drafting(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want something with %q", name, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,49 @@
+// A target that is made to write a given text.
+
+package bench
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/spec"
+)
+
+// forcedTarget is a target whose logits are its own but for one: at each place of the text that it is to write, that of the text's token
+// is raised above all others. So every pass is computed, every drafter asked, and every token chosen as ever, and the output is the
+// text: what a model that does a task would write where ours is too small to do it. Drafters read the target's own taps.
+type forcedTarget struct {
+	spec.Target
+	from int     // position of the text's first token; all else is left as it is
+	text []int32 // one sequence at a time
+}
+
+// forcedLogit is far above what networks put out, and near enough for a float32's exponential.
+const forcedLogit = 1e4
+
+func (t *forcedTarget) NewPass() spec.Pass { return &forcedPass{Pass: t.Target.NewPass(), t: t} }
+
+type forcedPass struct {
+	spec.Pass
+	t     *forcedTarget
+	first []int // per sequence, its first entry of places
+	place []int // of each row of logits the position of the token it predicts
+}
+
+func (p *forcedPass) Run(ctx context.Context, rows []spec.Rows, taps []int) error {
+	p.first, p.place = p.first[:0], p.place[:0]
+	for _, r := range rows {
+		p.first = append(p.first, len(p.place))
+		for _, node := range r.Logits {
+			p.place = append(p.place, r.Tree.Position(int(node), r.Cache.Len())+1)
+		}
+	}
+	return p.Pass.Run(ctx, rows, taps)
+}
+
+func (p *forcedPass) Logits(sequence, i int) []float32 {
+	row := p.Pass.Logits(sequence, i)
+	if at := p.place[p.first[sequence]+i] - p.t.from; at >= 0 && at < len(p.t.text) {
+		row[p.t.text[at]] = forcedLogit
+	}
+	return row
+}

@@ -1,0 +1,58 @@
+package bench
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/spec"
+)
+
+// Whatever drafts, at any temperature and under any rule, a target that is made to write a text writes it, as far as it is asked for;
+// without one it writes what it always wrote.
+func TestForced(t *testing.T) {
+	target := tinyPair(t)
+	rapid.Check(t, func(t *rapid.T) {
+		b := &bench{o: SpecOptions{Target: target, MaxTokens: rapid.IntRange(1, 40).Draw(t, "most"), IgnoreEnd: true}}
+		m := Method{
+			Drafter:      rapid.SampledFrom([]string{"", "lookup", "fixed:d=3,b=2", "jetspec", "ddtree", "hostile"}).Draw(t, "drafter"),
+			Budget:       rapid.IntRange(2, 20).Draw(t, "budget"),
+			Accept:       rapid.SampledFrom([]string{spec.Coupled, spec.Rejection}).Draw(t, "rule"),
+			Uncontrolled: rapid.Bool().Draw(t, "uncontrolled"),
+		}
+		params := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0.7, 2}).Draw(t, "temperature")}
+		if rapid.Bool().Draw(t, "top-p") {
+			params.TopP = 0.8
+		}
+		token := rapid.Int32Range(0, int32(target.Vocab)-1)
+		p := encoded{prompt: rapid.SliceOfN(token, 1, 30).Draw(t, "prompt")}
+		generate := func(p encoded) []int32 {
+			l, err := b.lane(m, params, spec.NewController())
+			if err != nil {
+				t.Fatal(err)
+			}
+			g, err := l.generate(context.Background(), p, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return g.tokens
+		}
+		free := generate(p)
+		forced := p
+		if forced.forced = rapid.SliceOfN(token, 1, 50).Draw(t, "text"); rapid.Bool().Draw(t, "repeats") {
+			forced.forced = append(slices.Clone(p.prompt), p.prompt...)
+		}
+		if got, want := generate(forced), forced.forced[:min(len(forced.forced), b.o.MaxTokens)]; !slices.Equal(got, want) {
+			t.Fatalf("%s writes %v, made to write %v", m.String(), got, want)
+		}
+		if m.compared(params) {
+			m.Drafter = ""
+			if got := generate(p); !slices.Equal(got, free) {
+				t.Fatalf("plain decoding writes %v, %s wrote %v", got, m.String(), free)
+			}
+		}
+	})
+}

@@ -1,0 +1,109 @@
+// A proposed tree, judged by the target.
+
+package bench
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/tree"
+)
+
+// branches is how many branches of a tree are judged: those that the drafter believes in most.
+const branches = 5
+
+// impossible is the log-probability of what a drafter gives none, so that sums stay numbers.
+const impossible = -1000
+
+// judged is what the target makes of a tree.
+type judged struct {
+	accepted int      // tokens that a round would commit, the bonus token included
+	ranks    []branch // the paths to the leaves, the one that the drafter gives the highest probability first
+	best     []branch // the drafter's likeliest path, up to each depth: of each node the likeliest child
+}
+
+// branch is a path of a tree from below its root.
+type branch struct {
+	Tokens []int32 `json:"-"`
+	Draft  float64 `json:"draft_logprob"`  // the sum of its nodes' log-probabilities, as the drafter has them (paper 003, equation 10)
+	Target float64 `json:"target_logprob"` // the same as the target has them, each given those before (its equation 4)
+}
+
+// gap is how much likelier the drafter holds the branch than the target does, in nats.
+func (b *branch) gap() float64 { return b.Draft - b.Target }
+
+// judge reads a tree with the target's logits at its nodes.
+func judge(t *tree.Tree, logits func(node int) []float32) (j judged) {
+	target := make([]float64, t.Len()) // log-probability of each path; 0 where it has not been asked for
+	normal := make([]float64, t.Len()) // of each node the logarithm of its logits' normaliser; NaN: not known yet
+	for i := range normal {
+		normal[i] = math.NaN()
+	}
+	var path func(node int) float64
+	path = func(node int) float64 {
+		if node == 0 || target[node] != 0 {
+			return target[node]
+		}
+		parent := int(t.Parent[node])
+		row := logits(parent)
+		if math.IsNaN(normal[parent]) {
+			normal[parent] = logSumExp(row)
+		}
+		target[node] = path(parent) + float64(row[t.Token[node]]) - normal[parent]
+		return target[node]
+	}
+	branchTo := func(node int) (b branch) {
+		for _, i := range t.Path(node, nil)[1:] {
+			b.Tokens = append(b.Tokens, t.Token[i])
+			b.Draft += max(float64(t.LogProb[i]), impossible)
+		}
+		b.Target = path(node)
+		return b
+	}
+
+	var leaves []int
+	for i := 1; i < t.Len(); i++ {
+		if t.Leaf(i) {
+			leaves = append(leaves, i)
+		}
+	}
+	slices.SortStableFunc(leaves, func(a, b int) int { return cmp.Compare(t.PathLogProb(b), t.PathLogProb(a)) })
+	for _, leaf := range leaves[:min(len(leaves), branches)] {
+		j.ranks = append(j.ranks, branchTo(leaf))
+	}
+
+	var children []int32
+	for node := 0; ; {
+		if children = t.Children(node, children[:0]); len(children) == 0 {
+			break
+		}
+		node = int(slices.MaxFunc(children, func(a, b int32) int { return cmp.Compare(t.LogProb[a], t.LogProb[b]) }))
+		j.best = append(j.best, branchTo(node))
+	}
+
+	j.accepted = 1
+	for node := t.Child(0, argmax(logits(0))); node >= 0; node = t.Child(node, argmax(logits(node))) {
+		j.accepted++
+	}
+	return j
+}
+
+// argmax is the token of the largest logit, the first of equal ones.
+func argmax(logits []float32) int32 {
+	best := 0
+	for i, x := range logits {
+		if x > logits[best] {
+			best = i
+		}
+	}
+	return int32(best)
+}
+
+func logSumExp(logits []float32) float64 {
+	most, sum := float64(slices.Max(logits)), 0.0
+	for _, x := range logits {
+		sum += math.Exp(float64(x) - most)
+	}
+	return most + math.Log(sum)
+}

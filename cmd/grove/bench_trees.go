@@ -1,0 +1,62 @@
+// The presets of grove bench spec that measure something else than speed: what trees are worth believing, what drafting costs.
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/bench"
+)
+
+// otherReport is a report that is not bench.Spec's.
+type otherReport interface {
+	Markdown(io.Writer) error
+	Save(dir string) ([]string, error)
+}
+
+// other runs what a preset measures besides speculation.
+func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Preset, runs []plannedRun, m *grove.Model) error {
+	target := m.Target()
+	name := ownName(target.Model, cmd.Model)
+	var report otherReport
+	var err error
+	switch preset.Measure {
+	case bench.MeasureFaithful:
+		o := bench.FaithfulOptions{Target: target, Title: preset.Help, ModelName: name, MaxTokens: cmd.MaxTokens}
+		if o.Runs, err = cmd.methods(runs, target); err != nil {
+			return err
+		}
+		bar := p.specProgress()
+		o.Progress = bar.set
+		report, err = bench.Faithful(ctx, o)
+		bar.end()
+	case bench.MeasureDrafting:
+		bar := p.progress("measuring", false)
+		report, err = bench.Drafting(ctx, bench.DraftingOptions{
+			Target: target, Title: preset.Help, ModelName: name,
+			Progress: func(done, total int) { bar.set(int64(done), int64(total)) },
+		})
+		bar.end()
+	default:
+		return fmt.Errorf("preset %s: there is no measure %q", preset.Name, preset.Measure)
+	}
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		err = p.printJSON(report)
+	} else {
+		err = report.Markdown(p.stdout)
+	}
+	if err != nil || cmd.Out == "" {
+		return err
+	}
+	files, err := report.Save(cmd.Out)
+	for _, f := range files {
+		fmt.Fprintln(p.stderr, f)
+	}
+	return err
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft/jet"
+	jetsynth "github.com/grovellm/grove/draft/jet/synth"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A head is shown, converted both ways with its target's tokenizer, quantized, and drafts by flag and by variable the text of plain
+// decoding.
+func TestHead(t *testing.T) {
+	target, dir := tiny(t), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	f, err := gguf.Open(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := model.ReadGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jetsynth.Config(rand.New(rand.NewPCG(1, 3)), m, tensor.Q8_0)
+	c.Causal, c.Taps = true, []int{1, 2}
+	weights, err := jetsynth.Tensors(c, tensor.Q8_0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := jet.WriteFolder(at("folder"), &c, weights); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "", "convert", at("folder"), at("head.gguf"), "--target", target)
+	must(t, "", "convert", at("head.gguf"), at("again"))
+	must(t, "", "quantize", at("head.gguf"), at("q.gguf"))
+	for _, h := range []string{"folder", "head.gguf", "again", "q.gguf"} {
+		if out := must(t, "", "inspect", "--no-tensors", at(h)); !strings.Contains(out, "block head, causal (JetSpec)") || !strings.Contains(out, "taps after layers [1 2]") {
+			t.Errorf("inspect %s:\n%s", h, out)
+		}
+	}
+	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
+	want := must(t, "", append(common, "-d", "none")...)
+	for _, args := range [][]string{{"-d", "jetspec", "--head", at("q.gguf")}, {"-d", "jet", "--head", at("folder")}, {"-d", "jetspec:model=" + at("again")}} {
+		if got := must(t, "", append(common, args...)...); got != want {
+			t.Errorf("grove run %q: %q, want %q", args, got, want)
+		}
+	}
+	t.Setenv("GROVE_HEADS", at("q.gguf"))
+	if got := must(t, "", append(common, "-d", "jetspec")...); got != want {
+		t.Errorf("GROVE_HEADS: %q, want %q", got, want)
+	}
+	for wrong, args := range map[string][]string{
+		"there is no bidirectional": append(common, "-d", "dflash"),
+		"not a model":               {"run", "-m", at("q.gguf"), "x"},
+		"not a block head":          {"run", "-m", target, "--head", target, "x"},
+	} {
+		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, wrong) {
+			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)
+		}
+	}
+}

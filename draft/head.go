@@ -1,0 +1,39 @@
+// Files of drafters' own layers, and what the drafters of one target share.
+
+package draft
+
+import "sync"
+
+// Head is a file with layers that draft from the target's taps. Each family knows by the file's architecture whether the head
+// is of its kind.
+type Head struct {
+	Name string // its path, or what errors call it
+	Data []byte // contents of a GGUF file; nil: Name is the path of one, or of a Hugging Face folder
+}
+
+// Shared keeps what all drafters of one target use and one of them made, such as the weights of a head.
+type Shared struct {
+	mu   sync.Mutex
+	made map[any]any
+}
+
+// Get returns what make made for the key, now or before. Errors are not kept. Without a Shared it calls make every time.
+func (s *Shared) Get(key any, make func() (any, error)) (any, error) {
+	if s == nil {
+		return make()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if v, ok := s.made[key]; ok {
+		return v, nil
+	}
+	v, err := make()
+	if err != nil {
+		return nil, err
+	}
+	if s.made == nil {
+		s.made = map[any]any{}
+	}
+	s.made[key] = v
+	return v, nil
+}

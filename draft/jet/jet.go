@@ -1,0 +1,117 @@
+// Package jet drafts with a block head: one pass of a few small layers over the target's own hidden states gives the
+// distributions of all depths at once, and a tree is made of them. A causal head is JetSpec's (paper 003), one that looks both ways
+// DFlash's; trees are JetSpec's, DDTree's or a chain.
+//
+// The drafter keeps, for each sequence, the keys and values that the head's layers make of committed rows (the context), and
+// computes of every row only what is new. The block's own rows last for one proposal. Rows that came without a target pass, and with
+// it without taps, start the context afresh: what matters to rotated keys is how far apart rows are.
+package jet
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+)
+
+// Options of the drafter.
+type Options struct {
+	Head   string  `draft:"head" help:"causal or bidirectional: the first such head of those the target was opened with; empty: as the one that model names"`
+	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
+	Width  int     `draft:"width" help:"children of a node at most; 0: no limit for ddtree, 7 for the others"`
+	Depth  int     `draft:"depth" help:"depth at most; 0: the head's block"`
+	Lambda float64 `draft:"lambda" help:"hybrid: the weight of a depth's entropy beside the path's log-probability"`
+	Model  string  `draft:"model" help:"head: a GGUF file or a Hugging Face folder; empty: one that the target was opened with"`
+}
+
+// New returns a drafter with a head that fits the target.
+func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+	shape, err := NewShape(o.Tree, o.Width, o.Lambda)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Depth < 0 || o.Depth >= n.Block:
+		return nil, fmt.Errorf("depth=%d: want 1 to %d, the rows of the head's block below its anchor, or 0 for all of them", o.Depth, n.Block-1)
+	case target.Model == nil:
+		return nil, fmt.Errorf("the target has no layers to tap: a block head needs a model of grove's")
+	}
+	if err := n.Fits(target.Model.Config); err != nil {
+		return nil, err
+	}
+	d := &drafter{
+		n: n, shape: shape, deepest: n.Block - 1, pool: target.Model.Pool(),
+		exec: nn.NewExec(target.Model.Pool()), pages: n.Pages(),
+	}
+	if o.Depth > 0 {
+		d.deepest = o.Depth
+	}
+	d.workers = make([]*sample.Sampler, d.pool.Threads())
+	for i := range d.workers {
+		if d.workers[i], err = sample.New(sample.Params{}, n.Vocab); err != nil {
+			return nil, err
+		}
+	}
+	for i := range d.reach {
+		d.reach[i] = newReach(d.deepest)
+	}
+	return d, nil
+}
+
+type drafter struct {
+	n       *Network
+	shape   Shape
+	deepest int // depth of nodes at most
+	pool    *par.Pool
+	exec    *nn.Exec
+	pages   nn.Pages
+	workers []*sample.Sampler // scratch of each worker
+	reach   [2]reach          // at temperature 0 and above
+
+	// The computation under way.
+	live            []*state
+	forest          nn.Forest
+	tokens          []int32
+	taps, x, wanted nn.Buffer
+	logits          nn.Buffer
+	out             nn.Mat // logits
+	tasks           []task
+	bufs            Buffers
+	path            []float32
+}
+
+func (d *drafter) Taps() []int { return d.n.Taps }
+
+func (d *drafter) Begin(o draft.Options) (draft.State, error) {
+	sampler, err := sample.New(o.Sampling, d.n.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{d: d, sampler: sampler, cache: d.pages.NewCache()}
+	if o.Sampling.Temperature > 0 {
+		s.warm = 1
+	}
+	if o.Sampling.Penalised() {
+		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
+	}
+	return s, nil
+}
+
+// most rows of a sequence wait for the next proposal to be read: then they are read in any case. A sequence that is decoded plainly costs
+// copies of its taps, and from time to time a product of so many rows.
+const mostWaiting = 64
+
+// Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
+func (d *drafter) Commit(rows []draft.Rows) error {
+	d.live = d.live[:0]
+	for i := range rows {
+		s := rows[i].State.(*state)
+		s.commit(&rows[i])
+		if rows[i].Next < 0 || len(s.waiting) >= mostWaiting {
+			d.live = append(d.live, s)
+		}
+	}
+	d.read()
+	return nil
+}

@@ -1,0 +1,179 @@
+// A proposal: the blocks of all sequences in one pass, and a tree of each.
+
+package jet
+
+import (
+	"context"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// growth is a tree under way.
+type growth struct {
+	request *draft.Request
+	budget  int
+	depth   int       // rows of the block that are wanted: depths 1 to depth
+	block   tree.Tree // its rows
+	first   int       // of the logits of all blocks, the row of depth 1
+
+	ranked int                  // candidates looked at in a depth
+	cands  []sample.Candidate   // depth × ranked
+	levels [][]sample.Candidate // of each depth, those there are
+}
+
+// Propose computes every sequence's block.
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.live = d.live[:0]
+	for i := range requests {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+			d.live = append(d.live, s)
+		}
+	}
+	if len(d.live) == 0 {
+		return nil
+	}
+	d.read()
+	d.run()
+	d.rank()
+	for _, s := range d.live {
+		d.grow(s)
+		s.request = nil
+	}
+	return nil
+}
+
+// begin readies the growth of a request's tree. It reports false where there is nothing to grow.
+func (s *state) begin(r *draft.Request) bool {
+	d := s.d
+	s.request, s.budget = r, r.Budget
+	s.depth = min(r.Depth, r.Budget-1, d.deepest)
+	if s.depth < 1 || int(r.Tree.Token[0]) >= d.n.Vocab {
+		return false
+	}
+	if r.Guide != nil && d.n.Causal {
+		s.depth = d.reach[s.warm].deepen(r.Guide, s.depth)
+	}
+	return true
+}
+
+// run computes the blocks, and the logits of the rows that are wanted of them. A row of a causal block knows nothing of those after it,
+// so that its block ends with the last that is wanted; of a block that looks both ways every row is computed.
+func (d *drafter) run() {
+	n := d.n
+	d.forest.Reset()
+	d.tokens = d.tokens[:0]
+	wanted := 0
+	for _, s := range d.live {
+		rows := n.Block
+		if n.Causal {
+			rows = s.depth + 1
+		}
+		n.LayOut(&s.block, s.request.Tree.Token[0], rows)
+		d.forest.Add(s.cache, &s.block, 0)
+		s.cache.Reserve(0, rows)
+		d.tokens = append(d.tokens, s.block.Token...)
+		s.first = wanted
+		wanted += s.depth
+	}
+	x := d.x.Mat(len(d.tokens), n.Hidden)
+	n.Run(d.exec, &d.forest, d.tokens, x, &d.bufs)
+
+	rows, from := d.wanted.Mat(wanted, n.Hidden), 0
+	for _, s := range d.live {
+		for i := range s.depth { // row i+1 is of the token at its own place
+			copy(rows.Row(s.first+i), x.Row(from+i+1))
+		}
+		from += s.block.Len()
+		s.cache.Reserve(0, 0) // the block's keys and values go
+	}
+	d.out = d.logits.Mat(wanted, n.Vocab)
+	d.exec.Linear(nn.Source{X: rows, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: d.out})
+}
+
+// task is a depth of a sequence, whose candidates are to be found.
+type task struct {
+	s     *state
+	depth int
+}
+
+// rankedLeast candidates are looked at even where fewer can be nodes: the others say how sure the first is.
+const rankedLeast = 8
+
+// rank finds the candidates of all depths, on all workers.
+func (d *drafter) rank() {
+	d.tasks = d.tasks[:0]
+	for _, s := range d.live {
+		s.ranked = min(max(d.shape.Ranked(s.budget), rankedLeast), d.n.Vocab)
+		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
+		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
+		if s.history != nil {
+			s.history.Push(s.request.Tree.Token[0])
+		}
+		for depth := 1; depth <= s.depth; depth++ {
+			d.tasks = append(d.tasks, task{s, depth})
+		}
+	}
+	d.pool.Run(len(d.tasks), (*ranking)(d))
+	for _, s := range d.live {
+		if s.history != nil {
+			s.history.Pop()
+		}
+	}
+}
+
+// ranking is the drafter as the pool's job.
+type ranking drafter
+
+// Do ranks by the logits at temperature 0; above, by the race that the target's choice will be, with the noise of the position.
+// Penalties are those of the text up to the root: which tokens will stand between is not known.
+func (d *ranking) Do(worker, number int) {
+	t := &d.tasks[number]
+	s, i := t.s, t.depth-1
+	sampler := d.workers[worker]
+	sampler.Like(s.sampler)
+	c := sampler.Top(s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], d.out.Row(s.first+i), s.at+t.depth, s.history)
+	if s.warm > 0 {
+		temperature := s.sampler.Params().Temperature
+		draft.CoupledChances(c, s.ranked, temperature, spread(temperature, t.depth))
+	}
+	s.levels[i] = c
+}
+
+// spread is how far the target's logits are from the head's: see draft.CoupledChances. It grows with the depth: a deeper row has more
+// to guess.
+func spread(temperature float32, depth int) float32 {
+	return (0.4 + 0.37*temperature) * (1 + 0.05*float32(depth-1))
+}
+
+// grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth most.
+func (d *drafter) grow(s *state) {
+	g, t := s.request.Guide, s.request.Tree
+	for i, level := range s.levels {
+		last := 0.0
+		for j := range level {
+			c := &level[j]
+			c.Score = float64(c.LogProb)
+			if g != nil {
+				c.Score = math.Log(float64(g.Chance(i+1, c.LogProb)))
+			}
+			c.Score = min(c.Score, last) // a later place is not worth more, whatever chances were learned
+			last = c.Score
+		}
+	}
+	d.shape.Grow(t, s.levels, s.budget)
+	if g != nil {
+		d.path = append(d.path[:0], 1)
+		for i := 1; i < t.Len(); i++ {
+			d.path = append(d.path, d.path[t.Parent[i]]*min(g.Chance(int(t.Depth[i]), t.LogProb[i]), 1))
+		}
+		d.reach[s.warm].learn(t, d.path, s.depth)
+	}
+}

@@ -1,0 +1,88 @@
+package grove_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft/jet"
+	jetsynth "github.com/grovellm/grove/draft/jet/synth"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// headFile writes a random head for the model in a file.
+func headFile(t testing.TB, target string, change func(*jet.Config)) string {
+	t.Helper()
+	f, err := gguf.Open(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := model.ReadGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jetsynth.Config(rand.New(rand.NewPCG(1, 2)), m, tensor.BF16)
+	change(&c)
+	weights, err := jetsynth.Tensors(c, tensor.BF16, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "head.gguf")
+	if err := jet.WriteGGUF(path, "head", &c, weights, f, tensor.BF16); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// A model drafts with the heads that it was opened with, or that a drafter names, and says what plain decoding says; heads of
+// another model are refused when it is opened.
+func TestHeads(t *testing.T) {
+	target := tinyFile(t, "tiny-qwen3")
+	causal := headFile(t, target, func(c *jet.Config) { c.Causal = true })
+	both := headFile(t, target, func(c *jet.Config) { c.Causal = false })
+	data, err := os.ReadFile(both)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := grove.Open(target, grove.Options{Threads: 2, Heads: []string{causal}, HeadGGUF: [][]byte{data}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if want := []string{causal, "HeadGGUF[0]"}; !slices.Equal(m.Heads(), want) {
+		t.Errorf("opened with %q: want %q", m.Heads(), want)
+	}
+	request := grove.Request{MaxTokens: 30, IgnoreEnd: true, Uncontrolled: true}
+	want := collect(t, m, "a b c", request)
+	for _, d := range []string{"jetspec", "dflash", "jet:head=bidirectional", "jetspec:model=" + causal} {
+		request.Drafter = d
+		r := collect(t, m, "a b c", request)
+		if !slices.Equal(r.Tokens, want.Tokens) {
+			t.Errorf("%s: %v, want %v", d, r.Tokens, want.Tokens)
+		}
+		if r.Stats.Drafted == 0 {
+			t.Errorf("%s drafted nothing", d)
+		}
+	}
+	for wrong, o := range map[string]grove.Options{
+		"hidden size is 96": {Heads: []string{headFile(t, target, func(c *jet.Config) { c.Hidden = 96 })}},
+		"not a block head":  {Heads: []string{target}},
+		"no such file":      {Heads: []string{filepath.Join(t.TempDir(), "none")}},
+		"HeadGGUF[0]":       {HeadGGUF: [][]byte{data[:40]}},
+	} {
+		o.Threads = 1
+		if m, err := grove.Open(target, o); err == nil || !strings.Contains(err.Error(), wrong) {
+			t.Errorf("%s: %v", wrong, err)
+			if err == nil {
+				m.Close()
+			}
+		}
+	}
+}

@@ -1,0 +1,38 @@
+package gemm
+
+import (
+	"fmt"
+	"runtime"
+)
+
+// CopyRow makes output i of m the weights of output o of src, bit for bit, packed as they are: a matrix in an order of
+// our choosing is filled so. Outputs of different panels may be copied in parallel.
+func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
+	if m.t != src.t || m.in != src.in {
+		panic(fmt.Sprintf("gemm: a row of %d %v weights for a matrix of %d %v", src.in, src.t, m.in, m.t))
+	}
+	if i < 0 || i >= m.out || o < 0 || o >= src.out {
+		panic(fmt.Sprintf("gemm: row %d of %d becoming row %d of %d", o, src.out, i, m.out))
+	}
+	d, s := m.data[i/Panel*m.panel:][:m.panel], src.data[o/Panel*src.panel:][:src.panel]
+	i, o = i%Panel, o%Panel
+	switch m.t {
+	case F32, BF16: // words, of one element or a pair
+		for at := 0; at < len(d); at += Panel * 4 {
+			copy(d[at+i*4:][:4], s[at+o*4:])
+		}
+	case F16:
+		for at := 0; at < len(d); at += Panel * 2 {
+			copy(d[at+i*2:][:2], s[at+o*2:])
+		}
+	case Q8_0: // a scale, then words of four elements
+		for at := 0; at < len(d); at += packedBlock {
+			copy(d[at+i*2:][:2], s[at+o*2:])
+			for w := at + Panel*2; w < at+packedBlock; w += Panel * 4 {
+				copy(d[w+i*4:][:4], s[w+o*4:])
+			}
+		}
+	}
+	runtime.KeepAlive(m)
+	runtime.KeepAlive(src)
+}

@@ -1,0 +1,139 @@
+// Weights on their way from a file into packed matrices.
+
+package model
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Loader is the Weights of an open file. It lists the matrices that a network asks for, and then
+// packs them all on every worker.
+type Loader struct {
+	src      source
+	arch     string
+	progress func(done, total int64)
+	jobs     []packing
+	used     map[string]bool // by the file's own names
+}
+
+// NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch is what errors call it.
+func NewGGUFLoader(f *gguf.File, arch string) *Loader {
+	return &Loader{src: &ggufSource{Config{Arch: arch}, f}, arch: arch}
+}
+
+// NewFolderLoader is NewGGUFLoader for the tensors of a Hugging Face folder, which are named as HFName says for arch.
+func NewFolderLoader(f *safetensors.File, arch string) *Loader {
+	return &Loader{src: &hfSource{c: Config{Arch: arch}, File: f}, arch: arch}
+}
+
+// Used reports whether a network asked for the tensor that the file calls name.
+func (l *Loader) Used(name string) bool { return l.used[name] }
+
+// packing is one matrix to be packed.
+type packing struct {
+	t   tensor.Tensor
+	dst *gemm.Matrix
+}
+
+// Has reports whether there is such a tensor.
+func (l *Loader) Has(name string) bool {
+	_, ok, err := l.src.tensor(name)
+	return ok || err != nil // what is there and cannot be read is for Vector to report
+}
+
+// get returns a tensor of the shape it must have.
+func (l *Loader) get(name string, shape ...int) (tensor.Tensor, error) {
+	t, ok, err := l.src.tensor(name)
+	switch {
+	case err != nil:
+		return t, err
+	case !ok:
+		return t, fmt.Errorf("tensor %s is missing: the file is incomplete, or not of architecture %s", name, l.arch)
+	case !slices.Equal(t.Shape, shape):
+		return t, fmt.Errorf("tensor %s has shape %v: want %v for this model", name, t.Shape, shape)
+	}
+	if l.used == nil {
+		l.used = map[string]bool{}
+	}
+	l.used[t.Name] = true
+	return t, nil
+}
+
+// Vector loads a vector of n elements.
+func (l *Loader) Vector(name string, n int) ([]float32, error) {
+	t, err := l.get(name, n)
+	if err != nil {
+		return nil, err
+	}
+	return t.Float32s()
+}
+
+// Matrix makes room for weights that Pack will fill.
+func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
+	t, err := l.get(name, out, in)
+	if err != nil {
+		return nil, err
+	}
+	m, err := gemm.New(packedType(t.Type), out, in)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", name, err)
+	}
+	l.jobs = append(l.jobs, packing{t, m})
+	return m, nil
+}
+
+// packedType is the type a tensor is multiplied in. Types without kernels of their own are
+// widened to f32, which loses nothing.
+func packedType(t tensor.Type) gemm.Type {
+	switch t {
+	case tensor.F16:
+		return gemm.F16
+	case tensor.BF16:
+		return gemm.BF16
+	case tensor.Q8_0:
+		return gemm.Q8_0
+	}
+	return gemm.F32
+}
+
+// Pack fills every matrix from its tensor, in parallel, and lets go of the file's pages as it goes.
+func (l *Loader) Pack(pool *par.Pool) error {
+	var done, total int64
+	for _, j := range l.jobs {
+		total += int64(len(j.t.Data))
+	}
+	for _, j := range l.jobs {
+		data := j.t.Data
+		if packedType(j.t.Type) == gemm.F32 && j.t.Type != tensor.F32 {
+			var err error
+			if data, err = widen(j.t, pool); err != nil {
+				return err
+			}
+		}
+		p := &packJob{dst: j.dst, data: data}
+		pool.Run((j.dst.Panels()+packChunk-1)/packChunk, p)
+		l.src.done(j.t)
+		if done += int64(len(j.t.Data)); l.progress != nil {
+			l.progress(done, total)
+		}
+	}
+	return nil
+}
+
+const packChunk = 4 // panels of a packing task
+
+type packJob struct {
+	dst  *gemm.Matrix
+	data []byte
+}
+
+func (p *packJob) Do(_, task int) {
+	p.dst.PackPanels(p.data, task*packChunk, min((task+1)*packChunk, p.dst.Panels()))
+}

@@ -1,0 +1,226 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// BlockHead is a block head in training over a frozen target (paper 003 §2.3; reference jetspec.md §4).
+//
+// Of every text the target makes the taps of all tokens and the distributions of all places, once. Anchors are drawn at random; each
+// gets a block that hangs off the text just before its anchor, and all blocks of some texts run in one pass. Row k of a
+// block learns what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text, have no loss.
+type BlockHead struct {
+	Params *nn.Params
+
+	net    *jet.Network
+	target *Network
+	exec   *nn.Exec
+	tape   *nn.Tape
+	pages  nn.Pages
+	caches []*nn.Cache
+	trees  []tree.Tree
+
+	trunks, branches nn.Forest
+	taps             nn.Mat // of the trunk's rows, joined
+	tapBuf, x        nn.Buffer
+	bufs             jet.Buffers
+	tokens           []int32 // of the blocks
+	soft             nn.Soft
+	targets          nn.Targets
+}
+
+// NewBlockHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
+func NewBlockHead(c jet.Config, target *Network, pool *par.Pool, kind gemm.Type) (*BlockHead, error) {
+	if err := c.Fits(target.Shape.config()); err != nil {
+		return nil, err
+	}
+	h := &BlockHead{Params: nn.NewParams(kind), target: target, exec: nn.NewExec(pool)}
+	var err error
+	if h.net, err = jet.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head); err != nil {
+		return nil, err
+	}
+	h.tape = nn.NewTape(h.exec, h.Params)
+	h.pages.Layers, h.pages.Heads, h.pages.Dim = c.Layers, c.KVHeads, c.HeadDim
+	target.tape.Detach() // it is never trained here
+	return h, nil
+}
+
+// Config is the head's shape.
+func (h *BlockHead) Config() *jet.Config { return &h.net.Config }
+
+// Init draws the weights, as those of a language model.
+func (h *BlockHead) Init(seed uint64) {
+	initialise(h.Params, seed, h.net.Layers)
+	h.Pack()
+}
+
+// Pack makes the head compute with its parameters as they stand.
+func (h *BlockHead) Pack() { h.Params.Pack(h.tape.Products()) }
+
+// objective is what the rows of blocks learn.
+type objective struct {
+	share       float32 // of the divergence; the rest is cross-entropy against the text
+	divergence  nn.Divergence
+	temperature float32
+	gamma       float64 // row k counts exp(−(k−1)/gamma); 0: all rows alike
+}
+
+// weight is that of row k of a block.
+func (o *objective) weight(k int) float32 {
+	if o.gamma == 0 {
+		return 1
+	}
+	return float32(math.Exp(-float64(k-1) / o.gamma))
+}
+
+// total is the weight of all rows of the blocks of one text.
+func (o *objective) total(anchors []int, block, length int) float64 {
+	sum := 0.0
+	for _, a := range anchors {
+		for k := 1; k < block && a+k < length; k++ {
+			sum += float64(o.weight(k))
+		}
+	}
+	return sum
+}
+
+// Gradient runs blocks under the anchors of some texts of one length and adds scale times the loss's gradient to the
+// parameters'.
+func (h *BlockHead) gradient(texts [][]int32, anchors [][]int, o objective, scale float32) (nn.Loss, error) {
+	h.tape.Reset()
+	h.tape.Attach()
+	x, err := h.forward(texts, anchors, o)
+	if err != nil {
+		return nn.Loss{}, err
+	}
+	l := h.exec.CrossEntropy(nn.Source{X: x, Norm: &h.net.Norm}, &h.net.Head, h.targets, scale)
+	h.tape.Backward()
+	return l, nil
+}
+
+// forward runs the blocks up to the last norm's input: Block rows for each anchor, in the order of texts and
+// anchors. It leaves their targets in h.targets.
+func (h *BlockHead) forward(texts [][]int32, anchors [][]int, o objective) (nn.Mat, error) {
+	length, block := len(texts[0]), h.net.Block
+	for i, as := range anchors {
+		if len(as) == 0 || !slices.IsSorted(as) || as[0] < 1 || as[len(as)-1] > length-2 {
+			return nn.Mat{}, fmt.Errorf("text %d: anchors at %v: want some, ascending, each after the first token and before the last of %d", i, as, length)
+		}
+	}
+	h.teach(texts, anchors, o)
+	h.layOut(texts, anchors)
+	h.net.Context(h.exec, &h.trunks, h.taps, &h.bufs)
+	x := h.exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
+	h.net.Run(h.exec, &h.branches, h.tokens, x, &h.bufs)
+
+	t := &h.targets
+	t.Token, t.Weight = t.Token[:0], t.Weight[:0]
+	for i, text := range texts {
+		for _, a := range anchors[i] {
+			for k := range block {
+				id := int32(-1)
+				if k > 0 && a+k < length {
+					id = text[a+k]
+				}
+				t.Token, t.Weight = append(t.Token, id), append(t.Weight, o.weight(k))
+			}
+		}
+	}
+	return x, nil
+}
+
+// teach runs the target over the texts: their taps, and the distributions of the places that some row may predict.
+func (h *BlockHead) teach(texts [][]int32, anchors [][]int, o objective) {
+	length, t := len(texts[0]), h.target
+	var tokens []int32
+	first := length
+	for i, text := range texts {
+		tokens = append(tokens, text...)
+		first = min(first, anchors[i][0])
+	}
+	h.taps = h.tapBuf.Mat(len(tokens), len(h.net.Taps)*h.net.Hidden)
+	x := t.forward(tokens, length, (*tapper)(h))
+
+	h.targets.Soft, h.targets.Share = nil, o.share
+	if o.share == 0 {
+		return
+	}
+	h.targets.Soft = &h.soft
+	s := &h.soft
+	s.Divergence, s.Temperature, s.Row = o.divergence, o.temperature, s.Row[:0]
+	places := length - 1 - first // the last token's distribution is of what comes after the text
+	s.Reset(len(texts)*places, h.net.Vocab)
+	for i := range texts {
+		s.Fill(t.exec, i*places, nn.Source{X: x.Slice(i*length+first, i*length+length-1), Norm: &t.net.Norm}, &t.net.Head)
+		for _, a := range anchors[i] {
+			for k := range h.net.Block {
+				s.Row = append(s.Row, int32(i*places+min(max(a+k-1-first, 0), places-1)))
+			}
+		}
+	}
+}
+
+// tapper is a BlockHead that keeps the taps of its target's pass.
+type tapper BlockHead
+
+// Layer copies the residual stream into the columns of the taps that name the layer.
+func (h *tapper) Layer(layer int, x nn.Mat) error {
+	for t, l := range h.net.Taps {
+		if l == layer {
+			dst := h.taps.Columns(t*x.Cols, (t+1)*x.Cols)
+			for i := range x.Rows {
+				copy(dst.Row(i), x.Row(i))
+			}
+		}
+	}
+	return nil
+}
+
+// layOut makes a trunk of each text, and its blocks as branches.
+func (h *BlockHead) layOut(texts [][]int32, anchors [][]int) {
+	length := len(texts[0])
+	h.trunks.Reset()
+	h.branches.Reset()
+	h.tokens = h.tokens[:0]
+	for len(h.caches) < len(texts) {
+		h.caches = append(h.caches, h.pages.NewCache())
+		h.trees = append(h.trees, tree.Tree{})
+	}
+	for i, text := range texts {
+		t, c := &h.trees[i], h.caches[i]
+		t.ResetChain(text)
+		h.trunks.Add(c, t, 0)
+		for _, a := range anchors[i] {
+			h.net.Branch(t, a-1, text[a])
+		}
+		h.branches.Add(c, t, length)
+		c.Reserve(0, t.Len())
+		h.tokens = append(h.tokens, t.Token[length:]...)
+	}
+}
+
+// drawAnchors draws n different anchors of the text with a number, from first to last, in ascending order; all where there are
+// fewer.
+func drawAnchors(seed, number uint64, first, last, n int) []int {
+	all := make([]int, 0, last-first+1)
+	for a := first; a <= last; a++ {
+		all = append(all, a)
+	}
+	n = min(n, len(all))
+	r := rand.New(rand.NewPCG(seed, number))
+	for i := range n {
+		j := i + r.IntN(len(all)-i)
+		all[i], all[j] = all[j], all[i]
+	}
+	slices.Sort(all[:n])
+	return all[:n]
+}

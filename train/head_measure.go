@@ -1,0 +1,154 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// heldText is what the target says, at temperature 0, after beginnings that nobody was trained on: texts of length
+// tokens, the first prompt of each given.
+type heldText struct {
+	name           string
+	tokens         []int32
+	length, prompt int
+}
+
+// Measures on the way read the first heldTexts texts of a source, and of what the target said in each the first heldTokens
+// tokens; trees have heldBudget nodes, the root included.
+const (
+	heldTexts  = 8
+	heldTokens = 128
+	heldBudget = 64
+)
+
+// Validate measures on every held-out source the loss, the share of right first guesses by depth, and τ: the tokens that a
+// verified chain, or tree, of the head's brings per round.
+func (l *headLearner) Validate() (losses, figures map[string]float64, err error) {
+	losses, figures = map[string]float64{}, map[string]float64{}
+	for i := range l.held {
+		t := &l.held[i]
+		m, err := l.head.measure(t, l.r.objective())
+		if err != nil {
+			return nil, nil, err
+		}
+		losses[t.name] = m.loss.Sum / m.loss.Weight
+		for s, shape := range m.shapes {
+			figures[t.name+" "+shape.name] = m.tokens[s] / m.rounds[s]
+		}
+		for k := 1; k < l.r.Block; k++ {
+			figures[fmt.Sprintf("%s depth %02d", t.name, k)] = float64(m.right[k]) / float64(m.blocks)
+		}
+	}
+	return losses, figures, nil
+}
+
+// measure is what a head makes of held-out text.
+type measure struct {
+	loss   nn.Loss
+	blocks int
+	right  []int // first guesses by depth
+
+	shapes         []namedShape
+	tokens, rounds []float64 // of each shape
+}
+
+type namedShape struct {
+	name string
+	jet.Shape
+}
+
+func newMeasure(block int) (*measure, error) {
+	m := &measure{right: make([]int, block)}
+	for _, s := range []struct{ name, shape string }{{"chain", jet.Chain}, {fmt.Sprintf("tree of %d", heldBudget), jet.DDTree}} {
+		shape, err := jet.NewShape(s.shape, 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		m.shapes = append(m.shapes, namedShape{s.name, shape})
+	}
+	m.tokens, m.rounds = make([]float64, len(m.shapes)), make([]float64, len(m.shapes))
+	return m, nil
+}
+
+// measure has the head draft at every token that the target said.
+func (h *BlockHead) measure(t *heldText, o objective) (*measure, error) {
+	h.tape.Detach()
+	m, err := newMeasure(h.net.Block)
+	if err != nil {
+		return nil, err
+	}
+	for i := range min(heldTexts, len(t.tokens)/t.length) {
+		text := t.tokens[i*t.length : (i+1)*t.length]
+		var anchors []int
+		for a := t.prompt; a < min(t.prompt+heldTokens, t.length-h.net.Block); a++ {
+			anchors = append(anchors, a)
+		}
+		x, err := h.forward([][]int32{text}, [][]int{anchors}, o)
+		if err != nil {
+			return nil, err
+		}
+		head := nn.Source{X: x, Norm: &h.net.Norm}
+		m.loss.Add(h.exec.CrossEntropy(head, &h.net.Head, h.targets, 1))
+		m.drafts(text, anchors[0], h.rank(x, m.shapes))
+	}
+	return m, nil
+}
+
+// rank lists for every block row its likeliest tokens, as many as a shape looks at.
+func (h *BlockHead) rank(x nn.Mat, shapes []namedShape) [][]sample.Candidate {
+	n := 1
+	for _, s := range shapes {
+		n = max(n, s.Ranked(heldBudget))
+	}
+	ranked := make([][]sample.Candidate, x.Rows)
+	samplers := make([]*sample.Sampler, h.exec.Threads())
+	for i := range samplers {
+		samplers[i], _ = sample.New(sample.Params{}, h.net.Vocab) // the zero Params are valid
+	}
+	var buf nn.Buffer
+	const part = 256 // rows whose logits live at a time
+	for from := 0; from < x.Rows; from += part {
+		rows := min(part, x.Rows-from)
+		logits := buf.Mat(rows, h.net.Vocab)
+		h.exec.Linear(nn.Source{X: x.Slice(from, from+rows), Norm: &h.net.Norm}, nn.Proj{Linear: &h.net.Head, Dst: logits})
+		h.exec.Pool().Run(rows, job(func(worker, i int) {
+			ranked[from+i] = samplers[worker].Top(make([]sample.Candidate, 0, n), logits.Row(i), 0, nil)
+		}))
+	}
+	return ranked
+}
+
+// drafts goes through a text as decoding would with each shape, given the ranked rows of a block at every token from first on.
+func (m *measure) drafts(text []int32, first int, ranked [][]sample.Candidate) {
+	block := len(m.right)
+	blocks := len(ranked) / block
+	for n := range blocks {
+		m.blocks++
+		for k := 1; k < block; k++ {
+			if ranked[n*block+k][0].Token == text[first+n+k] {
+				m.right[k]++
+			}
+		}
+	}
+	var t tree.Tree
+	for s, shape := range m.shapes {
+		for n := 0; n < blocks; {
+			t.Reset(text[first+n])
+			shape.Grow(&t, ranked[n*block+1:(n+1)*block], heldBudget)
+			node, k := 0, 1
+			for ; k < block; k++ {
+				if node = t.Child(node, text[first+n+k]); node < 0 {
+					break
+				}
+			}
+			m.rounds[s]++
+			m.tokens[s] += math.Min(float64(k), float64(blocks-n)) // those accepted, and the target's own
+			n += k
+		}
+	}
+}

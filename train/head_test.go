@@ -1,0 +1,215 @@
+package train
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/train/data"
+)
+
+// tinyHead is a recipe for the tiny target of tinySets.
+func tinyHead(causal bool, steps int) HeadRecipe {
+	return HeadRecipe{
+		Causal: causal, Block: 4, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RopeBase: 10000, Taps: []int{1, 2}, Seed: 3, Precision: "f32",
+		Course: Course{Steps: steps, Schedule: Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		Text:   "generated", Loss: "kl", Temperature: 1,
+		Short: Generated{Files: 1, Texts: 40, Prompt: 6, Length: 24, Greedy: 0.5}, Long: Generated{Files: 1, Texts: 6, Prompt: 30, Length: 48}, LongEvery: 4,
+		Rows: 4, MicroRows: 2, Anchors: 5, Held: Generated{Files: 1, Texts: 3, Prompt: 6, Length: 24, Greedy: 1},
+	}
+}
+
+// tinyJob is a job with a target of the tiny text.
+func tinyJob(t *testing.T) (Job, Shape) {
+	t.Helper()
+	dir := t.TempDir()
+	text, valid := filepath.Join(dir, "sums.txt"), filepath.Join(dir, "held.txt")
+	for path, content := range map[string]string{text: tinyText(1, 600), valid: tinyText(2, 60)} {
+		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	j := Job{Dir: filepath.Join(dir, "job"), Sources: []data.Source{{Name: "sums", Path: text, Weight: 1}},
+		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 2, SaveEvery: time.Hour}
+	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	if err := Target(context.Background(), j, tinyRecipe(shape, 60)); err != nil {
+		t.Fatal(err)
+	}
+	return j, shape
+}
+
+// Heads of both kinds learn what the target says; one that was interrupted ends in the weights of one left alone, on
+// another number of threads; and what is exported opens as a head of the target.
+func TestJet(t *testing.T) {
+	j, shape := tinyJob(t)
+	for _, r := range []HeadRecipe{tinyHead(true, 40), tinyHead(false, 40)} {
+		if r.Causal {
+			r.Precision = "bf16"
+		} else {
+			r.Text, r.Loss, r.Gamma = "corpus", "ce", 4
+		}
+		name := fmt.Sprintf("causal-%v", r.Causal)
+		var first, last Progress
+		alone := j
+		alone.Report = func(p Progress) {
+			if p.Step == 1 {
+				first = p
+			}
+			last = p
+		}
+		if err := Jet(context.Background(), alone, name, r, shape); err != nil {
+			t.Fatal(err)
+		}
+		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1 ||
+			last.Figures[fmt.Sprintf("held tree of %d", heldBudget)] < last.Figures["held chain"] {
+			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
+		}
+
+		ctx, stop := context.WithCancel(context.Background())
+		again := j
+		again.Threads = 3
+		again.Report = func(p Progress) {
+			if p.Step == 17 {
+				stop()
+			}
+		}
+		if err := Jet(ctx, again, name+"-2", r, shape); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: a run told to stop: %v", name, err)
+		}
+		again.Report = nil
+		if err := Jet(context.Background(), again, name+"-2", r, shape); err != nil {
+			t.Fatal(err)
+		}
+		weights := func(dir string) []byte {
+			b, err := os.ReadFile(filepath.Join(j.Dir, dir, "hf", "model.safetensors"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return b
+		}
+		if !bytes.Equal(weights(name), weights(name+"-2")) {
+			t.Errorf("%s: a run that was interrupted ends in other weights", name)
+		}
+		other := r
+		other.Gamma = 9
+		if err := Jet(context.Background(), again, name, other, shape); err == nil {
+			t.Errorf("%s: another recipe goes on with its checkpoint", name)
+		}
+
+		m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
+			h, err := jet.Open(draft.Head{Name: filepath.Join(j.Dir, name, file)}, draft.Target{Model: m})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if h.Causal != r.Causal || h.Block != r.Block || !slices.Equal(h.Taps, r.Taps) || h.TargetLayers != shape.Layers {
+				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
+			}
+		}
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// The gradient of all blocks of some texts in one pass is the sum of those of each block alone, whose text ends where its last row
+// does: blocks do not see each other, nor the text from their anchors on.
+func TestBlocksAreIndependent(t *testing.T) {
+	pool := nnPool(t)
+	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	target, err := NewNetwork(shape, pool, gemm.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Init(5)
+	rapid.Check(t, func(t *rapid.T) {
+		r := tinyHead(rapid.Bool().Draw(t, "causal"), 1)
+		r.Block = rapid.IntRange(2, 6).Draw(t, "block")
+		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
+		h, err := NewBlockHead(r.config(shape, 59), target, pool, gemm.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Init(rapid.Uint64().Draw(t, "seed"))
+		o := objective{share: rapid.SampledFrom([]float32{0, 1}).Draw(t, "share"), temperature: 1, gamma: rapid.SampledFrom([]float64{0, 3}).Draw(t, "gamma"),
+			divergence: rapid.SampledFrom([]nn.Divergence{nn.ForwardKL, nn.ReverseKL}).Draw(t, "divergence")}
+		length := rapid.IntRange(5, 40).Draw(t, "length")
+		texts, anchors := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]int{}
+		for i := range texts {
+			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 58), length, length).Draw(t, "text")
+			anchors = append(anchors, drawAnchors(1, uint64(i), 1, length-2, rapid.IntRange(1, 6).Draw(t, "anchors")))
+		}
+		gradients := func() (all []float32) {
+			for _, p := range h.Params.All() {
+				all = append(all, p.Grad...)
+			}
+			return all
+		}
+		h.Params.ZeroGrad()
+		got, err := h.gradient(texts, anchors, o, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		together := gradients()
+
+		h.Params.ZeroGrad()
+		var want nn.Loss
+		weight := 0.0
+		for i, text := range texts {
+			weight += o.total(anchors[i], r.Block, length)
+			for _, a := range anchors[i] {
+				l, err := h.gradient([][]int32{text[:min(length, a+r.Block)]}, [][]int{{a}}, o, 1)
+				if err != nil {
+					t.Fatal(err)
+				}
+				want.Add(l)
+			}
+		}
+		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows || math.Abs(got.Weight-weight) > 1e-4*weight {
+			t.Fatalf("loss %+v together, %+v one by one; weight %g", got, want, weight)
+		}
+		size := 0.0
+		for _, v := range together {
+			size = max(size, math.Abs(float64(v)))
+		}
+		for i, v := range gradients() {
+			if d := math.Abs(float64(v - together[i])); d > 1e-4*size {
+				t.Fatalf("gradient %d is %g together, %g one by one", i, together[i], v)
+			}
+		}
+	})
+}
+
+// Anchors are different, ascending, within bounds, and all that there are where more are asked for.
+func TestDrawAnchors(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		first, n := rapid.IntRange(1, 50).Draw(t, "first"), rapid.IntRange(1, 60).Draw(t, "anchors")
+		last := first + rapid.IntRange(0, 50).Draw(t, "more")
+		a := drawAnchors(rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "number"), first, last, n)
+		if len(a) != min(n, last-first+1) || a[0] < first || a[len(a)-1] > last {
+			t.Fatalf("%d anchors from %d to %d: %v", n, first, last, a)
+		}
+		for i := 1; i < len(a); i++ {
+			if a[i] <= a[i-1] {
+				t.Fatalf("%v does not ascend", a)
+			}
+		}
+	})
+}

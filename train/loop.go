@@ -1,0 +1,233 @@
+package train
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
+
+// Course is how any training goes: so many steps of the optimiser at the schedule's rates.
+type Course struct {
+	Steps     int
+	Schedule  Schedule
+	Optimizer Optimizer
+	Clip      float64 // longest gradient; 0: no limit
+
+	ValidateEvery int // steps; 0: never
+	Patience      int // validations without a better loss before the run stops; 0: never
+}
+
+// Learner is what a loop trains: a language model, or a drafter's head.
+type Learner interface {
+	// Params are the parameters, as they were initialised; Pack makes the learner compute with what they have become.
+	Params() *nn.Params
+	Pack()
+
+	// Gradient adds the gradient of a step, counted from 0, to the parameters'.
+	Gradient(step int) (nn.Loss, error)
+
+	// Validate measures held-out text: losses, and what else is worth a line.
+	Validate() (losses, figures map[string]float64, err error)
+
+	// Work is the tokens of text that a step reads, and the arithmetic of the models for each of them.
+	Work() (tokens int, operations float64)
+
+	// Fingerprint tells apart all that the outcome depends on: recipe, course and data.
+	Fingerprint() string
+}
+
+// Loop takes a learner through its course.
+type Loop struct {
+	Course
+	Dir       string // checkpoints and metrics
+	Pool      *par.Pool
+	SaveEvery time.Duration
+	Report    func(Progress) // called after every step; may be nil
+}
+
+// Progress is the state of a run after a step.
+type Progress struct {
+	Step, Steps int
+	Loss        float64 // of the step, in nats per token
+	Rate        float32
+	Norm        float64 // of the gradient
+	Tokens      int64
+	PerSecond   float64 // tokens, since the run began or went on
+	Peak        float64 // share of the machine's f32 peak that model arithmetic takes
+	Left        time.Duration
+	Validation  map[string]float64 // loss by source, where measured
+	Figures     map[string]float64 // other measures of held-out text, where there are any
+}
+
+func (p Progress) String() string {
+	s := fmt.Sprintf("step %d/%d  loss %.4f  norm %.2f  rate %.3f  %.0f tokens/s  %.0f%% of f32 peak  %v left", p.Step, p.Steps, p.Loss, p.Norm, p.Rate,
+		p.PerSecond, p.Peak*100, p.Left.Round(time.Second))
+	return s
+}
+
+// running is a loop under way.
+type running struct {
+	Loop
+	learner Learner
+	opt     *optimizer
+	st      state
+	log     *metrics
+
+	tokens     int // of a step
+	operations float64
+}
+
+// Run trains until the course's last step, going on from the last checkpoint in l.Dir. When ctx ends it saves and
+// returns ctx's error.
+func (l Loop) Run(ctx context.Context, learner Learner) error {
+	if err := os.MkdirAll(l.Dir, 0o777); err != nil {
+		return err
+	}
+	r := &running{Loop: l, learner: learner, opt: newOptimizer(l.Optimizer, l.Pool, learner.Params().All())}
+	r.tokens, r.operations = learner.Work()
+	recipe := learner.Fingerprint()
+	ok := false
+	var err error
+	if r.st, ok, err = r.opt.load(l.Dir, recipe); err != nil {
+		return err
+	}
+	if !ok {
+		r.st = state{Recipe: recipe, Best: math.MaxFloat64}
+	}
+	learner.Pack()
+	if r.log, err = openMetrics(filepath.Join(l.Dir, "metrics.jsonl"), r.st.Step); err != nil {
+		return err
+	}
+	defer r.log.Close()
+	return r.run(ctx)
+}
+
+func (r *running) run(ctx context.Context) error {
+	peak := peakF32(r.Pool.Threads())
+	began, first, saved := time.Now(), r.st.Step, time.Now()
+	for !r.st.Done && r.st.Step < r.Steps {
+		start := time.Now()
+		p, err := r.step()
+		if err != nil {
+			return err
+		}
+		r.st.Seconds += time.Since(start).Seconds()
+		p.PerSecond = float64((r.st.Step-first)*r.tokens) / time.Since(began).Seconds()
+		p.Peak = p.PerSecond * r.operations / peak
+		p.Left = time.Duration(float64((r.Steps-r.st.Step)*r.tokens) / p.PerSecond * float64(time.Second))
+		if r.ValidateEvery > 0 && (r.st.Step%r.ValidateEvery == 0 || r.st.Step == r.Steps) {
+			if err := r.validate(&p); err != nil {
+				return err
+			}
+		}
+		if err := r.log.write(p, r.st.Seconds); err != nil {
+			return err
+		}
+		if r.Report != nil {
+			r.Report(p)
+		}
+		stop := ctx.Err()
+		if r.st.Step == r.Steps {
+			r.st.Done = true
+		}
+		if r.st.Done || stop != nil || time.Since(saved) >= r.SaveEvery {
+			if err := r.opt.save(r.Dir, r.st); err != nil {
+				return err
+			}
+			saved = time.Now()
+		}
+		if stop != nil {
+			return stop
+		}
+	}
+	return nil
+}
+
+// step takes one step of the optimiser.
+func (r *running) step() (Progress, error) {
+	r.learner.Params().ZeroGrad()
+	loss, err := r.learner.Gradient(r.st.Step)
+	if err != nil {
+		return Progress{}, err
+	}
+	norm := r.opt.norm()
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return Progress{}, fmt.Errorf("step %d: the gradient is %g: lower the learning rate; the last checkpoint is intact", r.st.Step+1, norm)
+	}
+	clip := float32(1)
+	if r.Clip > 0 && norm > r.Clip {
+		clip = float32(r.Clip / norm)
+	}
+	rate := r.Schedule.at(r.st.Step, r.Steps)
+	r.st.Step++
+	r.opt.step(r.st.Step, rate, clip)
+	r.learner.Pack()
+	return Progress{Step: r.st.Step, Steps: r.Steps, Loss: loss.Sum / loss.Weight, Rate: rate, Norm: norm,
+		Tokens: int64(r.st.Step) * int64(r.tokens)}, nil
+}
+
+// validate measures held-out text, and stops the run when its loss has not fallen for long.
+func (r *running) validate(p *Progress) (err error) {
+	if p.Validation, p.Figures, err = r.learner.Validate(); err != nil {
+		return err
+	}
+	sum := 0.0
+	for _, name := range slices.Sorted(maps.Keys(p.Validation)) { // in one order: a sum's last bits depend on it
+		sum += p.Validation[name]
+	}
+	if r.st.Stale++; sum < r.st.Best {
+		r.st.Best, r.st.Stale = sum, 0
+	}
+	if r.Patience > 0 && r.st.Stale >= r.Patience {
+		r.st.Done = true
+	}
+	return nil
+}
+
+// fingerprint of a recipe's numbers, and of the data it deals.
+func fingerprint(recipe any, data ...string) string {
+	b, _ := json.Marshal(recipe)
+	h := fnv.New64a()
+	h.Write(b)
+	for _, s := range data {
+		io.WriteString(h, s)
+	}
+	return fmt.Sprintf("%016x", h.Sum64())
+}
+
+type job func(worker, task int)
+
+func (j job) Do(worker, task int) { j(worker, task) }
+
+// peakF32 measures the machine's f32 multiply-add rate on so many threads, in operations a second.
+func peakF32(threads int) float64 {
+	pool := par.New(threads)
+	defer pool.Close()
+	best := 0.0
+	for iters := 1 << 16; ; iters *= 4 {
+		ops := make([]int, pool.Threads())
+		start := time.Now()
+		pool.Run(len(ops), job(func(_, i int) { ops[i] = gemm.PeakKernel(gemm.F32, iters) }))
+		d := time.Since(start)
+		total := 0
+		for _, n := range ops {
+			total += n
+		}
+		best = max(best, float64(total)/d.Seconds())
+		if d > 50*time.Millisecond {
+			return best
+		}
+	}
+}
