@@ -15,12 +15,13 @@
 //		fmt.Print(chunk.Text)
 //	}
 //
-// A drafter proposes the trees: one that runs a draft model, or "lookup", which needs none. A controller measures what passes
+// A drafter proposes the trees: one that runs a draft model, one that runs a head over the model's own hidden states
+// (Options.Heads), or "lookup", which needs neither. A controller measures what passes
 // cost and what drafts are worth, and speculates as far as it pays.
 //
 // Models are GGUF files or Hugging Face folders of architecture llama, qwen2, qwen3 or gptneox. There is
-// no cgo and nothing to install: everything is in the binary. Package models has a small target and its draft model, for
-// programs that want to bring one along.
+// no cgo and nothing to install: everything is in the binary. Package models has a small target with its draft model and heads,
+// for programs that want to bring them along.
 //
 // The packages below this one are open to use on their own: model runs passes over forests of token
 // trees, tree builds those, spec is the loop, draft the interface a drafter implements, tokenizer,

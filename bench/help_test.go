@@ -14,6 +14,7 @@ import (
 	randomhead "github.com/grovellm/grove/draft/jet/synth"
 	_ "github.com/grovellm/grove/draft/lm"
 	_ "github.com/grovellm/grove/draft/lookup"
+	_ "github.com/grovellm/grove/draft/merge"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"

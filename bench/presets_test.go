@@ -44,7 +44,7 @@ func TestPresets(t *testing.T) {
 	target := tinyPair(t)
 	trained := trainedHeads(t, target.Heads[0].Name, target.Heads[1].Name)
 	b := &bench{o: SpecOptions{Target: target}}
-	known := []string{"go", "math", "prose", "wikitext", "wikitext-articles"}
+	known := []string{"go", "edit", "math", "prose", "wikitext", "wikitext-articles"}
 	for _, p := range Presets() {
 		if p.Help == "" {
 			t.Errorf("%+v", p)

@@ -122,7 +122,7 @@ func TestSuiteErrors(t *testing.T) {
 	write(t, dir, "prompts", "one.jsonl", `{"turns": ["a"]}`)
 	for name, content := range map[string]string{
 		"object": `["a"]`, "fields": `{"x": 1}`, "kind": `{"turns": 4}`, "empty": "\n\n", "blank": `{"text": " "}`, "cut": `{"text": "a`,
-		"bytes": "{\"text\": \"\xff\"}", "turns": `{"turns": []}`, "many": `{"text":"a"}` + "\n" + `{"text":7}`,
+		"forced": `{"text": "a", "forced_output": 3}`, "bytes": "{\"text\": \"\xff\"}", "turns": `{"turns": []}`, "many": `{"text":"a"}` + "\n" + `{"text":7}`,
 	} {
 		write(t, dir, name+".jsonl", content)
 	}
@@ -139,6 +139,7 @@ func TestSuiteErrors(t *testing.T) {
 		{dir + "/absent.jsonl", "there is no " + dir},
 		{dir + "/object.jsonl", "object.jsonl:1: want one JSON object"},
 		{dir + "/fields.jsonl", `["x"]`},
+		{dir + "/forced.jsonl", `field "forced_output": want a string`},
 		{dir + "/kind.jsonl", `field "turns": want a string`},
 		{dir + "/turns.jsonl", `field "turns": want a string`},
 		{dir + "/empty.jsonl", "no prompt in it"},

@@ -87,9 +87,9 @@ func New(text string, target Target) (Drafter, error) {
 
 // Parse reads "key=value,key=value" into the struct that into points at; a key that is absent leaves its
 // field alone. Fields of type int, float32, float64, bool and string take part if they have a tag `draft:"key"`; a
-// tag `help:"..."` describes one.
+// tag `help:"..."` describes one. So do those of embedded structs.
 func Parse(text string, into any) error {
-	v := reflect.ValueOf(into).Elem()
+	options := optionsOf(reflect.ValueOf(into).Elem())
 	for part := range strings.SplitSeq(text, ",") {
 		if strings.TrimSpace(part) == "" {
 			continue
@@ -97,12 +97,10 @@ func Parse(text string, into any) error {
 		key, value, ok := strings.Cut(part, "=")
 		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
 		field, keys := reflect.Value{}, []string(nil)
-		for i := range v.NumField() {
-			if k := v.Type().Field(i).Tag.Get("draft"); k != "" {
-				keys = append(keys, k)
-				if k == key {
-					field = v.Field(i)
-				}
+		for _, o := range options {
+			keys = append(keys, o.key)
+			if o.key == key {
+				field = o.value
 			}
 		}
 		if !field.IsValid() {
@@ -117,6 +115,24 @@ func Parse(text string, into any) error {
 		}
 	}
 	return nil
+}
+
+// option is a field that takes part.
+type option struct {
+	key, help string
+	value     reflect.Value
+}
+
+func optionsOf(v reflect.Value) (list []option) {
+	for i := range v.NumField() {
+		f := v.Type().Field(i)
+		if f.Anonymous && f.Type.Kind() == reflect.Struct {
+			list = append(list, optionsOf(v.Field(i))...)
+		} else if key := f.Tag.Get("draft"); key != "" {
+			list = append(list, option{key, f.Tag.Get("help"), v.Field(i)})
+		}
+	}
+	return list
 }
 
 func set(field reflect.Value, value string) error {
@@ -148,11 +164,8 @@ func Usage() string {
 		if f.Options == nil {
 			continue
 		}
-		v := reflect.ValueOf(f.Options).Elem()
-		for i := range v.NumField() {
-			if k := v.Type().Field(i).Tag.Get("draft"); k != "" {
-				fmt.Fprintf(&b, "  %s=%v  %s\n", k, v.Field(i).Interface(), v.Type().Field(i).Tag.Get("help"))
-			}
+		for _, o := range optionsOf(reflect.ValueOf(f.Options).Elem()) {
+			fmt.Fprintf(&b, "  %s=%v  %s\n", o.key, o.value.Interface(), o.help)
 		}
 	}
 	return b.String()

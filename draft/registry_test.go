@@ -8,23 +8,28 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+type fakeCommon struct {
+	Size int `draft:"size" help:"how large"`
+}
+
 type fakeOptions struct {
 	N    int     `draft:"n" help:"how many"`
 	P    float32 `draft:"p"`
 	On   bool    `draft:"on"`
 	Name string  `draft:"name"`
+	fakeCommon
 	None int
 }
 
 func TestParse(t *testing.T) {
 	o := fakeOptions{N: 3, Name: "x"}
-	if err := Parse(" n = 5, p=0.25,on=true,", &o); err != nil {
+	if err := Parse(" n = 5, p=0.25,on=true,size=9,", &o); err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff(fakeOptions{N: 5, P: .25, On: true, Name: "x"}, o); d != "" {
+	if d := cmp.Diff(fakeOptions{N: 5, P: .25, On: true, Name: "x", fakeCommon: fakeCommon{9}}, o, cmp.AllowUnexported(fakeOptions{}, fakeCommon{})); d != "" {
 		t.Error(d)
 	}
-	for text, want := range map[string]string{"n": "n=VALUE", "n=two": "n=", "m=1": "n, p, on, name", "None=1": "None", "on=maybe": "on="} {
+	for text, want := range map[string]string{"n": "n=VALUE", "n=two": "n=", "m=1": "n, p, on, name, size", "None=1": "None", "on=maybe": "on="} {
 		err := Parse(text, &fakeOptions{})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Parse(%q): %v, want an error that says %q", text, err, want)
@@ -42,7 +47,7 @@ func TestRegistry(t *testing.T) {
 	if _, err := New("nobody", Target{}); err == nil || !strings.Contains(err.Error(), "zz-test") {
 		t.Errorf("an unknown name: %v, want the known ones listed", err)
 	}
-	if u := Usage(); !strings.Contains(u, "n=7  how many") {
+	if u := Usage(); !strings.Contains(u, "n=7  how many") || !strings.Contains(u, "size=0  how large") {
 		t.Errorf("usage: %s", u)
 	}
 	defer func() {

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/models"
 )
@@ -45,6 +47,40 @@ func TestPair(t *testing.T) {
 		}
 		if v, ok := files[1].Lookup(kv.Key); !ok || v != kv.Value {
 			t.Errorf("the models' tokenizers differ in %s", kv.Key)
+		}
+	}
+}
+
+// The heads are small, one of each kind, made for the target, and draft what it goes on to say.
+func TestHeads(t *testing.T) {
+	if models.Jet() == nil || models.DFlash() == nil {
+		t.Skip("the heads are not trained yet")
+	}
+	const most = 8_000_000
+	if n := len(models.Jet()) + len(models.DFlash()); n > most {
+		t.Errorf("the files have %d bytes together: want at most %d", n, most)
+	}
+	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{HeadGGUF: models.Heads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for name, h := range map[string]struct {
+		data   []byte
+		causal bool
+	}{"jet": {models.Jet(), true}, "dflash": {models.DFlash(), false}} {
+		c, err := jet.ReadConfig(draft.Head{Name: name, Data: h.data})
+		if err != nil || c.Causal != h.causal || c.TargetLayers != m.Config().Layers {
+			t.Errorf("%s: %+v, %v", name, c, err)
+		}
+	}
+	for _, d := range []string{"jetspec", "ddtree", "dflash"} {
+		r, err := grove.Collect(m.Generate(context.Background(), "func main() {\n", grove.Request{MaxTokens: 100, Drafter: d, Uncontrolled: true, IgnoreEnd: true}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if tau := r.Stats.Tau(); tau < 2 { // chance is 1.0
+			t.Errorf("%s: τ = %.2f", d, tau)
 		}
 	}
 }

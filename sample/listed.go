@@ -5,6 +5,8 @@ package sample
 import (
 	"math"
 	"slices"
+
+	"github.com/grovellm/grove/internal/simd"
 )
 
 // TopOf is Top where only some logits are known: logits[i] is that of tokens[i], and minus infinity where that is negative. No token
@@ -95,9 +97,12 @@ func (s *Sampler) raceListed(dst []Candidate, logits []float32, tokens []int32, 
 			continue
 		}
 		of := tokens[lo:][:len(block)]
-		for i, l := range block {
-			h := draw(key, of[i])
-			if h < least || !(l > negInf) || len(dst) == cap(dst) && tooLow(float64(l)*s.inv, dst[len(dst)-1].Score, h) {
+		for i := 0; i < len(block); i++ {
+			if i += simd.FirstHashOf(key, of[i:], least); i == len(block) {
+				break
+			}
+			l, h := block[i], draw(key, of[i])
+			if !(l > negInf) || len(dst) == cap(dst) && tooLow(float64(l)*s.inv, dst[len(dst)-1].Score, h) {
 				continue
 			}
 			at := int32(lo + i)

@@ -21,18 +21,19 @@ type guard struct {
 	interval float32 // rounds without a drafted node after which one is tried in any case
 	quiet    int     // rounds since a drafted node was verified
 	off      bool    // only tries
+	tries    int
 }
 
 const (
 	gift      = 1.5   // tokens
-	mostSaved = 8     // tokens of balance at most, so that a drafter that turned bad is stopped soon
+	mostSaved = 4     // tokens of balance at most, so that a drafter that turned bad is stopped soon
 	allowance = 0.008 // tokens a round
 
 	firstInterval = 4
 	lastInterval  = 256  // by doubling
 	everInterval  = 4096 // by cost
 
-	biasMemory    = 32 // proposals
+	biasMemory    = 16 // proposals
 	biasFirst     = 5  // the weight of the first is one in so many
 	outlookMemory = 4
 	hopeless      = -0.25 // tokens: stop without waiting for the balance
@@ -45,6 +46,9 @@ func (g *guard) due() bool { return float32(g.quiet) >= g.interval }
 
 // soon reports whether it is at least half the way to that.
 func (g *guard) soon() bool { return 2*float32(g.quiet) >= g.interval }
+
+// brief reports whether the next try is to be of one level: most drafters that pay show it there, at a fraction of the cost.
+func (g *guard) brief() bool { return g.off && g.tries%2 == 0 }
 
 // rest notes a round in which the drafter was not asked.
 func (g *guard) rest() { g.quiet++ }
@@ -70,6 +74,9 @@ func (g *guard) judge(v verdict) {
 	g.quiet++
 	if v.verified {
 		g.quiet = 0
+	}
+	if v.try {
+		g.tries++
 	}
 	won := v.verified && (v.gain > 0 || value > 0)
 	switch {

@@ -113,6 +113,9 @@ func (s *Sequence) ask(budget int) {
 	if l.control != nil {
 		s.guide = guide{know: &l.plan.know, chances: &l.plan.know.chances[s.world]}
 		r.Guide = &s.guide
+		if s.turn.try && s.guard.brief() {
+			r.Depth = 1
+		}
 	}
 	l.requests = append(l.requests, r)
 }

@@ -7,6 +7,9 @@
 //	j := train.StandardJob(dir, runtime.GOROOT(), folder)
 //	err = train.Target(ctx, j, train.TargetRecipe())                            // and the vocabulary before it
 //	err = train.Draft(ctx, j, train.DraftRecipe(), train.TargetRecipe().Shape)  // distilled from the target
+//	err = train.Jet(ctx, j, "jet", train.JetRecipe(true), train.TargetRecipe().Shape) // a block head over the target
+//
+// A [Loop] takes any [Learner] through its steps: a language model, or a [BlockHead].
 //
 // # Same weights
 //

@@ -10,26 +10,21 @@ import (
 	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
-	"github.com/grovellm/grove/train/bpe"
 )
+
+// exported are the GGUF files of a finished run.
+var exported = []struct {
+	file string
+	kind tensor.Type
+}{{"model-f32.gguf", tensor.F32}, {"model-q8_0.gguf", tensor.Q8_0}}
 
 // WriteGGUF writes the network with the vocabulary of an open file as GGUF, under llama.cpp's names. Matrices are
 // encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.Type) error {
-	s := &n.Shape
 	w := gguf.NewWriter()
-	w.Set("general.architecture", "qwen3")
-	w.Set("general.name", name)
-	for key, v := range map[string]int{
-		"block_count": s.Layers, "context_length": s.Context, "embedding_length": s.Hidden, "feed_forward_length": s.FFN,
-		"attention.head_count": s.Heads, "attention.head_count_kv": s.KVHeads, "attention.key_length": s.HeadDim,
-		"attention.value_length": s.HeadDim, "rope.dimension_count": s.HeadDim, "vocab_size": s.Vocab,
-	} {
-		w.Set("qwen3."+key, uint32(v))
-	}
-	w.Set("qwen3.attention.layer_norm_rms_epsilon", s.NormEps)
-	w.Set("qwen3.rope.freq_base", float32(s.RopeBase))
-	if err := bpe.CopyGGUF(w, vocabulary); err != nil {
+	c := n.Shape.config()
+	c.SetGGUF(w, arch, name, t)
+	if err := w.SetTokenizer(vocabulary); err != nil {
 		return err
 	}
 	for _, p := range n.Params.All() {
@@ -48,15 +43,14 @@ func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.T
 
 // WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors in f32.
 func (n *Network) WriteFolder(dir string, eos int32) error {
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	c := n.Shape.config()
+	config, err := c.Fields(tensor.F32)
+	if err != nil {
 		return err
 	}
-	s := &n.Shape
-	config := map[string]any{
-		"architectures": []string{"Qwen3ForCausalLM"}, "model_type": "qwen3", "hidden_size": s.Hidden, "num_hidden_layers": s.Layers,
-		"num_attention_heads": s.Heads, "num_key_value_heads": s.KVHeads, "head_dim": s.HeadDim, "intermediate_size": s.FFN,
-		"vocab_size": s.Vocab, "max_position_embeddings": s.Context, "rms_norm_eps": s.NormEps, "rope_theta": s.RopeBase,
-		"tie_word_embeddings": true, "attention_bias": false, "hidden_act": "silu", "eos_token_id": eos, "torch_dtype": "float32",
+	config["eos_token_id"] = eos
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return err
 	}
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")

@@ -3,7 +3,6 @@ package train
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"slices"
 
 	"github.com/grovellm/grove/draft/jet"
@@ -15,9 +14,10 @@ import (
 
 // BlockHead is a block head in training over a frozen target (paper 003 §2.3; reference jetspec.md §4).
 //
-// Of every text the target makes the taps of all tokens and the distributions of all places, once. Anchors are drawn at random; each
-// gets a block that hangs off the text just before its anchor, and all blocks of some texts run in one pass. Row k of a
-// block learns what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text, have no loss.
+// Of every text the target makes the taps of all tokens, and the distributions of the places from the first anchor on, once.
+// Anchors are drawn at random; each gets a block that hangs off the text just before its anchor, and all blocks of some texts run
+// in one pass. Row k of a block learns what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text,
+// have no loss.
 type BlockHead struct {
 	Params *nn.Params
 
@@ -27,7 +27,7 @@ type BlockHead struct {
 	tape   *nn.Tape
 	pages  nn.Pages
 	caches []*nn.Cache
-	trees  []tree.Tree
+	trees  []*tree.Tree
 
 	trunks, branches nn.Forest
 	taps             nn.Mat // of the trunk's rows, joined
@@ -40,16 +40,16 @@ type BlockHead struct {
 
 // NewBlockHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
 func NewBlockHead(c jet.Config, target *Network, pool *par.Pool, kind gemm.Type) (*BlockHead, error) {
-	if err := c.Fits(target.Shape.config()); err != nil {
-		return nil, err
-	}
 	h := &BlockHead{Params: nn.NewParams(kind), target: target, exec: nn.NewExec(pool)}
 	var err error
 	if h.net, err = jet.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head); err != nil {
 		return nil, err
 	}
+	if err := c.Fits(target.Shape.config()); err != nil {
+		return nil, err
+	}
 	h.tape = nn.NewTape(h.exec, h.Params)
-	h.pages.Layers, h.pages.Heads, h.pages.Dim = c.Layers, c.KVHeads, c.HeadDim
+	h.pages = h.net.Pages()
 	target.tape.Detach() // it is never trained here
 	return h, nil
 }
@@ -93,12 +93,12 @@ func (o *objective) total(anchors []int, block, length int) float64 {
 	return sum
 }
 
-// Gradient runs blocks under the anchors of some texts of one length and adds scale times the loss's gradient to the
+// gradient runs blocks under the anchors of some texts of one length and adds scale times the loss's gradient to the
 // parameters'.
-func (h *BlockHead) gradient(texts [][]int32, anchors [][]int, o objective, scale float32) (nn.Loss, error) {
+func (h *BlockHead) gradient(texts [][]int32, anchors [][]int, block int, o objective, scale float32) (nn.Loss, error) {
 	h.tape.Reset()
 	h.tape.Attach()
-	x, err := h.forward(texts, anchors, o)
+	x, err := h.forward(texts, anchors, block, o)
 	if err != nil {
 		return nn.Loss{}, err
 	}
@@ -107,17 +107,17 @@ func (h *BlockHead) gradient(texts [][]int32, anchors [][]int, o objective, scal
 	return l, nil
 }
 
-// forward runs the blocks up to the last norm's input: Block rows for each anchor, in the order of texts and
+// forward runs the blocks up to the last norm's input: the rows of a block for each anchor, in the order of texts and
 // anchors. It leaves their targets in h.targets.
-func (h *BlockHead) forward(texts [][]int32, anchors [][]int, o objective) (nn.Mat, error) {
-	length, block := len(texts[0]), h.net.Block
+func (h *BlockHead) forward(texts [][]int32, anchors [][]int, block int, o objective) (nn.Mat, error) {
+	length := len(texts[0])
 	for i, as := range anchors {
 		if len(as) == 0 || !slices.IsSorted(as) || as[0] < 1 || as[len(as)-1] > length-2 {
 			return nn.Mat{}, fmt.Errorf("text %d: anchors at %v: want some, ascending, each after the first token and before the last of %d", i, as, length)
 		}
 	}
-	h.teach(texts, anchors, o)
-	h.layOut(texts, anchors)
+	h.teach(texts, anchors, block, o)
+	h.layOut(texts, anchors, block)
 	h.net.Context(h.exec, &h.trunks, h.taps, &h.bufs)
 	x := h.exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
 	h.net.Run(h.exec, &h.branches, h.tokens, x, &h.bufs)
@@ -139,7 +139,7 @@ func (h *BlockHead) forward(texts [][]int32, anchors [][]int, o objective) (nn.M
 }
 
 // teach runs the target over the texts: their taps, and the distributions of the places that some row may predict.
-func (h *BlockHead) teach(texts [][]int32, anchors [][]int, o objective) {
+func (h *BlockHead) teach(texts [][]int32, anchors [][]int, block int, o objective) {
 	length, t := len(texts[0]), h.target
 	var tokens []int32
 	first := length
@@ -162,7 +162,7 @@ func (h *BlockHead) teach(texts [][]int32, anchors [][]int, o objective) {
 	for i := range texts {
 		s.Fill(t.exec, i*places, nn.Source{X: x.Slice(i*length+first, i*length+length-1), Norm: &t.net.Norm}, &t.net.Head)
 		for _, a := range anchors[i] {
-			for k := range h.net.Block {
+			for k := range block {
 				s.Row = append(s.Row, int32(i*places+min(max(a+k-1-first, 0), places-1)))
 			}
 		}
@@ -185,42 +185,26 @@ func (h *tapper) Layer(layer int, x nn.Mat) error {
 	return nil
 }
 
-// layOut makes a trunk of each text, and its blocks as branches.
-func (h *BlockHead) layOut(texts [][]int32, anchors [][]int) {
-	length := len(texts[0])
+// layOut makes a trunk of every text, and hangs a block of so many rows under the token before each of its anchors.
+func (h *BlockHead) layOut(texts [][]int32, anchors [][]int, block int) {
 	h.trunks.Reset()
 	h.branches.Reset()
 	h.tokens = h.tokens[:0]
-	for len(h.caches) < len(texts) {
-		h.caches = append(h.caches, h.pages.NewCache())
-		h.trees = append(h.trees, tree.Tree{})
-	}
+	shape := h.net.Config
+	shape.Block = block
 	for i, text := range texts {
-		t, c := &h.trees[i], h.caches[i]
-		t.ResetChain(text)
-		h.trunks.Add(c, t, 0)
-		for _, a := range anchors[i] {
-			h.net.Branch(t, a-1, text[a])
+		if i == len(h.caches) {
+			h.caches = append(h.caches, h.pages.NewCache())
+			h.trees = append(h.trees, new(tree.Tree))
 		}
-		h.branches.Add(c, t, length)
-		c.Reserve(0, t.Len())
-		h.tokens = append(h.tokens, t.Token[length:]...)
+		t, cache := h.trees[i], h.caches[i]
+		t.ResetChain(text)
+		h.trunks.Add(cache, t, 0)
+		for _, a := range anchors[i] {
+			shape.Branch(t, a-1, text[a])
+		}
+		cache.Reserve(0, t.Len())
+		h.branches.Add(cache, t, len(text))
+		h.tokens = append(h.tokens, t.Token[len(text):]...)
 	}
-}
-
-// drawAnchors draws n different anchors of the text with a number, from first to last, in ascending order; all where there are
-// fewer.
-func drawAnchors(seed, number uint64, first, last, n int) []int {
-	all := make([]int, 0, last-first+1)
-	for a := first; a <= last; a++ {
-		all = append(all, a)
-	}
-	n = min(n, len(all))
-	r := rand.New(rand.NewPCG(seed, number))
-	for i := range n {
-		j := i + r.IntN(len(all)-i)
-		all[i], all[j] = all[j], all[i]
-	}
-	slices.Sort(all[:n])
-	return all[:n]
 }

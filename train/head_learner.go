@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -68,7 +69,22 @@ func newHeadLearner(ctx context.Context, j *Job, r *HeadRecipe, shape Shape, mas
 		return nil, err
 	}
 	l.head.Init(r.Seed)
+	if len(r.From) > 0 {
+		if err := l.head.warm(r.From, l.examples()); err != nil {
+			l.pool.Close()
+			return nil, fmt.Errorf("the head's beginning: %w", err)
+		}
+	}
 	return l, nil
+}
+
+// examples are some texts that the head will read.
+func (l *headLearner) examples() (texts [][]int32) {
+	for i := range 16 {
+		texts = append(texts, make([]int32, l.short.length))
+		l.short.Row(uint64(i), texts[i])
+	}
+	return texts
 }
 
 func hashFile(path string) (string, error) {
@@ -160,6 +176,10 @@ func (l *headLearner) phase(step int) (d *deal, first, rows int) {
 func (l *headLearner) Gradient(step int) (nn.Loss, error) {
 	r, o := l.r, l.r.objective()
 	d, first, rows := l.phase(step)
+	block, anchors := r.Block, r.Anchors
+	if float64(step) < r.ShortUntil*float64(r.Steps) {
+		block, anchors = r.ShortBlock, anchors*r.Block/r.ShortBlock // as many rows
+	}
 	l.anchors = l.anchors[:0]
 	weight := 0.0
 	for i := range rows {
@@ -171,12 +191,12 @@ func (l *headLearner) Gradient(step int) (nn.Loss, error) {
 			l.texts[i] = make([]int32, d.length)
 		}
 		d.Row(uint64(number), l.texts[i])
-		l.anchors = append(l.anchors, drawAnchors(r.Seed<<32+uint64(d.length), uint64(number), d.first, d.length-2, r.Anchors))
-		weight += o.total(l.anchors[i], r.Block, d.length)
+		l.anchors = append(l.anchors, drawAnchors(r.Seed<<32+uint64(d.length), uint64(number), l.texts[i], d.first, d.length-2, block, anchors, r.Circles))
+		weight += o.total(l.anchors[i], block, d.length)
 	}
 	var total nn.Loss
 	for at := 0; at < rows; at += r.MicroRows {
-		part, err := l.head.gradient(l.texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], o, float32(1/weight))
+		part, err := l.head.gradient(l.texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], block, o, float32(1/weight))
 		if err != nil {
 			return nn.Loss{}, err
 		}

@@ -88,7 +88,7 @@ func (h *BlockHead) measure(t *heldText, o objective) (*measure, error) {
 		for a := t.prompt; a < min(t.prompt+heldTokens, t.length-h.net.Block); a++ {
 			anchors = append(anchors, a)
 		}
-		x, err := h.forward([][]int32{text}, [][]int{anchors}, o)
+		x, err := h.forward([][]int32{text}, [][]int{anchors}, h.net.Block, o)
 		if err != nil {
 			return nil, err
 		}

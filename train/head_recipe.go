@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/train/bpe"
 )
 
@@ -19,6 +20,7 @@ type HeadRecipe struct {
 	Layers, Heads, KVHeads, HeadDim, FFN int
 	RopeBase                             float64
 	Taps                                 []int
+	From                                 []int // the target's blocks that the layers begin as, or hand; empty: random weights
 	Seed                                 uint64
 	Precision                            string // of products: f32 or bf16
 	Course
@@ -30,9 +32,15 @@ type HeadRecipe struct {
 	Long      Generated // of twice the length; every LongEvery-th step takes half as many of these. 0 files: none
 	LongEvery int
 
-	Rows      int // texts of a step
-	MicroRows int // texts whose activations live at a time; divides Rows, and Rows/2 where there are long ones
-	Anchors   int // blocks of a text
+	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more of them: what the first rows
+	// learn the later ones build on.
+	ShortBlock int
+	ShortUntil float64
+
+	Rows      int     // texts of a step
+	MicroRows int     // texts whose activations live at a time; divides Rows, and Rows/2 where there are long ones
+	Anchors   int     // blocks of a text
+	Circles   float64 // share of the anchors that are taken where a text goes round in circles
 
 	Loss        string  // kl, reverse-kl or ce
 	Temperature float32 // of the divergence
@@ -41,51 +49,65 @@ type HeadRecipe struct {
 	Held Generated // held-out text of each validation source, for measures on the way
 }
 
-// HeadTexts and HeadLosses are the values of a recipe's Text and Loss.
-var (
-	HeadTexts  = []string{"generated", "corpus"}
-	HeadLosses = []string{"kl", "reverse-kl", "ce"}
-)
-
 // JetRecipe is the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
 func JetRecipe(causal bool) HeadRecipe {
 	r := HeadRecipe{
-		Causal: causal, Block: 16, Layers: 10, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 160, RopeBase: 1e6, Taps: []int{1, 2, 3, 4, 5},
-		Seed: 4, Precision: "bf16",
-		Course: Course{Steps: 1200, Schedule: Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 100},
+		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000, Taps: []int{1, 2, 3, 4, 5},
+		From: []int{hand, 0, 1, 2, 3, 4, 5}, Seed: 4, Precision: "bf16",
+		Course: Course{Steps: 1700, Schedule: Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
 		Text:   "generated",
 		Short:  Generated{Files: 28, Texts: 512, Prompt: 192, Length: 512, Greedy: 0.5},
 		Long:   Generated{Files: 3, Texts: 512, Prompt: 704, Length: 1024, Greedy: 0.5}, LongEvery: 8,
-		Rows: 8, MicroRows: 4, Anchors: 64,
-		Loss: "kl", Temperature: 1,
+		ShortBlock: 8, ShortUntil: 0.5, Rows: 4, MicroRows: 2, Anchors: 64, Circles: 0.5,
+		Loss: "kl", Temperature: 1, Gamma: 4,
 		Held: Generated{Files: 1, Texts: 64, Prompt: 192, Length: 512, Greedy: 1},
 	}
+	r.Optimizer.MuonRate = 0.01
 	return r
 }
 
-func (r *HeadRecipe) check() error {
+func (r *HeadRecipe) check(target *Shape) error {
 	switch {
 	case r.Precision != "f32" && r.Precision != "bf16":
 		return fmt.Errorf("precision %q: want f32 or bf16", r.Precision)
 	case r.Steps < 1 || r.Rows < 1 || r.Anchors < 1:
-		return fmt.Errorf("%d steps of %d texts with %d anchors: want positive numbers", r.Steps, r.Rows, r.Anchors)
+		return fmt.Errorf("%d steps of %d texts with %d blocks each: want positive numbers", r.Steps, r.Rows, r.Anchors)
 	case r.MicroRows < 1 || r.Rows%r.MicroRows != 0:
 		return fmt.Errorf("%d texts in parts of %d: want a divisor", r.Rows, r.MicroRows)
-	case r.long() && (r.LongEvery < 2 || r.Rows/2%r.MicroRows != 0 || r.Long.Length != 2*r.Short.Length):
-		return fmt.Errorf("texts of %d tokens in every %d-th step, %d of them in parts of %d: want texts of twice the length of the others, in steps in between, and a divisor",
+	case r.long() && (r.LongEvery < 2 || r.Rows/2 < 1 || r.Rows/2%r.MicroRows != 0 || r.Long.Length != 2*r.Short.Length):
+		return fmt.Errorf("texts of %d tokens in every %d-th step, %d of them in parts of %d: want texts of twice the length of the others, in steps in between, and a divisor of half the texts of a step",
 			r.Long.Length, r.LongEvery, r.Rows/2, r.MicroRows)
-	case !slices.Contains(HeadTexts, r.Text):
+	case !slices.Contains([]string{"generated", "corpus"}, r.Text):
 		return fmt.Errorf("text %q: want generated or corpus", r.Text)
-	case !slices.Contains(HeadLosses, r.Loss):
+	case !slices.Contains([]string{"kl", "reverse-kl", "ce"}, r.Loss):
 		return fmt.Errorf("loss %q: want kl, reverse-kl or ce", r.Loss)
+	case !(r.ShortUntil >= 0 && r.ShortUntil <= 1) || r.ShortUntil > 0 && (r.ShortBlock < 2 || r.ShortBlock > r.Block):
+		return fmt.Errorf("blocks of %d rows for the share %g of the steps: want 2 to %d, and a share from 0 to 1", r.ShortBlock, r.ShortUntil, r.Block)
+	case !(r.Circles >= 0 && r.Circles <= 1):
+		return fmt.Errorf("circles %g: want a share, 0 to 1", r.Circles)
 	case !(r.Temperature > 0):
 		return fmt.Errorf("temperature %g of the divergence: want a number above 0", r.Temperature)
 	case !(r.Gamma >= 0):
 		return fmt.Errorf("gamma %g: want 0 (rows count alike) or more", r.Gamma)
+	case r.Short.Files < 1 || r.Short.Texts < 1:
+		return fmt.Errorf("%d files of %d texts: want one or more", r.Short.Files, r.Short.Texts)
 	case r.Short.Prompt < 2 || r.Short.Length < r.Short.Prompt+2:
 		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", r.Short.Length, r.Short.Prompt)
+	case r.long() && (r.Long.Prompt < 2 || r.Long.Length < r.Long.Prompt+2):
+		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", r.Long.Length, r.Long.Prompt)
+	case r.Held.Length-r.Block <= r.Held.Prompt:
+		return fmt.Errorf("blocks of %d rows: held-out texts of %d tokens have no room for one after the %d that are given", r.Block, r.Held.Length, r.Held.Prompt)
 	}
-	return nil
+	for _, n := range []int{r.FFN, r.Heads * r.HeadDim} {
+		if _, err := tensor.Q8_0.Size(n); err != nil { // as which the head is exported
+			return fmt.Errorf("MLPs of width %d, %d heads of %d: %w", r.FFN, r.Heads, r.HeadDim, err)
+		}
+	}
+	c := r.config(*target, 0)
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return r.checkFrom(target)
 }
 
 func (r *HeadRecipe) long() bool { return r.Long.Files > 0 }
@@ -111,7 +133,7 @@ func (r *HeadRecipe) config(target Shape, mask int32) jet.Config {
 
 // Jet trains a block head for the target of the job, in DIR/NAME. Text of the target's is in DIR/jet/generated, for all heads.
 func Jet(ctx context.Context, j Job, name string, r HeadRecipe, target Shape) error {
-	if err := r.check(); err != nil {
+	if err := r.check(&target); err != nil {
 		return err
 	}
 	text, err := j.open(ctx, target.Vocab)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/train/bpe"
 	"github.com/grovellm/grove/train/data"
 )
 
@@ -29,7 +31,7 @@ func tinyHead(causal bool, steps int) HeadRecipe {
 		Course: Course{Steps: steps, Schedule: Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		Text:   "generated", Loss: "kl", Temperature: 1,
 		Short: Generated{Files: 1, Texts: 40, Prompt: 6, Length: 24, Greedy: 0.5}, Long: Generated{Files: 1, Texts: 6, Prompt: 30, Length: 48}, LongEvery: 4,
-		Rows: 4, MicroRows: 2, Anchors: 5, Held: Generated{Files: 1, Texts: 3, Prompt: 6, Length: 24, Greedy: 1},
+		Rows: 4, MicroRows: 2, Anchors: 5, Circles: 0.5, ShortBlock: 3, ShortUntil: 0.3, Held: Generated{Files: 1, Texts: 3, Prompt: 6, Length: 24, Greedy: 1},
 	}
 }
 
@@ -127,6 +129,20 @@ func TestJet(t *testing.T) {
 			t.Error(err)
 		}
 	}
+
+	// A folder has no name for the embedding as a tap.
+	r := tinyHead(true, 2)
+	r.Taps = []int{0, 2}
+	if err := Jet(context.Background(), j, "embedding", r, shape); err != nil {
+		t.Fatal(err)
+	}
+	c, err := jet.ReadConfig(draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")})
+	if err != nil || !slices.Equal(c.Taps, r.Taps) {
+		t.Errorf("taps %v, want %v (%v)", c.Taps, r.Taps, err)
+	}
+	if _, err := os.Stat(filepath.Join(j.Dir, "embedding", "hf")); err == nil {
+		t.Error("a head that taps the embedding has a folder")
+	}
 }
 
 // The gradient of all blocks of some texts in one pass is the sum of those of each block alone, whose text ends where its last row
@@ -154,8 +170,9 @@ func TestBlocksAreIndependent(t *testing.T) {
 		texts, anchors := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]int{}
 		for i := range texts {
 			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 58), length, length).Draw(t, "text")
-			anchors = append(anchors, drawAnchors(1, uint64(i), 1, length-2, rapid.IntRange(1, 6).Draw(t, "anchors")))
+			anchors = append(anchors, drawAnchors(1, uint64(i), texts[i], 1, length-2, r.Block, rapid.IntRange(1, 6).Draw(t, "anchors"), 1))
 		}
+		block := rapid.IntRange(2, r.Block).Draw(t, "rows")
 		gradients := func() (all []float32) {
 			for _, p := range h.Params.All() {
 				all = append(all, p.Grad...)
@@ -163,7 +180,7 @@ func TestBlocksAreIndependent(t *testing.T) {
 			return all
 		}
 		h.Params.ZeroGrad()
-		got, err := h.gradient(texts, anchors, o, 1)
+		got, err := h.gradient(texts, anchors, block, o, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -173,9 +190,9 @@ func TestBlocksAreIndependent(t *testing.T) {
 		var want nn.Loss
 		weight := 0.0
 		for i, text := range texts {
-			weight += o.total(anchors[i], r.Block, length)
+			weight += o.total(anchors[i], block, length)
 			for _, a := range anchors[i] {
-				l, err := h.gradient([][]int32{text[:min(length, a+r.Block)]}, [][]int{{a}}, o, 1)
+				l, err := h.gradient([][]int32{text[:min(length, a+block)]}, [][]int{{a}}, block, o, 1)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -197,19 +214,90 @@ func TestBlocksAreIndependent(t *testing.T) {
 	})
 }
 
-// Anchors are different, ascending, within bounds, and all that there are where more are asked for.
-func TestDrawAnchors(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		first, n := rapid.IntRange(1, 50).Draw(t, "first"), rapid.IntRange(1, 60).Draw(t, "anchors")
-		last := first + rapid.IntRange(0, 50).Draw(t, "more")
-		a := drawAnchors(rapid.Uint64().Draw(t, "seed"), rapid.Uint64().Draw(t, "number"), first, last, n)
-		if len(a) != min(n, last-first+1) || a[0] < first || a[len(a)-1] > last {
-			t.Fatalf("%d anchors from %d to %d: %v", n, first, last, a)
+// A head that begins as the target, with a layer before it that hands on the anchor, drafts the next token before it has learned
+// anything; one that begins as random numbers does not.
+func TestWarm(t *testing.T) {
+	j, shape := tinyJob(t)
+	right := func(from []int) float64 {
+		r := tinyHead(true, 1)
+		r.From, r.FFN = from, 48
+		if r.Layers = len(from); len(from) == 0 {
+			r.Layers = 3
 		}
-		for i := 1; i < len(a); i++ {
-			if a[i] <= a[i-1] {
-				t.Fatalf("%v does not ascend", a)
-			}
+		l := openLearner(t, &j, &r, shape)
+		_, figures, err := l.Validate()
+		if err != nil {
+			t.Fatal(err)
 		}
-	})
+		return figures["held depth 01"]
+	}
+	if warm, cold := right([]int{hand, 0, 1}), right(nil); warm < 0.4 || cold > 0.2 {
+		t.Errorf("first guesses are right %.2f of the time for a head that begins as its target, %.2f for a random one", warm, cold)
+	}
+}
+
+// A recipe that cannot be followed to its end is refused before anything is done.
+func TestHeadRecipeRefuses(t *testing.T) {
+	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	for want, spoil := range map[string]func(r *HeadRecipe){
+		"no block 2":           func(r *HeadRecipe) { r.From = []int{0, 2} },
+		"as many of":           func(r *HeadRecipe) { r.From = []int{0} },
+		"a block of":           func(r *HeadRecipe) { r.From = []int{hand, hand} },
+		"no wider":             func(r *HeadRecipe) { r.From, r.FFN = []int{0, 1}, 96 },
+		"attention of":         func(r *HeadRecipe) { r.From, r.KVHeads = []int{hand, 1}, 2 },
+		"whole blocks":         func(r *HeadRecipe) { r.FFN = 48 },
+		"tapped layers":        func(r *HeadRecipe) { r.Taps = []int{1, 3} },
+		"0 tapped layers":      func(r *HeadRecipe) { r.Taps = nil },
+		"precision":            func(r *HeadRecipe) { r.Precision = "f16" },
+		"in parts of 2":        func(r *HeadRecipe) { r.Rows = 3 },
+		"every 4-th step, 0":   func(r *HeadRecipe) { r.Rows, r.MicroRows = 1, 1 },
+		"every 1-th":           func(r *HeadRecipe) { r.LongEvery = 1 },
+		"blocks of 5":          func(r *HeadRecipe) { r.ShortBlock = 5 },
+		"room":                 func(r *HeadRecipe) { r.Block = 18 },
+		"loss \"mse\"":         func(r *HeadRecipe) { r.Loss = "mse" },
+		"text \"web\"":         func(r *HeadRecipe) { r.Text = "web" },
+		"temperature":          func(r *HeadRecipe) { r.Temperature = 0 },
+		"gamma":                func(r *HeadRecipe) { r.Gamma = math.NaN() },
+		"circles":              func(r *HeadRecipe) { r.Circles = 1.5 },
+		"0 files":              func(r *HeadRecipe) { r.Short.Files = 0 },
+		"48 tokens, 47 of":     func(r *HeadRecipe) { r.Long.Prompt = 47 },
+		"24 tokens, 1 of":      func(r *HeadRecipe) { r.Short.Prompt = 1 },
+		"40 steps":             func(r *HeadRecipe) { r.Anchors = 0 },
+		"key/value head count": func(r *HeadRecipe) { r.KVHeads = 3 },
+	} {
+		r := tinyHead(true, 40)
+		spoil(&r)
+		if err := r.check(&shape); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	for _, r := range []HeadRecipe{tinyHead(true, 40), tinyHead(false, 1)} {
+		if err := r.check(&shape); err != nil {
+			t.Error(err)
+		}
+	}
+	target := TargetRecipe().Shape
+	for _, causal := range []bool{true, false} {
+		r := JetRecipe(causal)
+		if err := r.check(&target); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// openLearner is what Jet trains.
+func openLearner(t *testing.T, j *Job, r *HeadRecipe, shape Shape) *headLearner {
+	t.Helper()
+	text, err := j.open(context.Background(), shape.Vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	mask, _ := text.tok.Find(bpe.Mask)
+	l, err := newHeadLearner(context.Background(), j, r, shape, mask, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(l.pool.Close)
+	return l
 }

@@ -46,6 +46,7 @@ type cli struct {
 	Convert  convertCmd  `cmd:"" help:"Convert between Hugging Face folders and GGUF files."`
 	Quantize quantizeCmd `cmd:"" help:"Write a GGUF file again with smaller weights."`
 	Pad      padCmd      `cmd:"" help:"Write a GGUF file that costs as much to run as a larger model."`
+	Ranks    ranksCmd    `cmd:"" help:"Rank a model's tokens by frequency, for drafters' shortlists."`
 	Check    checkCmd    `cmd:"" help:"Check grove's laws on generated cases."`
 	Bench    benchCmd    `cmd:"" help:"Measure this machine."`
 	Version  versionCmd  `cmd:"" help:"Print the version."`

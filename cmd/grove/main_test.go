@@ -81,7 +81,7 @@ func lines(t *testing.T, out string) (all []map[string]any) {
 
 // Every command explains itself, with an example.
 func TestHelp(t *testing.T) {
-	for _, args := range []string{"", "run", "chat", "demo", "inspect", "synth", "pad", "eval", "check", "check bits", "check tokens", "bench", "bench cost", "version"} {
+	for _, args := range []string{"", "run", "chat", "demo", "inspect", "synth", "pad", "eval", "ranks", "check", "check bits", "check tokens", "bench", "bench cost", "version"} {
 		code, out, err := command("", append(strings.Fields(args), "--help")...)
 		if code != 0 || err != "" || !strings.Contains(out, "Usage: grove "+args) || !strings.Contains(out, "grove "+args) {
 			t.Errorf("grove %s --help: status %d\n%s%s", args, code, out, err)

@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/grovellm/grove/model"
@@ -37,12 +35,7 @@ func (cmd *padCmd) Run(p *program) error {
 	if err != nil {
 		return usagef("--type %q: %v", cmd.Type, err)
 	}
-	switch info, err := os.Stat(cmd.Out); {
-	case err == nil && info.IsDir():
-		return usagef("%s is a folder: name a file in it", cmd.Out)
-	case err == nil && !cmd.Force:
-		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", cmd.Out)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err := newFile(cmd.Out, cmd.Force); err != nil {
 		return err
 	}
 	if info, err := os.Stat(cmd.From); err == nil && info.IsDir() {

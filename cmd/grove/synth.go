@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"slices"
 	"strings"
@@ -47,12 +45,7 @@ func (cmd *synthCmd) Run(p *program) error {
 	if cmd.Out == "" {
 		cmd.Out = fmt.Sprintf("%s-%s.gguf", shape.Name, strings.ToLower(typ.String()))
 	}
-	switch info, err := os.Stat(cmd.Out); {
-	case err == nil && info.IsDir():
-		return usagef("%s is a folder: name a file in it", cmd.Out)
-	case err == nil && !cmd.Force:
-		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", cmd.Out)
-	case err != nil && !errors.Is(err, fs.ErrNotExist):
+	if err := newFile(cmd.Out, cmd.Force); err != nil {
 		return err
 	}
 	ctx, stop := p.context()

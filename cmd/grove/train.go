@@ -31,7 +31,7 @@ last checkpoint when it is given again, and ends in the very weights of a run le
 // trainFlags are those of every stage.
 type trainFlags struct {
 	Dir    string        `required:"" help:"Folder for the vocabulary, checkpoints, metrics and models." type:"path" placeholder:"DIR"`
-	Data   string        `required:"" help:"Folder with prose/*.txt and math/gsm8k_train.jsonl." type:"path" placeholder:"DIR"`
+	Data   string        `required:"" help:"Folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." type:"path" placeholder:"DIR"`
 	GoRoot string        `name:"goroot" help:"The Go toolchain whose standard library to read; asked of the go command by default." type:"path" placeholder:"DIR"`
 	Save   time.Duration `help:"Time between checkpoints." default:"2m"`
 }

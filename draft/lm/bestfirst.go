@@ -1,6 +1,10 @@
 package lm
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/shortlist"
+)
 
 // BestFirst drafts the nodes with the largest probability from the root, whatever tree they make: each step expands the
 // Width likeliest of those not expanded yet, until none of them can have a child that belongs to the best, or the
@@ -10,10 +14,13 @@ type BestFirst struct {
 	Branch int    `draft:"branch" help:"children of a node at most"`
 	Depth  int    `draft:"depth" help:"depth at most"`
 	Model  string `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
 }
 
 // DefaultBestFirst is what did well on grove's own models.
-func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 6, Depth: 20} }
+func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
 
 func (o *BestFirst) limits() (limits, error) {
 	switch {
@@ -24,7 +31,7 @@ func (o *BestFirst) limits() (limits, error) {
 	case o.Depth < 1 || o.Depth >= maxNodes:
 		return limits{}, fmt.Errorf("best-first: depth is %d: want 1 to %d", o.Depth, maxNodes-1)
 	}
-	return limits{maxNodes, o.Depth, o.Branch}, nil
+	return limits{maxNodes, o.Depth, o.Branch, o.Raw.Raw}, nil
 }
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.

@@ -3,6 +3,8 @@ package lm
 import (
 	"fmt"
 	"math"
+
+	"github.com/grovellm/grove/shortlist"
 )
 
 // DynaTree is the draft tree of paper 002: its breadth follows the draft model's confidence, its depth the probability
@@ -32,6 +34,9 @@ type DynaTree struct {
 
 	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
 	Model  string `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
 }
 
 // DefaultDynaTree is what did well on grove's own models and the Go packages held out for validation. Against the paper's, paths
@@ -39,6 +44,7 @@ type DynaTree struct {
 // nodes, and what does not pay is cut by the loop's controller.
 func DefaultDynaTree() DynaTree {
 	o := PaperDynaTree()
+	o.Raw.Raw = false
 	o.TauH, o.BMid, o.BMax = 0.95, 3, 6
 	o.D0, o.DMax = 8, 14
 	o.RhoStop, o.RhoDeep, o.Tau = 0.02, 0.06, 0.01
@@ -52,6 +58,7 @@ func PaperDynaTree() DynaTree {
 	return DynaTree{
 		TauH: 0.9, TauL: 0.4, BMin: 1, BMid: 2, BMax: 3, D0: 5, DMax: 8, RhoStop: 0.1, RhoDeep: 0.5, Tau: 0.05, NMax: 256, Prune: true,
 		Adapt: true, Window: 10, Target: 0.7, EtaD: 1, EtaH: 0.05, EtaL: 0.05,
+		Raw: Raw{true},
 	}
 }
 
@@ -85,7 +92,7 @@ func (o *DynaTree) limits() (limits, error) {
 			return fail("%s is %g: want 0 to %d", eta.name, eta.v, maxNodes)
 		}
 	}
-	return limits{o.NMax, o.DMax, o.BMax}, nil
+	return limits{o.NMax, o.DMax, o.BMax, o.Raw.Raw}, nil
 }
 
 const maxWindow = 10000

@@ -7,30 +7,38 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/shortlist"
 )
 
 // shapes are the families by name, in the order of help texts.
 var shapes = []draft.Family{
 	family("linear", "a draft model, drafting a chain of k tokens", DefaultLinear, PaperLinear,
-		func(o *Linear) (Shape, string, string) { return o, o.Model, o.Preset }),
+		func(o *Linear) made { return made{o, o.Model, o.Preset, o.Options} }),
 	family("fixed", "a draft model, drafting trees of fixed breadth and depth", DefaultFixed, PaperFixed,
-		func(o *Fixed) (Shape, string, string) { return o, o.Model, o.Preset }),
+		func(o *Fixed) made { return made{o, o.Model, o.Preset, o.Options} }),
 	family("dynatree", "a draft model, drafting trees that follow its confidence and their own acceptance (DynaTree)", DefaultDynaTree, PaperDynaTree,
-		func(o *DynaTree) (Shape, string, string) { return o, o.Model, o.Preset }),
+		func(o *DynaTree) made { return made{o, o.Model, o.Preset, o.Options} }),
 	family("best-first", "a draft model, drafting the most probable nodes, as many as pay", DefaultBestFirst, nil,
-		func(o *BestFirst) (Shape, string, string) { return o, o.Model, "" }),
+		func(o *BestFirst) made { return made{o, o.Model, "", o.Options} }),
 }
 
-// family makes the family of a shape whose options are an O: defaults and paper give them, shape takes out the path of the
-// draft model and the preset.
-func family[O any](name, help string, defaults, paper func() O, shape func(*O) (s Shape, path, preset string)) draft.Family {
+// made is what a family's options make.
+type made struct {
+	shape  Shape
+	model  string // path of the draft model
+	preset string
+	list   shortlist.Options
+}
+
+// family makes the family of a shape whose options are an O: defaults and paper give them.
+func family[O any](name, help string, defaults, paper func() O, of func(*O) made) draft.Family {
 	o := defaults()
 	return draft.Family{Name: name, Help: help, Options: &o, New: func(options string, target draft.Target) (draft.Drafter, error) {
 		o := defaults()
 		if err := draft.Parse(options, &o); err != nil {
 			return nil, err
 		}
-		switch _, _, preset := shape(&o); preset {
+		switch preset := of(&o).preset; preset {
 		case "":
 		case "paper":
 			o = paper()
@@ -40,20 +48,24 @@ func family[O any](name, help string, defaults, paper func() O, shape func(*O) (
 		default:
 			return nil, fmt.Errorf("preset=%s: want paper, or none", preset)
 		}
-		s, path, _ := shape(&o)
+		with := of(&o)
 		m := target.Draft
 		switch {
-		case path != "" && target.Open == nil:
-			return nil, fmt.Errorf("model=%s: no model can be opened here", path)
-		case path != "":
+		case with.model != "" && target.Open == nil:
+			return nil, fmt.Errorf("model=%s: no model can be opened here", with.model)
+		case with.model != "":
 			var err error
-			if m, err = target.Open(path); err != nil {
+			if m, err = target.Open(with.model); err != nil {
 				return nil, err
 			}
 		case m == nil:
 			return nil, fmt.Errorf("there is no draft model: name one with model=FILE, or open the target with one")
 		}
-		return New(s, m, target)
+		lists, err := openLists(with.list, m, target)
+		if err != nil {
+			return nil, err
+		}
+		return newDrafter(with.shape, lists, m, target)
 	}}
 }
 

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/grovellm/grove/shortlist"
 )
 
 // Linear drafts a chain of K tokens, the paper's baseline of linear speculation.
@@ -14,17 +16,20 @@ type Linear struct {
 	K      int    `draft:"k" help:"tokens of the chain"`
 	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
 	Model  string `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
 }
 
 // DefaultLinear is good on grove's own models, and PaperLinear paper 002's baseline on WikiText-2.
-func DefaultLinear() Linear { return PaperLinear() }
-func PaperLinear() Linear   { return Linear{K: 8} }
+func DefaultLinear() Linear { return Linear{K: 8} }
+func PaperLinear() Linear   { return Linear{K: 8, Raw: Raw{true}} }
 
 func (o *Linear) limits() (limits, error) {
 	if o.K < 1 || o.K >= maxNodes {
 		return limits{}, fmt.Errorf("linear: k is %d: want 1 to %d", o.K, maxNodes-1)
 	}
-	return limits{o.K + 1, o.K, 1}, nil
+	return limits{o.K + 1, o.K, 1, o.Raw.Raw}, nil
 }
 
 func (o *Linear) begin(*state)                       {}
@@ -43,12 +48,15 @@ type Fixed struct {
 
 	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
 	Model  string `draft:"model" help:"draft model: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
 }
 
 // DefaultFixed is what did best on grove's own models and the Go packages held out for validation, PaperFixed what did best in
 // paper 002's sweep (its figure 7).
 func DefaultFixed() Fixed { return Fixed{D: 12, B: 2, Tau: 0.03, N: 256} }
-func PaperFixed() Fixed   { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256} }
+func PaperFixed() Fixed   { return Fixed{D: 8, B: 3, Tau: 0.1, N: 256, Raw: Raw{true}} }
 
 func (o *Fixed) limits() (limits, error) {
 	switch {
@@ -61,7 +69,7 @@ func (o *Fixed) limits() (limits, error) {
 	case o.N < 2 || o.N > maxNodes:
 		return limits{}, fmt.Errorf("fixed: n is %d: want 2 to %d", o.N, maxNodes)
 	}
-	return limits{o.N, o.D, o.B}, nil
+	return limits{o.N, o.D, o.B, o.Raw.Raw}, nil
 }
 
 // maxBreadth bounds the children of a node.

@@ -8,7 +8,8 @@
 // computed at the beginning of the next tree, so a sequence that is not drafted for costs nothing beyond its prompt.
 //
 // At temperature 0 candidates are ranked by their logits. Above, by the race that the target's choice will be
-// (sample.Sampler.Top): the same noise, position for position, over the draft model's logits.
+// (sample.Sampler.Top): the same noise, position for position, over the draft model's logits. Scores are made chances
+// (estimate), and put right by what the target chose beside the last paths (draft.Asides), unless the draft model is taken at its word (Raw).
 package lm
 
 import (
@@ -18,6 +19,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 )
 
 // Shape is how trees grow: *Linear, *Fixed, *DynaTree or *BestFirst.
@@ -46,6 +48,7 @@ type limits struct {
 	nodes    int // root included
 	depth    int
 	children int // of one node
+	raw      bool // take the draft model at its word
 }
 
 // maxNodes bounds every tree, and with it what a row sees.
@@ -53,6 +56,11 @@ const maxNodes = 4096
 
 // New returns a drafter that grows trees of a shape with m. It refuses a model whose vocabulary is not the target's.
 func New(shape Shape, m *model.Model, target draft.Target) (draft.Sampler, error) {
+	return newDrafter(shape, nil, m, target)
+}
+
+// newDrafter is New over shortlists, where lists is not nil.
+func newDrafter(shape Shape, lists shortlist.Method, m *model.Model, target draft.Target) (draft.Sampler, error) {
 	l, err := shape.limits()
 	if err != nil {
 		return nil, err
@@ -65,6 +73,7 @@ func New(shape Shape, m *model.Model, target draft.Target) (draft.Sampler, error
 		vocab: min(m.Config.Vocab, target.Vocab), target: target.Vocab,
 		ranked:  max(l.children, rankedLeast),
 		workers: make([]*sample.Sampler, m.Threads()),
+		listing: listing{method: lists},
 	}
 	for i := range d.workers {
 		if d.workers[i], err = sample.New(sample.Params{}, d.vocab); err != nil {
@@ -89,10 +98,14 @@ type drafter struct {
 	workers []*sample.Sampler // scratch of each worker
 	yield   [2]yield          // at temperature 0 and above
 
+	listing
+
 	// The Propose under way.
 	live  []*state
 	rows  []model.Rows
 	tasks []task
+
+	heard []hearing // of the Commit under way
 }
 
 // rankedLeast candidates are looked at even where fewer become children: the others say how sure the first is.
@@ -126,6 +139,9 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if p.Penalised() {
 		s.history = sample.NewHistory(p.PenaltyLast)
 	}
+	if d.method != nil && !s.drawing { // what is drawn from must be known for all tokens
+		s.words = d.method.Begin()
+	}
 	d.shape.begin(s)
 	return s, nil
 }
@@ -143,7 +159,7 @@ func known(bias map[int32]float32, vocab int) map[int32]float32 {
 
 // Commit takes note of rows. Those of a prompt are computed now, where their time is expected, many in a pass.
 func (d *drafter) Commit(rows []draft.Rows) error {
-	d.live = d.live[:0]
+	d.live, d.heard = d.live[:0], d.heard[:0]
 	for i := range rows {
 		r := &rows[i]
 		s := r.State.(*state)
@@ -154,6 +170,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
+	d.m.Pool().Run(len(d.heard), (*hearings)(d))
 	return d.read(context.Background(), 0)
 }
 

@@ -9,12 +9,13 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
 
-// A target that drafts for itself accepts every token of a chain, at every temperature and with every sampler: the
+// A target that drafts for itself, taken at its word, accepts every token of a chain, at every temperature and with every sampler: the
 // candidates are its own choices, and the rows are the same to the bit.
 func TestOwnDraftIsAccepted(t *testing.T) {
 	m := openModels(t)
@@ -23,7 +24,7 @@ func TestOwnDraftIsAccepted(t *testing.T) {
 		k := rapid.IntRange(1, 9).Draw(r, "k")
 		prompt := genText(r, "prompt", 1, 60)
 		text := plain(r, m.target, prompt, p, 50)
-		d := must(New(&Linear{K: k}, m.target, m.as()))(r)
+		d := must(New(&Linear{K: k, Raw: Raw{true}}, m.target, m.as()))(r)
 		s := prompted(r, d, draft.Options{Sampling: p}, prompt)
 		defer s.Close()
 		for at := len(prompt); at+k+1 < len(text); {
@@ -188,11 +189,17 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultBestFirst())} {
 		for _, o := range []draft.Options{
 			{},
+			{Sampling: sample.Params{Temperature: 1}},
 			{Sampling: sample.Params{Temperature: 1, TopP: .9, PresencePenalty: .1}},
 			{Sampling: sample.Params{Temperature: 1}, Sampled: true},
 		} {
-			t.Run(fmt.Sprintf("%T %g %v", shape, o.Sampling.Temperature, o.Sampled), func(t *testing.T) {
-				d := must(New(shape, m.rounded, m.as()))(t)
+			method := "context"
+			if o.Sampling.Temperature == 0 {
+				method = ""
+			}
+			t.Run(fmt.Sprintf("%T %g %v %s", shape, o.Sampling.Temperature, o.Sampled, method), func(t *testing.T) {
+				lists := must(openLists(shortlist.Options{Method: method, Size: 64, Extra: 64}, m.rounded, m.as()))(t)
+				d := must(newDrafter(shape, lists, m.rounded, m.as()))(t)
 				ctx := context.Background()
 				var requests []draft.Request
 				rows := make([]draft.Rows, 2)

@@ -52,8 +52,9 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 // run computes the rows laid out for this step, of all trees that still grow.
 func (d *drafter) run(ctx context.Context) error {
 	d.rows = d.rows[:0]
+	d.list()
 	for _, s := range d.live {
-		d.rows = append(d.rows, model.Rows{Cache: s.cache, Tree: &s.run, Logits: s.asked, From: s.from})
+		d.rows = append(d.rows, model.Rows{Cache: s.cache, Tree: &s.run, Logits: s.asked, Shortlists: s.listed, From: s.from})
 	}
 	return d.pass.Run(ctx, d.rows, nil)
 }

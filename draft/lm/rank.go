@@ -49,7 +49,7 @@ func (d *ranking) Do(worker, number int) {
 	sampler := d.workers[worker]
 	sampler.Like(t.s.sampler)
 	for i := t.from; i < t.to; i++ {
-		t.s.rank(sampler, i, d.pass.Logits(t.slot, i)[:d.vocab])
+		t.s.rank(sampler, i, d.pass.Logits(t.slot, i))
 	}
 }
 
@@ -67,7 +67,14 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32) {
 		// A stream of its own for every node that is ever drawn below: the root's position tells trees apart.
 		position = s.rootAt*maxNodes + int(s.row[node]-s.shift)
 	}
-	c := sampler.Top(s.cands[i*k:i*k:(i+1)*k], logits, position, s.history)
+	c := s.cands[i*k : i*k : (i+1)*k]
+	if s.words != nil {
+		l := s.lists[i]
+		c = sampler.TopOf(c, logits[:l.Len()], l.Tokens(), l.LogOutside(logits, s.sampler.Params().Temperature), position, s.history)
+	} else {
+		logits = logits[:s.d.vocab]
+		c = sampler.Top(c, logits, position, s.history)
+	}
 	switch {
 	case s.drawing:
 		p := s.probs[s.row[node]-s.shift]
@@ -78,12 +85,14 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32) {
 			c = c[:len(c)-1]
 		}
 		drawnChances(c)
-	case s.warm > 0:
-		t := s.sampler.Params().Temperature
-		draft.CoupledChances(c, k, t, spread(t))
-		s.sure[i] = exp(c[0].LogProb)
 	default:
-		s.sure[i] = exp(c[0].LogProb) // the softmax's: paper 002 §3.3's c(u)
+		s.estimate(c)
+	}
+	if !s.drawing {
+		c = s.asides.Weigh(c, &s.tree, int(node))
+		if s.sure[i] = 0; len(c) > 0 { // of a shortlist perhaps no token can be drawn
+			s.sure[i] = exp(c[0].LogProb) // where probabilities are raw at temperature 0 the softmax's: paper 002 §3.3's c(u)
+		}
 	}
 	s.count[i] = int32(len(c))
 	if s.history != nil {
@@ -95,9 +104,49 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32) {
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 
-// spread says how far the draft model's logits are from the target's (draft.CoupledChances). Fitted to what grove's own target chose of
-// its draft model's candidates, at temperatures from 0.3 to 1.3: hotter text is less like what either has learned.
+// estimate makes chances of candidates' scores.
+func (s *state) estimate(c []sample.Candidate) {
+	switch k, t := s.d.ranked, s.sampler.Params().Temperature; {
+	case s.warm > 0 && s.d.limits.raw:
+		draft.CoupledChances(c, k, t, spread(t))
+	case s.warm > 0:
+		draft.LeaningChances(c, k, t, spread(t), lean)
+	case !s.d.limits.raw:
+		draft.LeaningChances(c, k, 1, spreadAtZero, lean)
+	}
+}
+
+// spread says how far the draft model's logits are from the target's, and lean how much it errs towards unlikely tokens (see package
+// draft). Fitted to what grove's own target chose of its draft model's candidates, at temperatures from 0.3 to 1.3: hotter
+// text is less like what either has learned. At temperature 0 the softmax's probabilities take the scores' place.
 func spread(temperature float32) float32 { return 0.4 + 0.37*temperature }
+
+const (
+	spreadAtZero = 0.6
+	lean         = 1.8
+)
+
+// Raw is an option of all shapes.
+type Raw struct {
+	Raw bool `draft:"raw" help:"take the draft model at its word: do not sharpen its probabilities, nor learn from what the target said beside its path"`
+}
+
+// hearing is one of the asides that a Commit brought; see draft.Asides.
+type hearing struct {
+	s      *state
+	r      *draft.Rows
+	number int
+}
+
+// hearings is the drafter as the pool's job.
+type hearings drafter
+
+func (d *hearings) Do(worker, number int) {
+	h := &d.heard[number]
+	sampler := d.workers[worker]
+	sampler.Like(h.s.sampler)
+	h.s.asides.Hear(h.number, h.r, sampler, d.vocab, h.s.history)
+}
 
 // drawnChances turns the probabilities with which candidates were drawn into estimates of being accepted by rejection
 // sampling: a token that was sure to be drawn nearly always is; one of many equal ones about as often as two

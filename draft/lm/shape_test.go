@@ -17,6 +17,7 @@ type oracle struct {
 	one
 	p      sample.Params
 	ranked int
+	raw    bool
 }
 
 // below is the candidates after a text, with the drafter's chances, and its confidence in the first.
@@ -24,9 +25,11 @@ func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
 	t.Helper()
 	s := must(sample.New(o.p, vocab))(t)
 	c := s.Top(make([]sample.Candidate, 0, o.ranked), o.logits(t, text), len(text), pushAll(o.p, text))
+	st := state{d: &drafter{ranked: o.ranked, limits: limits{raw: o.raw}}, sampler: s}
 	if o.p.Temperature > 0 {
-		draft.CoupledChances(c, o.ranked, o.p.Temperature, spread(o.p.Temperature))
+		st.warm = 1
 	}
+	st.estimate(c)
 	return c, exp(c[0].LogProb)
 }
 
@@ -110,9 +113,8 @@ func TestShapesAreTheRules(t *testing.T) {
 		}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 40)
-		o := oracle{*newOne(dm), genParams(r), 0}
 		l, _ := shape.limits()
-		o.ranked = max(l.children, rankedLeast)
+		o := oracle{*newOne(dm), genParams(r), max(l.children, rankedLeast), l.raw}
 		budget, depth := rapid.IntRange(2, 50).Draw(r, "budget"), rapid.IntRange(1, 10).Draw(r, "depth")
 		d := must(New(shape, dm, m.as()))(r)
 		s := prompted(r, d, draft.Options{Sampling: o.p}, text[:len(text)-1])
@@ -162,7 +164,7 @@ func TestBestFirstIsTheBest(t *testing.T) {
 		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"), Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "d")}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 40)
-		o := oracle{*newOne(dm), genParams(r), max(shape.Branch, rankedLeast)}
+		o := oracle{*newOne(dm), genParams(r), max(shape.Branch, rankedLeast), false}
 		budget := rapid.IntRange(2, 24).Draw(r, "budget")
 		g := &guide{power: rapid.SampledFrom([]float64{0, .5, 1, 2}).Draw(r, "power"), levels: math.MaxInt}
 		d := must(New(shape, dm, m.as()))(r)

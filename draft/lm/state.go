@@ -6,6 +6,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -17,6 +18,12 @@ type state struct {
 	warm    int             // 1 above temperature 0
 	scarce  bool            // few tokens may be choosable at a node, fewer than it is to have children
 	drawing bool            // children are drawn from the draft model's distribution: draft.Options.Sampled
+
+	asides draft.Asides // what the target said beside the path; not kept when drawing, and where probabilities are raw
+
+	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
+	lists  []*shortlist.List // of each expanded node
+	listed []*nn.Shortlist   // the same, for the pass
 
 	cache *nn.Cache
 	todo  []int32 // committed tokens that the cache has no rows of
@@ -34,6 +41,10 @@ func (s *state) Close() { s.lose() }
 func (s *state) lose() {
 	s.lost, s.ready = true, false
 	s.cache.Free()
+	if s.words != nil {
+		s.words.Close()
+		s.words = nil
+	}
 	s.todo = nil
 }
 
@@ -57,6 +68,12 @@ func (s *state) commit(r *draft.Rows) error {
 	s.ready = false
 	if s.lost || len(r.Tokens) == 0 {
 		return nil
+	}
+	s.tell(r)
+	if !s.drawing && !s.d.limits.raw {
+		for i := range s.asides.Learn(r) {
+			s.d.heard = append(s.d.heard, hearing{s, r, i})
+		}
 	}
 	if slices.ContainsFunc(r.Tokens, func(token int32) bool { return int(token) >= s.d.vocab }) {
 		s.lose()

@@ -4,13 +4,16 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/suffix"
 	"github.com/grovellm/grove/sample"
 )
 
-// place is what is known at a node of the tree: the longest match, as a state of the automaton and a
-// length, and, while all output is the beginning of the predicted one, the index of the predicted token that
+// place is what is known at a node of the tree: the longest match, and, while all output is the beginning of the predicted one, the index of the predicted token that
 // comes next (0: it is not).
-type place struct{ state, length, next int32 }
+type place struct {
+	suffix.Place
+	next int32
+}
 
 // candidate is a node that may be added.
 type candidate struct {
@@ -25,11 +28,11 @@ type candidate struct {
 func (d *drafter) grow(s *state, r *draft.Request) {
 	t := r.Tree
 	a := s.text
-	at := a.match(place{state: a.tail, length: a.n}, t.Token[0])
+	at := place{Place: a.Match(a.End(), t.Token[0])}
 	if s.foretold(t.Token[0]) {
 		at.next = int32(s.kept + 1)
 	}
-	if at.state == 0 || r.Budget <= t.Len() {
+	if at.State == 0 || r.Budget <= t.Len() {
 		return
 	}
 	d.heap = d.heap[:0]
@@ -62,48 +65,48 @@ func (d *drafter) open(s *state, node int32, path float64, depth, most int) {
 	at, longer, taken := d.nodes[node], int32(-1), int32(gap)
 	if n := at.next; n > 0 && int(n) < len(s.predicted) {
 		taken = s.predicted[n]
-		to := a.match(at, taken)
-		to.next = n + 1
+		to := place{a.Match(at.Place, taken), n + 1}
 		p := s.trust.of(n+beginning, 1)
 		d.kids = append(d.kids, candidate{parent: node, token: taken, at: to, path: p})
 		rest -= p
 	}
 	for range d.o.Levels {
-		if at.state <= 0 || at.length < int32(d.o.Min) {
+		if at.State <= 0 || at.Length < int32(d.o.Min) {
 			break
 		}
 		from, total, newest := len(d.kids), 0.0, -1
 		looked := 0
-		for e := a.head[at.state]; e >= 0 && looked < edgesMost; e = a.edges[e].next {
-			looked++
-			token, to := a.edges[e].token, a.edges[e].to
-			if token == gap || token == taken || longer >= 0 && a.next(longer, token) >= 0 {
+		for e := a.First(at.State); e >= 0 && looked < edgesMost; looked++ {
+			edge, next := a.Edge(e)
+			token, to := edge.Token, edge.To
+			e = next
+			if token == gap || token == taken || longer >= 0 && a.Next(longer, token) >= 0 {
 				continue
 			}
-			n := float64(max(a.count[to], 1))
+			n := float64(max(a.Count(to), 1))
 			total += n
-			d.kids = append(d.kids, candidate{parent: node, token: token, at: place{state: to, length: at.length + 1}, path: n})
-			if newest < 0 || a.last[to] > a.last[d.kids[newest].at.state] {
+			d.kids = append(d.kids, candidate{parent: node, token: token, at: place{Place: suffix.Place{State: to, Length: at.Length + 1}}, path: n})
+			if newest < 0 || latest(a, to) > latest(a, d.kids[newest].at.State) {
 				newest = len(d.kids) - 1
 			}
 		}
 		if newest >= 0 {
 			d.kids[newest].path += recent
 			total += recent
-			p := rest * s.trust.of(at.length, a.count[at.state])
+			p := rest * s.trust.of(at.Length, a.Count(at.State))
 			for i := from; i < len(d.kids); i++ {
 				d.kids[i].path *= p / total
 			}
 			rest -= p
 		}
-		longer = at.state
-		at.state = a.link[at.state]
-		if at.state > 0 {
-			at.length = a.length[at.state]
+		longer = at.State
+		at.State = a.Link(at.State)
+		if at.State > 0 {
+			at.Length = a.Length(at.State)
 		}
 	}
 	if s.sampling.Temperature > 0 {
-		d.couple(s, int(a.n)-s.ahead+depth+1)
+		d.couple(s, a.Len()-s.ahead+depth+1)
 	}
 	floor := math.Log(float64(d.o.Floor))
 	for _, c := range d.kids {
@@ -112,6 +115,12 @@ func (d *drafter) open(s *state, node int32, path float64, depth, most int) {
 			d.heap.push(c)
 		}
 	}
+}
+
+// latest is where the strings of a state ended last.
+func latest(a *suffix.Automaton, s int32) int32 {
+	last, _ := a.Last(s)
+	return last
 }
 
 // recent is what the continuation that was seen last counts for on top.

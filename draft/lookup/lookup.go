@@ -12,6 +12,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/suffix"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -63,7 +64,7 @@ type drafter struct {
 
 // state is the text of one sequence and what it taught about matches.
 type state struct {
-	text     *automaton
+	text     *suffix.Automaton
 	trust    trust
 	sampling sample.Params
 	ahead    int // tokens of the automaton's text before the sequence's own
@@ -77,13 +78,13 @@ func (s *state) Close() { s.text = nil }
 func (d *drafter) Taps() []int { return nil }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	s := &state{text: newAutomaton(), trust: newTrust(), sampling: o.Sampling, predicted: slices.Clone(o.Predicted)}
+	s := &state{text: suffix.New(), trust: newTrust(), sampling: o.Sampling, predicted: slices.Clone(o.Predicted)}
 	for _, token := range o.Predicted {
 		s.add(token, d.o)
 	}
 	if len(o.Predicted) > 0 {
-		s.text.extend(gap)
-		s.ahead = int(s.text.n)
+		s.text.Extend(gap)
+		s.ahead = s.text.Len()
 	}
 	return s, nil
 }
@@ -117,16 +118,16 @@ func (s *state) foretold(token int32) bool {
 // add puts a token at the end of the text, and scores the matches that could have foretold it.
 func (s *state) add(token int32, o Options) {
 	a := s.text
-	m := a.link[a.tail]
-	for level := 0; m > 0 && level < o.Levels && a.length[m] >= int32(o.Min); level++ {
-		hit := a.next(m, token) >= 0
-		s.trust.learn(a.length[m], a.count[m], hit)
+	m := a.Link(a.End().State)
+	for level := 0; m > 0 && level < o.Levels && a.Length(m) >= int32(o.Min); level++ {
+		hit := a.Next(m, token) >= 0
+		s.trust.learn(a.Length(m), a.Count(m), hit)
 		if hit {
 			break
 		}
-		m = a.link[m]
+		m = a.Link(m)
 	}
-	a.extend(token)
+	a.Extend(token)
 }
 
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {

@@ -28,60 +28,6 @@ func ends(text, sub []int32) (at []int32) {
 	return at
 }
 
-// The automaton against brute force: it spells the substrings and nothing else, counts the
-// places they end at and knows the latest, its links are right, and match finds the longest suffix.
-func TestAutomaton(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		text := genText(r, 40) // below touchMost: every count is exact
-		a := newAutomaton()
-		for _, token := range text {
-			a.extend(token)
-		}
-		if n := len(text); len(a.link) > max(2*n, 2) || len(a.edges) > max(3*n, 2) {
-			r.Fatalf("%d states and %d edges for %d tokens", len(a.link), len(a.edges), n)
-		}
-		longest := make([]int32, len(a.link))
-		for i := range text {
-			for j := i + 1; j <= len(text); j++ {
-				sub := text[i:j]
-				s := int32(0)
-				for _, token := range sub {
-					if s = a.next(s, token); s < 0 {
-						r.Fatalf("%v is not spelled", sub)
-					}
-				}
-				at := ends(text, sub)
-				if int(a.count[s]) != len(at) || a.last[s] != at[len(at)-1] {
-					r.Fatalf("%v: counted %d, last at %d, want %v", sub, a.count[s], a.last[s], at)
-				}
-				if l := a.link[s]; int(a.length[s]) < len(sub) || int(a.length[l]) >= len(sub) {
-					r.Fatalf("%v of length %d is in a state of lengths %d to %d", sub, len(sub), a.length[l]+1, a.length[s])
-				}
-				longest[s] = max(longest[s], int32(len(sub)))
-			}
-		}
-		for s := 1; s < len(a.link); s++ {
-			if longest[s] != a.length[s] {
-				r.Fatalf("state %d says %d, its longest string has %d", s, a.length[s], longest[s])
-			}
-		}
-		for token := int32(0); token < 5; token++ {
-			whole := append(slices.Clone(text), token)
-			want := len(whole)
-			for want > 0 && len(ends(text, whole[len(whole)-want:])) == 0 {
-				want--
-			}
-			m := a.match(place{state: a.tail, length: a.n}, token)
-			if int(m.length) != want {
-				r.Fatalf("match of %v: length %d, want %d", whole, m.length, want)
-			}
-			if want > 0 && int(a.count[m.state]) != len(ends(text, whole[len(whole)-want:])) {
-				r.Fatalf("match of %v is a wrong state", whole)
-			}
-		}
-	})
-}
-
 func begin(t interface{ Fatal(...any) }, o Options, opt draft.Options, text []int32) (draft.Drafter, draft.State) {
 	d, err := New(o)
 	if err != nil {
@@ -266,10 +212,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 		round()
 	}
 	a := s.(*state).text
-	for _, p := range []*[]int32{&a.link, &a.length, &a.count, &a.last, &a.head} { // amortised growth is not what is tested
-		*p = slices.Grow(*p, 4000)
-	}
-	a.edges = slices.Grow(a.edges, 4000)
+	a.Grow(2000) // amortised growth is not what is tested
 	if n := testing.AllocsPerRun(50, round); n != 0 {
 		t.Errorf("%g allocations a round, want 0", n)
 	}
@@ -287,18 +230,5 @@ func BenchmarkRound(b *testing.B) {
 		if err := d.Propose(ctx, requests); err != nil {
 			b.Fatal(err)
 		}
-	}
-}
-
-func BenchmarkExtend(b *testing.B) {
-	a := newAutomaton()
-	b.ReportAllocs()
-	h := uint64(1)
-	for i := 0; b.Loop(); i++ {
-		if i%4096 == 0 {
-			a = newAutomaton()
-		}
-		h = h*6364136223846793005 + 1442695040888963407
-		a.extend(int32(h >> 56 & 63))
 	}
 }

@@ -36,7 +36,16 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 	return draft.New(name, target)
 }
 
-// randomShapeOfTrees describes a draft model's drafter.
+// randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.
+func randomModelDrafter(rng *rand.Rand, vocab int) string {
+	text := randomShapeOfTrees(rng)
+	if rng.IntN(3) == 0 {
+		methods := []string{"freq", "freq-pa", "context"}
+		text += fmt.Sprintf(",shortlist=%s,size=%d,extra=%d", methods[rng.IntN(len(methods))], 1+rng.IntN(min(vocab, 300)), 1+rng.IntN(100))
+	}
+	return text
+}
+
 func randomShapeOfTrees(rng *rand.Rand) string {
 	p := func() float64 { return math.Round(rng.Float64()*rng.Float64()*100) / 100 }
 	switch rng.IntN(4) {
@@ -54,15 +63,15 @@ func randomShapeOfTrees(rng *rand.Rand) string {
 }
 
 // randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a block head's, any two of them.
-func randomMerge(rng *rand.Rand) string {
+func randomMerge(rng *rand.Rand, vocab int) string {
 	mode, first := "", "lookup"
 	if rng.IntN(3) == 0 {
 		mode = "mode=disjoint,"
 	}
 	if rng.IntN(3) == 0 {
-		first = randomShapeOfTrees(rng)
+		first = randomModelDrafter(rng, vocab)
 	}
-	second := randomShapeOfTrees(rng)
+	second := randomModelDrafter(rng, vocab)
 	if rng.IntN(2) == 0 {
 		second = randomBlock(rng)
 	}

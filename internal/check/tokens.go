@@ -47,7 +47,7 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomShapeOfTrees(rng), randomBlock(rng), randomBlock(rng), randomMerge(rng)} {
+	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomBlock(rng), randomBlock(rng), randomMerge(rng, vocab)} {
 		if err := speculate(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
 		}

@@ -216,6 +216,18 @@ func firstHash(key uint64, n int, least uint64) int {
 	}
 }
 
+// firstHashOf wants a multiple of 16 tokens.
+func firstHashOf(key uint64, tokens []int32, least uint64) int {
+	switch l := cpu.Active(); {
+	case l >= cpu.AVX512:
+		return firstHashOfAVX512(key, tokens, least)
+	case l >= cpu.AVX2:
+		return firstHashOfAVX2(key, tokens, least)
+	default:
+		return firstHashOfGeneric(key, tokens, least)
+	}
+}
+
 func scores(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32) {
 	switch l := cpu.Active(); {
 	case l >= cpu.AVX512:

@@ -21,6 +21,9 @@ func maxScaled(x []float32, scale float32) float32        { return maxScaledGene
 func indexEqual(x []float32, v float32) int               { return indexEqualGeneric(x, v) }
 func indexAbove(x []float32, v float32) int               { return indexAboveGeneric(x, v) }
 func firstHash(key uint64, n int, least uint64) int       { return firstHashGeneric(key, n, least) }
+func firstHashOf(key uint64, tokens []int32, least uint64) int {
+	return firstHashOfGeneric(key, tokens, least)
+}
 func scores(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32) {
 	scoresGeneric(dst, dstStride, q, qStride, rows, hd, kPage)
 }

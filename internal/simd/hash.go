@@ -11,6 +11,18 @@ func FirstHash(key uint64, n int, least uint64) int {
 	return whole + firstHashGeneric(key+uint64(whole)*golden, n-whole, least)
 }
 
+// FirstHashOf returns the first i whose number tokens[i] has a hash that is at least least, len(tokens) if there is none: the hash of
+// number t is number t of the sequence that starts at key.
+func FirstHashOf(key uint64, tokens []int32, least uint64) int {
+	key += golden
+	whole := len(tokens) &^ 15
+	i := firstHashOf(key, tokens[:whole], least)
+	if i < whole {
+		return i
+	}
+	return whole + firstHashOfGeneric(key, tokens[whole:], least)
+}
+
 // golden is the step of the SplitMix64 generator: 2^64 over the golden ratio, made odd.
 const golden = 0x9e3779b97f4a7c15
 
@@ -28,4 +40,14 @@ func firstHashGeneric(key uint64, n int, least uint64) int {
 		}
 	}
 	return n
+}
+
+// firstHashOfGeneric has the key a step on, for hashes count from 1.
+func firstHashOfGeneric(key uint64, tokens []int32, least uint64) int {
+	for i, t := range tokens {
+		if hash(key+uint64(t)*golden) >= least {
+			return i
+		}
+	}
+	return len(tokens)
 }

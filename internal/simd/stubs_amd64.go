@@ -116,7 +116,13 @@ func indexAboveAVX512(x []float32, v float32) int
 func firstHashAVX2(key uint64, n int, least uint64) int
 
 //go:noescape
+func firstHashOfAVX2(key uint64, tokens []int32, least uint64) int
+
+//go:noescape
 func firstHashAVX512(key uint64, n int, least uint64) int
+
+//go:noescape
+func firstHashOfAVX512(key uint64, tokens []int32, least uint64) int
 
 //go:noescape
 func scoresAVX2(dst []float32, dstStride int, q []float32, qStride int, rows int, hd int, kPage []float32)

@@ -9,7 +9,7 @@
 //	v.SetGGUF(w)                                          // the keys tokenizer.* of a gguf.Writer
 //	err = v.WriteGGUF(path)                               // a file of nothing but those keys
 //
-// A later stage that has only such a file takes its keys over with CopyGGUF.
+// A later stage that has only such a file takes its keys over with gguf's Writer.SetTokenizer.
 //
 // The method is Sennrich et al. (2016), algorithm 1, over bytes: the most frequent pair of neighbours becomes a
 // token, until there are enough. Words are counted once each; a merge touches only the words that hold its pair;

@@ -7,7 +7,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
@@ -168,19 +167,4 @@ func (v *Vocabulary) WriteGGUF(path string) error {
 	w.Set("llama.vocab_size", uint32(v.Size()))
 	v.SetGGUF(w)
 	return w.WriteFile(path)
-}
-
-// CopyGGUF takes over the keys tokenizer.* of an open file, bit for bit.
-func CopyGGUF(w *gguf.Writer, f *gguf.File) error {
-	found := false
-	for _, kv := range f.Meta {
-		if strings.HasPrefix(kv.Key, "tokenizer.") {
-			w.Set(kv.Key, kv.Value)
-			found = true
-		}
-	}
-	if !found {
-		return fmt.Errorf("%s: no keys tokenizer.*: the file has no vocabulary", f.Path)
-	}
-	return nil
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // A vocabulary's file passes its keys on bit for bit, and a file without any says so.
-func TestCopyGGUF(t *testing.T) {
+func TestSetTokenizer(t *testing.T) {
 	v := learn(t, []string{strings.Repeat("some words and more words\n", 5)}, Options{Size: 270})
 	dir := t.TempDir()
 	from, to := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
@@ -23,7 +23,7 @@ func TestCopyGGUF(t *testing.T) {
 	defer f.Close()
 	w := gguf.NewWriter()
 	w.Set("general.architecture", "qwen3")
-	if err := CopyGGUF(w, f); err != nil {
+	if err := w.SetTokenizer(f); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.WriteFile(to); err != nil {
@@ -53,7 +53,7 @@ func TestCopyGGUF(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer h.Close()
-	if err := CopyGGUF(gguf.NewWriter(), h); err == nil || !strings.Contains(err.Error(), empty) {
+	if err := gguf.NewWriter().SetTokenizer(h); err == nil || !strings.Contains(err.Error(), empty) {
 		t.Errorf("a file without a vocabulary: %v", err)
 	}
 }

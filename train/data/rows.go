@@ -22,18 +22,15 @@ func NewRows(tokens []int32, length int, seed uint64) (*Rows, error) {
 	return &Rows{tokens, length, seed}, nil
 }
 
-// Len is the number of texts, Length the tokens of each.
-func (r *Rows) Len() int    { return len(r.tokens) / r.length }
-func (r *Rows) Length() int { return r.length }
-
-// Text is the i-th text.
-func (r *Rows) Text(i int) []int32 { return r.tokens[i*r.length : (i+1)*r.length] }
+// Len is the number of texts.
+func (r *Rows) Len() int { return len(r.tokens) / r.length }
 
 // Row reads the n-th row that is dealt. It may be called from any goroutine, for any n.
 func (r *Rows) Row(n uint64, dst []int32) {
 	texts := uint64(r.Len())
 	epoch := n / texts
-	copy(dst, r.Text(int(permute(n%texts, texts, mix64(r.seed+mix64(epoch))))))
+	at := int(permute(n%texts, texts, mix64(r.seed+mix64(epoch)))) * r.length
+	copy(dst, r.tokens[at:at+r.length])
 }
 
 // Fingerprint tells what is dealt apart from what other texts, lengths or seeds give.

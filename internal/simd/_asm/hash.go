@@ -15,10 +15,17 @@ const (
 	factor2 = 0x94d049bb133111eb
 )
 
-// hashKernels has the search of SplitMix64 hashes, 16 a turn: two registers of 8 numbers, or four of 4, which hide the
-// latency of the products. n is a multiple of 16.
+// hashKernels has the search of SplitMix64 hashes, of numbers in sequence and of numbers listed.
 func hashKernels(g *gen) {
 	g.fn("firstHash", "func(key uint64, n int, least uint64) int")
+	g.hashSearch(false)
+	g.fn("firstHashOf", "func(key uint64, tokens []int32, least uint64) int")
+	g.hashSearch(true)
+}
+
+// hashSearch takes 16 numbers a turn: two registers of 8, or four of 4, which hide the latency of the products. There is a
+// multiple of 16 of them.
+func (g *gen) hashSearch(listed bool) {
 	lanes := 4
 	if g.level.zmm {
 		lanes = 8
@@ -41,15 +48,6 @@ func hashKernels(g *gen) {
 		g.VPBROADCASTQ(wide(x), r)
 		return r
 	}
-	steps, ok := g.tables["steps"]
-	if !ok {
-		steps = g.StaticGlobal("steps")
-		g.DataAttributes(attr.RODATA | attr.NOPTR)
-		for i := range uint64(16) {
-			g.AppendDatum(operand.U64((i + 1) * golden))
-		}
-		g.tables["steps"] = steps
-	}
 	scalar := func(name string) reg.VecVirtual {
 		b, err := g.Param(name).Resolve()
 		if err != nil {
@@ -61,20 +59,18 @@ func hashKernels(g *gen) {
 	}
 	key := scalar("key")
 	least := scalar("least")
-	var state []reg.VecVirtual // key + number of the hash · golden
-	for i := 0; i < 16; i += lanes {
-		s := g.reg()
-		g.VPADDQ(steps.Offset(8*i), key, s)
-		state = append(state, s)
+	factor := func(x uint64) (f, high reg.VecVirtual) {
+		f = set(x)
+		if !g.level.zmm { // upper halves
+			high = g.reg()
+			g.VPSRLQ(operand.U8(32), f, high)
+		}
+		return f, high
 	}
-	turn := wide(16 * golden & (1<<64 - 1))
-	f1, f2 := set(factor1), set(factor2)
-	var h1, h2 reg.VecVirtual // AVX2: upper halves of the factors
-	sign := wide(1 << 63)     // makes unsigned numbers compare as signed ones
+	f1, h1 := factor(factor1)
+	f2, h2 := factor(factor2)
+	sign := wide(1 << 63) // makes unsigned numbers compare as signed ones
 	if !g.level.zmm {
-		h1, h2 = g.reg(), g.reg()
-		g.VPSRLQ(operand.U8(32), f1, h1)
-		g.VPSRLQ(operand.U8(32), f2, h2)
 		g.VPXOR(sign, least, least)
 	}
 	xorShift := func(x reg.VecVirtual, by uint8) {
@@ -101,24 +97,34 @@ func hashKernels(g *gen) {
 		g.VPMULUDQ(f, x, x)
 		g.VPADDQ(a, x, x)
 	}
-	n := g.Load(g.Param("n"), g.GP64())
+	// hashes makes key + number of the hash · golden, for 16 numbers from i on.
+	var hashes func(i reg.Register) []reg.VecVirtual
+	var n reg.Register
+	if listed {
+		n = g.Load(g.Param("tokens").Len(), g.GP64())
+		base := g.base("tokens")
+		step, high := factor(golden)
+		hashes = func(i reg.Register) (list []reg.VecVirtual) {
+			for at := 0; at < 16; at += lanes {
+				x := g.reg()
+				g.VPMOVSXDQ(operand.Mem{Base: base, Index: i, Scale: 4, Disp: 4 * at}, x)
+				mul(x, step, high)
+				g.VPADDQ(key, x, x)
+				list = append(list, x)
+			}
+			return list
+		}
+	} else {
+		n = g.Load(g.Param("n"), g.GP64())
+		hashes = g.sequence(key, lanes, wide(16*golden&(1<<64-1)))
+	}
 	i, bits := g.GP64(), g.GP64()
 	g.XORQ(i, i)
 	loop, found, none := g.label(), g.label(), g.label()
 	g.Label(loop)
 	g.CMPQ(i, n)
 	g.JGE(operand.LabelRef(none))
-	hashes := make([]reg.VecVirtual, len(state))
-	for j, s := range state {
-		hashes[j] = g.reg()
-		if g.level.zmm {
-			g.VMOVDQA64(s, hashes[j])
-			g.VPADDQ_BCST(turn, s, s)
-		} else {
-			g.VMOVDQA(s, hashes[j])
-			g.VPADDQ(turn, s, s)
-		}
-	}
+	list := hashes(i)
 	for _, step := range []func(x reg.VecVirtual){
 		func(x reg.VecVirtual) { xorShift(x, 30) },
 		func(x reg.VecVirtual) { mul(x, f1, h1) },
@@ -126,14 +132,14 @@ func hashKernels(g *gen) {
 		func(x reg.VecVirtual) { mul(x, f2, h2) },
 		func(x reg.VecVirtual) { xorShift(x, 31) },
 	} {
-		for _, x := range hashes {
+		for _, x := range list {
 			step(x)
 		}
 	}
 	const notLess = 5
 	if g.level.zmm {
 		var k [2]reg.OpmaskVirtual
-		for j, x := range hashes {
+		for j, x := range list {
 			k[j] = g.K()
 			g.VPCMPUQ(operand.U8(notLess), least, x, k[j])
 		}
@@ -144,7 +150,7 @@ func hashKernels(g *gen) {
 	} else {
 		// Bits of the lanes that are less; none are when all are found.
 		var part [4]reg.GPVirtual
-		for j, x := range hashes {
+		for j, x := range list {
 			g.VPXOR(sign, x, x)
 			g.VPCMPGTQ(x, least, x)
 			part[j] = g.GP64()
@@ -168,4 +174,37 @@ func hashKernels(g *gen) {
 	g.Label(none)
 	g.Store(n, g.ReturnIndex(0))
 	g.ret()
+}
+
+// sequence makes the numbers of a sequence of hashes: those of the next turn are those of the last and a step, turn.
+func (g *gen) sequence(key reg.VecVirtual, lanes int, turn operand.Mem) func(reg.Register) []reg.VecVirtual {
+	steps, ok := g.tables["steps"]
+	if !ok {
+		steps = g.StaticGlobal("steps")
+		g.DataAttributes(attr.RODATA | attr.NOPTR)
+		for i := range uint64(16) {
+			g.AppendDatum(operand.U64((i + 1) * golden))
+		}
+		g.tables["steps"] = steps
+	}
+	var state []reg.VecVirtual
+	for i := 0; i < 16; i += lanes {
+		s := g.reg()
+		g.VPADDQ(steps.Offset(8*i), key, s)
+		state = append(state, s)
+	}
+	return func(reg.Register) (list []reg.VecVirtual) {
+		for _, s := range state {
+			x := g.reg()
+			if g.level.zmm {
+				g.VMOVDQA64(s, x)
+				g.VPADDQ_BCST(turn, s, s)
+			} else {
+				g.VMOVDQA(s, x)
+				g.VPADDQ(turn, s, s)
+			}
+			list = append(list, x)
+		}
+		return list
+	}
 }

@@ -1,0 +1,21 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+)
+
+// newFile refuses a path that a command is not to write to: a folder, or a file that is there, unless forced.
+func newFile(path string, force bool) error {
+	switch info, err := os.Stat(path); {
+	case err == nil && info.IsDir():
+		return usagef("%s is a folder: name a file in it", path)
+	case err == nil && !force:
+		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", path)
+	case err != nil && !errors.Is(err, fs.ErrNotExist):
+		return err
+	}
+	return nil
+}

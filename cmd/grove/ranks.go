@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/train/data"
+)
+
+type ranksCmd struct {
+	Out      string  `arg:"" help:"The file to write." type:"path"`
+	Model    string  `short:"m" env:"GROVE_MODEL" help:"The model whose tokens to rank; without one, grove's own small model." placeholder:"FILE"`
+	Generate int     `short:"n" help:"Count so many tokens that the model generates after the texts' beginnings, in place of the texts' own." placeholder:"N"`
+	Prompt   int     `help:"With --generate: tokens of a text to begin with." default:"64" placeholder:"N"`
+	Temp     float32 `short:"t" name:"temperature" help:"With --generate: temperature." default:"1" placeholder:"T"`
+	Force    bool    `short:"f" help:"Replace a file that is there."`
+
+	textFlags
+}
+
+func (ranksCmd) Help() string {
+	return `Counts how often each token of a model's vocabulary occurs in text, or in what the model generates
+itself, and writes the tokens in that order, special and stop tokens first. Drafters then compute
+only the most frequent ones: ranks=FILE, with shortlist=freq, freq-pa or context. Verification is
+over all tokens in any case, so the text does not depend on it.
+
+Examples:
+    grove ranks go.gguf --source /usr/local/go/src,kind=go
+    grove ranks own.gguf --text book.txt --generate 100000
+    grove run -d best-first:shortlist=freq,size=4096,ranks=go.gguf --stats "func main() {"`
+}
+
+func (cmd *ranksCmd) Run(p *program) error {
+	if cmd.Generate < 0 || cmd.Prompt < 1 {
+		return usagef("--generate %d after %d tokens: want 0 or more, after 1 or more", cmd.Generate, cmd.Prompt)
+	}
+	if err := newFile(cmd.Out, cmd.Force); err != nil {
+		return err
+	}
+	docs, err := cmd.documents(p)
+	if err != nil {
+		return err
+	}
+	m, err := p.openBare(cmd.Model)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	if m.Tokenizer == nil {
+		return fmt.Errorf("%s has no tokenizer: ranks are of a tokenizer's tokens", cmd.Model)
+	}
+	ctx, stop := p.context()
+	defer stop()
+	set, err := data.FromDocuments(ctx, "text", docs, m.Tokenizer, data.LoadOptions{Threads: p.Threads})
+	if err != nil {
+		return err
+	}
+	counts := make([]int64, m.Config.Vocab)
+	source, total := fmt.Sprintf("%d tokens of text", set.Len()), set.Len()
+	if cmd.Generate > 0 {
+		source, total = fmt.Sprintf("%d tokens generated at temperature %g", cmd.Generate, cmd.Temp), cmd.Generate
+		bar := p.progress("generating", false)
+		err = cmd.generate(ctx, m, set, counts, bar)
+		bar.end()
+	} else {
+		for i := range set.Len() {
+			counts[set.At(i)]++
+		}
+	}
+	if err != nil {
+		return err
+	}
+	r := shortlist.Rank(counts, m.Tokenizer, source)
+	if err := r.WriteFile(cmd.Out); err != nil {
+		return err
+	}
+	different := 0
+	for _, n := range counts {
+		if n > 0 {
+			different++
+		}
+	}
+	if p.JSON {
+		return p.printJSON(struct {
+			Counted   int `json:"counted"`
+			Different int `json:"different"`
+			Vocab     int `json:"vocab"`
+			Kept      int `json:"kept"`
+		}{total, different, len(counts), r.Kept})
+	}
+	fmt.Fprintf(p.stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order), r.Kept, source, different)
+	return nil
+}
+
+// generate counts tokens that the model generates after beginnings of the set's rows, in batches.
+func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, counts []int64, bar *progress) error {
+	const batch, length = 16, 256
+	l, err := spec.New(spec.Model(m), nil, spec.Options{})
+	if err != nil {
+		return err
+	}
+	n := min(length, m.Context()-cmd.Prompt)
+	if n < 1 || set.Len() < cmd.Prompt {
+		return usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt, m.Context(), set.Len())
+	}
+	done := 0
+	for first := 0; done < cmd.Generate; first += batch {
+		var sequences []*spec.Sequence
+		end := func() {
+			for _, s := range sequences {
+				s.Close()
+			}
+		}
+		for number := first; number < first+batch; number++ {
+			prompt := make([]int32, cmd.Prompt)
+			// By the golden ratio: from everywhere, whatever their number.
+			set.Read(prompt, int(uint64(number)*0x9e3779b97f4a7c15>>16%uint64(set.Len())))
+			s, err := l.Start(prompt, spec.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)}, MaxTokens: n, End: m.Tokenizer.IsEOG})
+			if err != nil {
+				end()
+				return err
+			}
+			sequences = append(sequences, s)
+		}
+		for slices.ContainsFunc(sequences, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
+			if err := l.Step(ctx, sequences); err != nil {
+				end()
+				return err
+			}
+		}
+		for _, s := range sequences {
+			for _, token := range s.Output() {
+				if done < cmd.Generate {
+					counts[token]++
+					done++
+				}
+			}
+		}
+		end()
+		bar.set(int64(done), int64(cmd.Generate))
+	}
+	return nil
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"os"
+
+	"github.com/grovellm/grove/train/data"
+)
+
+// textFlags name text to read.
+type textFlags struct {
+	Text   []string `help:"Text file, byte for byte; may be given several times." type:"path" placeholder:"FILE" sep:"none"`
+	Source []string `help:"Source as for training: FILE.jsonl,template={field}, a folder, FILE,kind=go; may be given several times." placeholder:"SPEC" sep:"none"`
+}
+
+// documents reads every text and source.
+func (cmd *textFlags) documents(p *program) ([]data.Document, error) {
+	var sources []data.Source
+	for _, path := range cmd.Text {
+		if _, err := os.Stat(path); err != nil {
+			return nil, err
+		}
+		sources = append(sources, data.Source{Name: path, Kind: data.Text, Path: path, Raw: true})
+	}
+	for _, spec := range cmd.Source {
+		s, err := data.ParseSource(spec)
+		if err != nil {
+			return nil, usagef("--source: %v", err)
+		}
+		sources = append(sources, s)
+	}
+	if len(sources) == 0 {
+		return nil, usagef("which text? Name a file with --text or a source with --source")
+	}
+	var docs []data.Document
+	for _, s := range sources {
+		d, report, err := s.Documents()
+		if err != nil {
+			return nil, err
+		}
+		p.logf("%s: %v", s.Name, report)
+		docs = append(docs, d...)
+	}
+	return docs, nil
+}

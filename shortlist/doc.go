@@ -1,0 +1,66 @@
+// Package shortlist chooses the tokens that a drafter's output head computes: part of the vocabulary, as verification is over
+// all of it in any case. The head is most of a small drafter's work.
+//
+//	freq     the most frequent tokens (FR-Spec), as many at every step of a draft
+//	freq-pa  fewer of them the deeper the step (paper 001, appendix A.1)
+//	context  the most frequent ones, and the tokens of the text so far with what the verifier nearly chose there
+//	dynaspec clusters of tokens that a router picks by the drafter's state (paper 001 §4); NewRouted makes it of a router's weights
+//
+// All lie in heads of their own order (nn.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
+//
+// # Scores over lists
+//
+// A probability over a list alone is too high by what the list leaves out, here a little and there nearly all. So that scores over
+// different lists, or over none, compare, each row estimates the mass outside from a panel or two of numbers computed beside
+// its logits: see tail.
+package shortlist
+
+import "github.com/grovellm/grove/nn"
+
+// Method makes the lists for drafters of one head. One goroutine uses it at a time.
+type Method interface {
+	// Begin makes the state of a new sequence.
+	Begin() State
+	// Choose writes the list of every query to lists. They last until the next Choose, or until the state's next Commit or Alternatives.
+	Choose(queries []Query, lists []*List)
+	// Fork is the method for another goroutine. What does not change is shared.
+	Fork() Method
+}
+
+// State is what is known of one sequence.
+type State interface {
+	// Commit takes in tokens of the text, the prompt's too.
+	Commit(tokens []int32)
+	// Alternatives takes in the logits that the target gave somewhere in it.
+	Alternatives(logits []float32)
+	// Close gives the memory back; the state is not used again.
+	Close()
+}
+
+// Query is a row whose logits are to be computed.
+type Query struct {
+	State  State
+	Step   int       // of the draft: 0 gives the first drafted token
+	Token  int32     // the row's
+	Hidden []float32 // the drafter's state at the row's parent, before the final norm; a router reads it
+}
+
+// List is a shortlist with an estimate of what it leaves out.
+type List struct {
+	nn.Shortlist
+	tail   *tail
+	listed []bool // of the tail's groups: not left out; nil: none is listed
+}
+
+// LogOutside estimates, from what the drafter computed for a row with the list, the logarithm of the sum of
+// exp(logit / temperature) of all tokens left out; temperature 0 is taken for 1, as in ranking.
+func (l *List) LogOutside(row []float32, temperature float32) float64 {
+	return l.tail.logMass(row[l.Len():], temperature, l.listed)
+}
+
+// stateless is a state for methods that keep nothing of a sequence.
+type stateless struct{}
+
+func (stateless) Commit([]int32)         {}
+func (stateless) Alternatives([]float32) {}
+func (stateless) Close()                 {}

@@ -1,0 +1,63 @@
+// freq and freq-pa: the most frequent tokens. Their rows lie in the order of rank, so each size is a beginning of one matrix.
+
+package shortlist
+
+import (
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
+
+// Frequent lists the most frequent tokens, the same for every sequence.
+type Frequent struct {
+	stateless
+	steps []*List // the last also of all steps beyond
+}
+
+// NewFrequent lists size tokens by rank; with positionAware at steps 0 and 1, and size/(step + 1) at later ones (paper 001, appendix A.1).
+// Sizes are rounded up to whole panels.
+func NewFrequent(pool *par.Pool, head *nn.Linear, norm *nn.Norm, r *Ranks, size int, positionAware bool) (*Frequent, error) {
+	tokens := r.First(size)
+	ordered, err := nn.NewOrderedHead(pool, head, tokens)
+	if err != nil {
+		return nil, err
+	}
+	f := &Frequent{}
+	for step := 0; ; step++ {
+		n := max(1, budget(size, step, positionAware))
+		panels := min((max(n, r.Kept)+gemm.Panel-1)/gemm.Panel, ordered.Panels())
+		if last := len(f.steps) - 1; last >= 0 && f.steps[last].Len() == panels*gemm.Panel {
+			f.steps = append(f.steps, f.steps[last])
+		} else {
+			l := &List{}
+			if l.tail, err = newTail(pool, head, norm, [][]int32{r.Order[min(panels*gemm.Panel, len(tokens)):]}); err != nil {
+				return nil, err
+			}
+			l.Add(ordered, 0, panels)
+			l.Beside(l.tail.head)
+			f.steps = append(f.steps, l)
+		}
+		if !positionAware || n <= max(gemm.Panel, r.Kept) {
+			return f, nil
+		}
+	}
+}
+
+// budget is the number of tokens at a step: K_fr of paper 001, appendix A.1.
+func budget(size, step int, positionAware bool) int {
+	if positionAware && step > 1 {
+		return size / (step + 1)
+	}
+	return size
+}
+
+func (f *Frequent) list(step int) *List { return f.steps[min(max(step, 0), len(f.steps)-1)] }
+
+func (f *Frequent) Begin() State { return f }
+func (f *Frequent) Fork() Method { return f }
+
+func (f *Frequent) Choose(queries []Query, lists []*List) {
+	for i, q := range queries {
+		lists[i] = f.list(q.Step)
+	}
+}

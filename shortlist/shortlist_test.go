@@ -1,0 +1,266 @@
+package shortlist
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
+
+// randomHead is a head of random weights in f32, and the weights.
+func randomHead(r *rand.Rand, vocab, d int) (*nn.Linear, nn.Mat) {
+	m := nn.NewMat(vocab, d)
+	for i := range m.Data {
+		m.Data[i] = float32(r.NormFloat64())
+	}
+	return headOf(m), m
+}
+
+func randomRanks(r *rand.Rand, vocab int) *Ranks {
+	ranks := &Ranks{Kept: r.IntN(min(vocab, 40) + 1)}
+	for _, token := range r.Perm(vocab) {
+		ranks.Order = append(ranks.Order, int32(token))
+	}
+	return ranks
+}
+
+// listed is a list's tokens, without those that are none; they must differ.
+func listed(t *rapid.T, l *List) map[int32]bool {
+	set := map[int32]bool{}
+	for _, token := range l.Tokens() {
+		if set[token] {
+			t.Fatalf("token %d is listed twice", token)
+		}
+		if token != nn.NoToken {
+			set[token] = true
+		}
+	}
+	return set
+}
+
+// Frequent lists hold the tokens of highest rank, as many as the step's budget and those that are kept, up to a whole panel more; each
+// step's list is part of the one before.
+func TestFrequentListsByRank(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		vocab := rapid.IntRange(1, 700).Draw(t, "vocab")
+		head, _ := randomHead(r, vocab, 8)
+		ranks := randomRanks(r, vocab)
+		size := rapid.IntRange(1, vocab).Draw(t, "size")
+		aware := rapid.Bool().Draw(t, "position-aware")
+		f, err := NewFrequent(pool, head, nil, ranks, size, aware)
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := vocab
+		for step := range 30 {
+			want := size
+			if aware && step >= 2 {
+				want = max(size/(step+1), 1)
+			}
+			lists := make([]*List, 1)
+			f.Choose([]Query{{State: f.Begin(), Step: step}}, lists)
+			got := listed(t, lists[0])
+			want = max(want, ranks.Kept)
+			if n := len(got); n < want || n > (want+gemm.Panel-1)/gemm.Panel*gemm.Panel || n > before {
+				t.Fatalf("step %d lists %d tokens after %d, want %d", step, n, before, want)
+			}
+			before = len(got)
+			for _, token := range ranks.Order[:len(got)] {
+				if !got[token] {
+					t.Fatalf("step %d lists %d tokens without %d", step, len(got), token)
+				}
+			}
+		}
+	})
+}
+
+// A context list is the core and the tokens that came up last, whatever came up, and its rows are the head's.
+func TestContextListsWhatCameUp(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 2))
+		vocab := rapid.IntRange(1, 300).Draw(t, "vocab")
+		head, w := randomHead(r, vocab, 8)
+		ranks := randomRanks(r, vocab)
+		c, err := NewContext(pool, head, nil, ranks, rapid.IntRange(1, vocab).Draw(t, "core"), rapid.IntRange(0, 70).Draw(t, "extra"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := nn.NewExec(pool)
+		for range 2 { // the second sequence reuses the memory of the first
+			s := c.Begin()
+			var text []int32 // what came up, in order
+			for range rapid.IntRange(0, 6).Draw(t, "commits") {
+				if rapid.Bool().Draw(t, "alternatives") {
+					logits := make([]float32, vocab)
+					for i := range logits {
+						logits[i] = float32(r.NormFloat64())
+					}
+					s.Alternatives(logits)
+					best := make([]int32, vocab)
+					for i := range best {
+						best[i] = int32(i)
+					}
+					slices.SortFunc(best, func(a, b int32) int {
+						if logits[a] > logits[b] {
+							return -1
+						}
+						return 1
+					})
+					text = append(text, best[:min(alternatives, vocab)]...)
+				} else {
+					tokens := make([]int32, r.IntN(60))
+					for i := range tokens {
+						tokens[i] = r.Int32N(int32(vocab + 2)) // a target may know more tokens
+					}
+					s.Commit(tokens)
+					text = append(text, tokens...)
+				}
+				lists := make([]*List, 1)
+				c.Choose([]Query{{State: s}}, lists)
+				got := listed(t, lists[0])
+				want := map[int32]bool{}
+				for token, in := range c.in {
+					if in {
+						want[int32(token)] = true
+					}
+				}
+				if core := len(want); core < ranks.Kept {
+					t.Fatalf("a core of %d tokens, and %d are kept", core, ranks.Kept)
+				}
+				for most, i := len(want)+c.extra, len(text)-1; i >= 0 && len(want) < most; i-- {
+					if int(text[i]) < vocab {
+						want[text[i]] = true
+					}
+				}
+				if len(got) != len(want) {
+					t.Fatalf("%d tokens are listed, want %d", len(got), len(want))
+				}
+				for token := range want {
+					if !got[token] {
+						t.Fatalf("token %d came up and is not listed", token)
+					}
+				}
+				// The logits of a unit vector are a column of the weights.
+				x, dst, k := nn.NewMat(1, 8), nn.NewMat(1, lists[0].Width()), r.IntN(8)
+				x.Data[k] = 1
+				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[0].Shortlist}, dst)
+				for i, token := range lists[0].Tokens() {
+					if token != nn.NoToken && dst.Data[i] != w.Row(int(token))[k] {
+						t.Fatalf("token %d has another's row", token)
+					}
+				}
+			}
+			s.Close()
+		}
+	})
+}
+
+// The tail's numbers are the mean and, where it has a column for every dimension, the variance of the logits within groups; listed
+// groups count for nothing, and equal rows are summed exactly.
+func TestTailSumsUp(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
+		vocab, d := rapid.IntRange(1, 300).Draw(t, "vocab"), rapid.IntRange(1, 20).Draw(t, "dimensions")
+		head, w := randomHead(r, vocab, d)
+		if rapid.Bool().Draw(t, "bias") {
+			head.Bias = make([]float32, vocab)
+			for i := range head.Bias {
+				head.Bias[i] = float32(r.NormFloat64())
+			}
+		}
+		groups := make([][]int32, rapid.IntRange(1, 6).Draw(t, "groups"))
+		for i := range vocab {
+			g := r.IntN(len(groups))
+			groups[g] = append(groups[g], int32(i))
+		}
+		norm := &nn.Norm{Weight: make([]float32, d), Eps: 1e-6}
+		for i := range norm.Weight {
+			norm.Weight[i] = r.Float32()
+		}
+		tail, err := newTail(pool, head, norm, groups)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := &List{tail: tail}
+		l.Beside(tail.head)
+		h, dst := nn.NewMat(1, d), nn.NewMat(1, l.Width())
+		for i := range h.Data {
+			h.Data[i] = float32(r.NormFloat64())
+		}
+		nn.NewExec(pool).Shortlist(nn.Source{X: h}, []*nn.Shortlist{&l.Shortlist}, dst)
+		logit := func(token int32) (sum float64) {
+			for i, x := range w.Row(int(token)) {
+				sum += float64(x) * float64(h.Data[i])
+			}
+			return sum
+		}
+		variance, exact := 0.0, math.Inf(-1)
+		l.listed = make([]bool, len(groups))
+		for g, tokens := range groups {
+			mean := 0.0
+			for _, token := range tokens {
+				mean += logit(token) / float64(len(tokens))
+			}
+			for _, token := range tokens {
+				variance += (logit(token) - mean) * (logit(token) - mean) / float64(vocab)
+			}
+			for _, token := range tokens {
+				if head.Bias != nil { // it moves the mean; its own spread is left out
+					mean += float64(head.Bias[token]) / float64(len(tokens))
+				}
+			}
+			if math.Abs(mean-float64(dst.Data[g])) > 1e-3 {
+				t.Fatalf("group %d has mean %g, want %g", g, dst.Data[g], mean)
+			}
+			l.listed[g] = r.IntN(2) == 0
+			if !l.listed[g] && len(tokens) > 0 {
+				exact = logAdd(exact, math.Log(float64(len(tokens)))+mean)
+			}
+		}
+		got := tail.rest
+		for _, x := range dst.Data[len(groups):] {
+			got += float64(x) * float64(x)
+		}
+		if math.Abs(got-variance) > 1e-3*(1+variance) {
+			t.Fatalf("variance %g, want %g", got, variance)
+		}
+		clear(dst.Data[len(groups):]) // as if all rows of a group were equal
+		tail.rest = 0
+		if mass := l.LogOutside(dst.Data, 1); mass != exact && math.Abs(mass-exact) > 1e-3 {
+			t.Fatalf("mass %g outside the list, want %g", mass, exact)
+		}
+	})
+}
+
+// On normal logits of a variance that an output head gives, the estimate is too large by what wider tails would add, at every temperature
+// of use, and nothing like the mean's or the largest token's error.
+func TestTailEstimatesMass(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 6))
+	for _, deviation := range []float64{0.5, 1, 1.6} {
+		for _, temperature := range []float32{0.5, 1, 1.3} {
+			const n = 10000
+			exact := math.Inf(-1)
+			for range n {
+				exact = logAdd(exact, deviation*r.NormFloat64()/float64(temperature))
+			}
+			got := (&tail{sizes: []float64{math.Log(n)}, rest: deviation * deviation}).logMass([]float32{0}, temperature, nil)
+			s := deviation / float64(temperature)
+			if d := got - exact; d < -0.3 || d > 0.3+(fatness-0.5)*s*s {
+				t.Errorf("deviation %g at temperature %g: off by %g", deviation, temperature, d)
+			}
+		}
+	}
+}

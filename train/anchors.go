@@ -1,0 +1,46 @@
+package train
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// drawAnchors draws n different places of the text with a number, from first to last, and returns them in ascending order; fewer
+// where there are fewer. Places where the text goes round in circles, as a target's does at temperature 0, are taken with the
+// share given: a head learns soon to go on with them, and from each the same.
+func drawAnchors(seed, number uint64, text []int32, first, last, block, n int, share float64) []int {
+	r := rand.New(rand.NewPCG(seed, number))
+	var all []int
+	for a := first; a <= last; a++ {
+		if share == 1 || !circles(text[:min(a+block, len(text))], a) || r.Float64() < share {
+			all = append(all, a)
+		}
+	}
+	if len(all) == 0 {
+		all = append(all, first+r.IntN(last-first+1))
+	}
+	n = min(n, len(all))
+	for i := range n {
+		j := i + r.IntN(len(all)-i)
+		all[i], all[j] = all[j], all[i]
+	}
+	slices.Sort(all[:n])
+	return all[:n]
+}
+
+// longestCircle is the number of tokens that a repeated passage has at most.
+const longestCircle = 96
+
+// circles reports whether the text after a place only repeats what came just before, not for the first time.
+func circles(text []int32, at int) bool {
+	for period := 1; period <= min(longestCircle, (at+1)/2); period++ {
+		i := len(text) - 1
+		for i > at-period && text[i] == text[i-period] {
+			i--
+		}
+		if i == at-period {
+			return true
+		}
+	}
+	return false
+}

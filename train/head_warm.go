@@ -1,0 +1,158 @@
+package train
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/nn"
+)
+
+// Begun as random numbers a block head learns as slowly as any language model: all that its mask rows know of the anchor must
+// come through attention that looks everywhere at first. But the target's blocks are layers of the same kind, and nearly do
+// what a head is for. With the mean of the taps in place of each block's own residual stream the anchor's row, which is
+// discarded, says what the target says in nine places of ten before any training.
+//
+// So a head begins as the target: its layers are some of the target's blocks, with the most active units of their MLPs where the
+// head's are narrower; and before them a layer whose attention hands the anchor's embedding to all rows.
+
+// hand is the number, in the list of blocks, of the layer that hands on the anchor's embedding.
+const hand = -1
+
+// blocksOf is the blocks of a list.
+func blocksOf(from []int) []int {
+	return slices.DeleteFunc(slices.Clone(from), func(b int) bool { return b == hand })
+}
+
+// checkFrom refuses layers that cannot begin as From has it.
+func (r *HeadRecipe) checkFrom(target *Shape) error {
+	if len(r.From) == 0 {
+		return nil
+	}
+	if len(r.From) != r.Layers {
+		return fmt.Errorf("%d layers begin as the target's blocks %v: want as many of each, or random weights", r.Layers, r.From)
+	}
+	blocks := blocksOf(r.From)
+	for _, b := range blocks {
+		if b < 0 || b >= target.Layers {
+			return fmt.Errorf("the target has no block %d: want 0 to %d, or %d for the layer that hands on the anchor", b, target.Layers-1, hand)
+		}
+	}
+	switch {
+	case len(blocks) == 0:
+		return fmt.Errorf("layers begin as %v: want a block of the target among them, or no list for random weights", r.From)
+	case r.Heads != target.Heads || r.KVHeads != target.KVHeads || r.HeadDim != target.HeadDim:
+		return fmt.Errorf("layers have %d heads and %d key/value heads of %d, the target's blocks, as which they begin, %d and %d of %d: want attention of the target's shape, or random weights",
+			r.Heads, r.KVHeads, r.HeadDim, target.Heads, target.KVHeads, target.HeadDim)
+	case r.FFN > target.FFN:
+		return fmt.Errorf("the head's MLPs are %d wide, the target's, as which they begin, %d: want no wider ones, or random weights", r.FFN, target.FFN)
+	case len(blocks) < len(r.From) && r.KVHeads*r.HeadDim > target.Hidden:
+		return fmt.Errorf("values are %d wide, the hidden state %d: want no wider ones in a layer that hands on the anchor", r.KVHeads*r.HeadDim, target.Hidden)
+	}
+	return nil
+}
+
+// warm makes layer i begin as block from[i] of the target, which checkFrom has passed. Its texts are examples of what the head
+// will read.
+func (h *BlockHead) warm(from []int, texts [][]int32) error {
+	w := warming{h: h, head: byName(h.Params), target: byName(h.target.Params)}
+	w.context(blocksOf(from))
+	w.copy("output_norm.weight", "output_norm.weight")
+	for layer, b := range from {
+		if b != hand {
+			w.block(layer, b)
+		}
+	}
+	h.Pack()
+	for layer, b := range from {
+		if b == hand {
+			if err := w.handOn(layer, texts); err != nil {
+				return err
+			}
+		}
+	}
+	h.Pack()
+	return nil
+}
+
+func byName(params *nn.Params) map[string]*nn.Param {
+	m := map[string]*nn.Param{}
+	for _, p := range params.All() {
+		m[p.Name] = p
+	}
+	return m
+}
+
+type warming struct {
+	h            *BlockHead
+	head, target map[string]*nn.Param
+}
+
+func (w *warming) copy(name, from string) { copy(w.head[name].Data, w.target[from].Data) }
+
+// context makes what all layers read the mean of the taps that the blocks read, under the mean of their norms. The identity is
+// added to what fc has drawn.
+func (w *warming) context(blocks []int) {
+	fc, norm := w.head["fc.weight"], w.head["enc.output_norm.weight"]
+	clear(norm.Data)
+	for _, b := range blocks {
+		for i, v := range w.target[fmt.Sprintf("blk.%d.attn_norm.weight", b)].Data {
+			norm.Data[i] += v / float32(len(blocks))
+		}
+	}
+	for i := range fc.Data {
+		fc.Data[i] *= 0.1
+	}
+	for t := range w.h.net.Taps {
+		for i := range fc.Rows {
+			fc.Data[i*fc.Cols+t*w.h.net.Hidden+i] += 1 / float32(len(w.h.net.Taps))
+		}
+	}
+}
+
+// block copies a block of the target.
+func (w *warming) block(layer, b int) {
+	name := func(part string) (head, target string) {
+		return fmt.Sprintf("blk.%d.%s.weight", layer, part), fmt.Sprintf("blk.%d.%s.weight", b, part)
+	}
+	for _, part := range []string{"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm"} {
+		w.copy(name(part))
+	}
+	at := func(part string) (head, target *nn.Param) {
+		h, t := name(part)
+		return w.head[h], w.target[t]
+	}
+	gate, gateT := at("ffn_gate")
+	up, upT := at("ffn_up")
+	down, downT := at("ffn_down")
+	// A unit's weight in the output is, for inputs of one length, about the product of the lengths of its weights.
+	units := make([]int, gateT.Rows)
+	size := make([]float64, len(units))
+	for u := range units {
+		units[u] = u
+		var d float64
+		for i := range downT.Rows {
+			d += float64(downT.Data[i*downT.Cols+u]) * float64(downT.Data[i*downT.Cols+u])
+		}
+		size[u] = length(row(gateT, u)) * length(row(upT, u)) * math.Sqrt(d)
+	}
+	slices.SortStableFunc(units, func(a, b int) int { return cmp.Compare(size[b], size[a]) })
+	for i, u := range units[:gate.Rows] {
+		copy(row(gate, i), row(gateT, u))
+		copy(row(up, i), row(upT, u))
+		for j := range down.Rows {
+			down.Data[j*down.Cols+i] = downT.Data[j*downT.Cols+u]
+		}
+	}
+}
+
+func row(p *nn.Param, i int) []float32 { return p.Data[i*p.Cols : (i+1)*p.Cols] }
+
+func length(v []float32) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
+}
