@@ -9,7 +9,7 @@
 // of its own carries none of their weight.
 package models
 
-import "embed"
+import _ "embed"
 
 var (
 	//go:embed target-q8_0.gguf
@@ -18,8 +18,11 @@ var (
 	//go:embed draft-q8_0.gguf
 	draft []byte
 
-	//go:embed jet* dflash*
-	heads embed.FS
+	//go:embed jet-q8_0.gguf
+	jet []byte
+
+	//go:embed dflash-q8_0.gguf
+	dflash []byte
 )
 
 // Target is the contents of the target's GGUF file; they must not be changed.
@@ -28,27 +31,6 @@ func Target() []byte { return target }
 // Draft is the contents of the draft model's GGUF file; they must not be changed.
 func Draft() []byte { return draft }
 
-// Jet is the contents of the GGUF file of the target's causal head (JetSpec); nil where there is none.
-func Jet() []byte { return head("jet-q8_0.gguf") }
-
-// DFlash is the contents of the GGUF file of the target's bidirectional head; nil where there is none.
-func DFlash() []byte { return head("dflash-q8_0.gguf") }
-
-// Heads are the heads' files, the causal one first.
-func Heads() [][]byte {
-	var all [][]byte
-	for _, h := range [][]byte{Jet(), DFlash()} {
-		if h != nil {
-			all = append(all, h)
-		}
-	}
-	return all
-}
-
-func head(name string) []byte {
-	data, err := heads.ReadFile(name)
-	if err != nil {
-		return nil
-	}
-	return data
-}
+// Heads are the contents of the GGUF files of the target's heads, which must not be changed: the causal block head (JetSpec), then
+// the bidirectional one (DFlash).
+func Heads() [][]byte { return [][]byte{jet, dflash} }

@@ -37,13 +37,13 @@ func BenchmarkRound(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	taps := still{x: make([]float32, n.Hidden)}
+	taps := still{x: make([]float32, n.Hidden), logits: make([]float32, n.Vocab)}
 	for i := range taps.x {
 		taps.x[i] = float32(i%7) - 3
 	}
 	for _, temperature := range []float32{0, 1} {
 		for _, depth := range []int{1, 4, 15} {
-			for _, o := range []jet.Options{{Tree: jet.AccumLogP}, {Tree: jet.DDTree}} {
+			for _, o := range []jet.Options{{Tree: jet.AccumLogP}, {Tree: jet.DDTree}, {Tree: jet.Conditioned}} {
 				b.Run(fmt.Sprintf("%s/depth%d/t%g", o.Tree, depth, temperature), func(b *testing.B) {
 					o.Depth = depth
 					d, err := jet.New(o, n, as(m))
@@ -60,7 +60,7 @@ func BenchmarkRound(b *testing.B) {
 					}
 					tr := tree.New(7)
 					requests := []draft.Request{{State: s, Tree: tr, Budget: 64, Depth: 100}}
-					accepted := []draft.Rows{{State: s, Tokens: text[:3], Nodes: text[:3], Next: 7, Pass: &taps}}
+					accepted := []draft.Rows{{State: s, Tokens: text[:3], Tree: tr, Nodes: text[:3], Next: 7, Pass: &taps}}
 					for b.Loop() {
 						tr.Reset(7)
 						if err := d.Propose(context.Background(), requests); err != nil {

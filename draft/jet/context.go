@@ -22,12 +22,14 @@ type state struct {
 	taps    []float32 // theirs: len(waiting) × len(Taps)·Hidden
 	chain   tree.Tree
 
+	knowledge
 	growth
 }
 
 func (s *state) Close() {
 	s.forget()
 	s.waiting, s.taps = nil, nil
+	s.knowledge = knowledge{}
 }
 
 // forget empties the context.
@@ -44,6 +46,12 @@ func (s *state) commit(r *draft.Rows) {
 		}
 	}
 	s.at += len(r.Tokens)
+	if s.text != nil {
+		s.learn(r.Tokens)
+		for i := range s.asides.Learn(r) {
+			s.d.heard = append(s.d.heard, hearing{s, r, i})
+		}
+	}
 	if r.Pass == nil {
 		s.forget()
 		return

@@ -16,18 +16,28 @@ const (
 
 func init() {
 	for _, f := range []struct {
-		name, help string
-		defaults   Options
+		name, help      string
+		defaults, paper Options
 	}{
-		{"jet", "a block head, drafting a whole tree in one pass", Options{Head: Causal, Tree: DDTree}},
-		{"jetspec", "a causal block head, drafting JetSpec's trees", Options{Head: Causal, Tree: AccumLogP}},
-		{"ddtree", "a block head that looks both ways, drafting the most probable prefixes (DDTree)", Options{Head: Bidirectional, Tree: DDTree}},
-		{"dflash", "a block head that looks both ways, drafting a chain (DFlash)", Options{Head: Bidirectional, Tree: Chain}},
+		{"jet", "a block head, drafting a whole tree in one pass", Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
+		{"jetspec", "a causal block head, drafting JetSpec's trees, put right by the text", Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
+		{"ddtree", "a block head that looks both ways, drafting the most probable prefixes (DDTree)", Options{Head: Bidirectional, Tree: DDTree}, Options{Head: Bidirectional, Tree: DDTree}},
+		{"dflash", "a block head that looks both ways, drafting a chain (DFlash)", Options{Head: Bidirectional, Tree: Chain}, Options{Head: Bidirectional, Tree: Chain}},
 	} {
 		draft.Register(draft.Family{Name: f.name, Help: f.help, Options: &f.defaults, New: func(text string, target draft.Target) (draft.Drafter, error) {
 			o := f.defaults
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
+			}
+			switch preset := o.Preset; preset {
+			case "":
+			case "paper":
+				o = f.paper
+				if err := draft.Parse(text, &o); err != nil {
+					return nil, err
+				}
+			default:
+				return nil, fmt.Errorf("preset=%s: want paper, or none", preset)
 			}
 			h, err := o.open(target)
 			if err != nil {

@@ -51,7 +51,7 @@ func TestFamilies(t *testing.T) {
 		target.Heads = append(target.Heads, h)
 	}
 	for text, taps := range map[string]int{
-		"jet": 2, "jetspec": 2, "ddtree": 1, "dflash": 1, "jet:head=bidirectional,tree=hybrid,width=3,lambda=0.5": 1, "ddtree:head=causal": 2,
+		"jet": 2, "jetspec": 2, "jetspec:preset=paper": 2, "ddtree:preset=paper": 1, "ddtree": 1, "dflash": 1, "jet:head=bidirectional,tree=hybrid,width=3,lambda=0.5": 1, "ddtree:head=causal": 2,
 		"jetspec:model=" + target.Heads[3].Name: 4, "jet:head=,model=" + target.Heads[2].Name: 3, "dflash:depth=1,model=" + target.Heads[2].Name: 3,
 	} {
 		d, err := draft.New(text, target)
@@ -65,9 +65,10 @@ func TestFamilies(t *testing.T) {
 		"jetspec:model=" + target.Heads[0].Name: "bidirectional head: want a causal one",
 		"jet:head=":                             "want causal or bidirectional",
 		"jet:head=sideways":                     "want causal or bidirectional",
-		"jet:tree=oak":                          "want one of accum-logp, ddtree",
+		"jet:tree=oak":                          "want one of conditioned, accum-logp, ddtree",
 		"dflash:depth=4000":                     "the rows of the head's block",
 		"jet:model=" + filepath.Join(dir, "no"): "no such file",
+		"jetspec:preset=mine":                   "want paper, or none",
 		"jet:width=many":                        "want a value like",
 		"jet:model=" + path:                     "not a block head",
 	} {

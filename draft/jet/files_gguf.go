@@ -73,15 +73,17 @@ func (c *Config) SetGGUF(w *gguf.Writer, name string, typ tensor.Type) {
 	}
 }
 
-// WriteGGUF writes a head that has the weights, by GGUF name, with the tokenizer of an open file of its target, which llama.cpp
-// wants. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
+// WriteGGUF writes a head that has the weights, by GGUF name. vocabulary is an open file of its target, whose tokenizer llama.cpp wants in
+// the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func WriteGGUF(path, name string, c *Config, weights []tensor.Tensor, vocabulary *gguf.File, t tensor.Type) error {
 	if err := c.check(weights); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	w := gguf.NewWriter()
-	if err := w.SetTokenizer(vocabulary); err != nil {
-		return err
+	if vocabulary != nil {
+		if err := w.SetTokenizer(vocabulary); err != nil {
+			return err
+		}
 	}
 	c.SetGGUF(w, name, t)
 	for _, x := range weights {

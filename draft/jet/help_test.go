@@ -67,7 +67,7 @@ func genHead(r *rapid.T, m *model.Model) *jet.Network {
 	return head(r, m, rapid.Uint64Range(0, 40).Draw(r, "head"))
 }
 
-// genOptions draws a tree that says all about the distributions, or any.
+// genOptions draws a tree that says all about the distributions, or any of those that do not go by rounds before.
 func genOptions(r *rapid.T, n *jet.Network) jet.Options {
 	return jet.Options{
 		Tree:  rapid.SampledFrom([]string{jet.DDTree, jet.DDTree, jet.AccumLogP, jet.Hybrid, jet.Entropy, jet.Chain}).Draw(r, "tree"),
@@ -90,7 +90,12 @@ type pass struct {
 	tree             *tree.Tree
 }
 
-func (p *pass) Logits(int, int) []float32 { return nil }
+// Logits are those of a target that likes what its row's place and token decide.
+func (p *pass) Logits(_, node int) []float32 {
+	x := make([]float32, vocab)
+	x[(p.tree.Position(node, p.at)*7+int(p.tree.Token[node]))%vocab] = 5
+	return x
+}
 
 func (p *pass) Tap(t, _, node int) []float32 {
 	rng := rand.New(rand.NewPCG(uint64(p.text), uint64(p.tree.Position(node, p.at)<<8+t)))

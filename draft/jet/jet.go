@@ -1,6 +1,8 @@
 // Package jet drafts with a block head: one pass of a few small layers over the target's own hidden states gives the
 // distributions of all depths at once, and a tree is made of them. A causal head is JetSpec's (paper 003), one that looks both ways
-// DFlash's; trees are JetSpec's, DDTree's or a chain.
+// DFlash's; trees are JetSpec's, DDTree's or a chain; or, beyond the papers, conditioned ones: a head's row is the same below every node
+// of a depth, though only one path is its own (paper 003, appendix A.4), so its candidates are put right at every node by what
+// followed the node's path in the text, and by what the target said there before.
 //
 // The drafter keeps, for each sequence, the keys and values that the head's layers make of committed rows (the context), and
 // computes of every row only what is new. The block's own rows last for one proposal. Rows that came without a target pass, and with
@@ -19,10 +21,11 @@ import (
 // Options of the drafter.
 type Options struct {
 	Head   string  `draft:"head" help:"causal or bidirectional: the first such head of those the target was opened with; empty: as the one that model names"`
-	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
-	Width  int     `draft:"width" help:"children of a node at most; 0: no limit for ddtree, 7 for the others"`
-	Depth  int     `draft:"depth" help:"depth at most; 0: the head's block"`
+	Tree   string  `draft:"tree" help:"conditioned, accum-logp, ddtree, hybrid, entropy or chain"`
+	Width  int     `draft:"width" help:"children of a node at most; 0: no limit for conditioned and ddtree, 7 for the others"`
+	Depth  int     `draft:"depth" help:"depth at most; 0: the head's block, of conditioned without limit: the text goes on"`
 	Lambda float64 `draft:"lambda" help:"hybrid: the weight of a depth's entropy beside the path's log-probability"`
+	Preset string  `draft:"preset" help:"paper: what is not given is as the drafter's paper has it; empty: as listed here"`
 	Model  string  `draft:"model" help:"head: a GGUF file or a Hugging Face folder; empty: one that the target was opened with"`
 }
 
@@ -41,11 +44,14 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		return nil, err
 	}
 	d := &drafter{
-		n: n, shape: shape, deepest: n.Block - 1, pool: target.Model.Pool(),
+		n: n, shape: shape, rows: n.Block - 1, deepest: o.Depth, pool: target.Model.Pool(),
 		exec: nn.NewExec(target.Model.Pool()), pages: n.Pages(),
 	}
 	if o.Depth > 0 {
-		d.deepest = o.Depth
+		d.rows = o.Depth
+	}
+	if o.Tree == Conditioned {
+		d.best = shape.(*mostProbable)
 	}
 	d.workers = make([]*sample.Sampler, d.pool.Threads())
 	for i := range d.workers {
@@ -54,7 +60,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		}
 	}
 	for i := range d.reach {
-		d.reach[i] = newReach(d.deepest)
+		d.reach[i] = newReach(d.rows)
 	}
 	return d, nil
 }
@@ -62,7 +68,9 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 type drafter struct {
 	n       *Network
 	shape   Shape
-	deepest int // depth of nodes at most
+	best    *mostProbable // the shape, where trees are conditioned
+	rows    int           // of a block at most, the anchor's left out
+	deepest int           // depth of nodes at most; 0: that of rows, of conditioned trees without limit
 	pool    *par.Pool
 	exec    *nn.Exec
 	pages   nn.Pages
@@ -79,6 +87,8 @@ type drafter struct {
 	tasks           []task
 	bufs            Buffers
 	path            []float32
+	paths           paths
+	heard           []hearing // of the Commit under way
 }
 
 func (d *drafter) Taps() []int { return d.n.Taps }
@@ -92,6 +102,9 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if o.Sampling.Temperature > 0 {
 		s.warm = 1
 	}
+	if d.best != nil {
+		s.knowledge.begin(&o.Sampling)
+	}
 	if o.Sampling.Penalised() {
 		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
 	}
@@ -104,7 +117,7 @@ const mostWaiting = 64
 
 // Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
 func (d *drafter) Commit(rows []draft.Rows) error {
-	d.live = d.live[:0]
+	d.live, d.heard = d.live[:0], d.heard[:0]
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
@@ -112,6 +125,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
+	d.pool.Run(len(d.heard), (*hearings)(d))
 	d.read()
 	return nil
 }

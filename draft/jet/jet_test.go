@@ -102,6 +102,9 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
+		if rapid.Bool().Draw(r, "conditioned") {
+			o.Tree = jet.Conditioned
+		}
 		d := newDrafter(r, o, n, m)
 		p := genParams(r)
 		s := begin(r, d, draft.Options{Sampling: p}, 1)
@@ -109,15 +112,28 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		budget, depth := rapid.IntRange(2, 40).Draw(r, "budget"), rapid.IntRange(1, 20).Draw(r, "depth")
 		free := s.request(budget, depth, nil)
 		propose(r, d, free)
-		if err := free.Tree.Check(vocab); err != nil || free.Tree.Len() > budget || free.Tree.Len() < 2 || free.Tree.MaxDepth() > min(depth, n.Block-1) {
+		if err := free.Tree.Check(vocab); err != nil || free.Tree.Len() > budget || free.Tree.Len() < 2 || free.Tree.MaxDepth() > depth {
 			r.Fatalf("budget %d, depth %d: %v, %v", budget, depth, free.Tree, err)
+		}
+		block := n.Block - 1
+		if o.Depth > 0 {
+			block = o.Depth
+		}
+		if free.Tree.MaxDepth() > block && (o.Tree != jet.Conditioned || o.Depth > 0) {
+			r.Fatalf("%+v: depth %d", o, free.Tree.MaxDepth())
+		}
+		chances := make([]float32, free.Tree.Len()) // of all children together
+		for i := 1; i < free.Tree.Len(); i++ {
+			if chances[free.Tree.Parent[i]] += exp(free.Tree.LogProb[i]); chances[free.Tree.Parent[i]] > 1.001 {
+				r.Fatalf("%+v: chances of more than 1 below node %d: %v", o, free.Tree.Parent[i], free.Tree)
+			}
 		}
 		g := &judge{levels: rapid.IntRange(1, 20).Draw(r, "levels")}
 		guided := s.request(budget, depth, g)
 		propose(r, d, guided)
-		if n.Causal {
+		if n.Causal && o.Tree != jet.Conditioned { // there the text may go on
 			depth = min(depth, g.levels)
-		} else if g.asked > 0 {
+		} else if !n.Causal && g.asked > 0 {
 			r.Fatalf("%d questions about levels of one pass", g.asked)
 		}
 		want := s.request(budget, depth, nil)
@@ -125,7 +141,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		if guided.Tree.MaxDepth() > depth {
 			r.Fatalf("%d levels pay: %v", g.levels, guided.Tree)
 		}
-		if p.Temperature == 0 { // the guide believes what it is told
+		if p.Temperature == 0 && !(n.Causal && o.Tree == jet.Conditioned && g.levels < depth) { // the guide believes what it is told
 			if err := sameShape(guided.Tree, want.Tree); err != nil {
 				r.Fatal(err)
 			}
@@ -192,12 +208,12 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openTarget(t, 400)
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
-		for _, name := range []string{jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Chain} {
+		for _, name := range []string{jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Chain, jet.Conditioned} {
 			d := newDrafter(t, jet.Options{Tree: name, Width: 4}, n, m)
 			s := begin(t, d, draft.Options{}, 1)
 			text := make([]int32, 40)
 			rows := s.prompt(text, n.Hidden, true)
-			taps := still{x: make([]float32, n.Hidden)}
+			taps := still{x: make([]float32, n.Hidden), logits: make([]float32, vocab)}
 			rows.Pass = &taps
 			commit(t, d, rows)
 			tr := tree.New(7)
@@ -222,9 +238,35 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-type still struct{ x []float32 }
+// Text that repeats itself is drafted on beyond the head's block, whatever the head says.
+func TestConditionedTreesGoOnWithTheText(t *testing.T) {
+	m := openTarget(t, 400)
+	for seed := range uint64(6) {
+		n := head(t, m, seed)
+		d := newDrafter(t, jet.Options{Tree: jet.Conditioned}, n, m)
+		s := begin(t, d, draft.Options{}, 1)
+		text := make([]int32, 200)
+		for i := range text {
+			text[i] = int32(3*(i%(n.Block+7)) + 2)
+		}
+		at := 150
+		commit(t, d, s.prompt(text[:at], n.Hidden, true))
+		s.root = text[at]
+		q := s.request(200, 30, nil)
+		propose(t, d, q)
+		node, depth := 0, 0
+		for ; node >= 0 && depth < 30; depth++ {
+			node = q.Tree.Child(node, text[at+1+depth])
+		}
+		if node < 0 || q.Tree.MaxDepth() != 30 {
+			t.Errorf("head %d of block %d: text that occurred before is followed for %d tokens, want 30: %v", seed, n.Block, depth-1, q.Tree)
+		}
+	}
+}
 
-func (p *still) Logits(int, int) []float32   { return nil }
+type still struct{ x, logits []float32 }
+
+func (p *still) Logits(int, int) []float32   { return p.logits }
 func (p *still) Tap(int, int, int) []float32 { return p.x }
 
 func TestNewRefuses(t *testing.T) {

@@ -54,7 +54,7 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request, s.budget = r, r.Budget
-	s.depth = min(r.Depth, r.Budget-1, d.deepest)
+	s.depth = min(r.Depth, r.Budget-1, d.rows)
 	if s.depth < 1 || int(r.Tree.Token[0]) >= d.n.Vocab {
 		return false
 	}
@@ -112,6 +112,9 @@ func (d *drafter) rank() {
 	d.tasks = d.tasks[:0]
 	for _, s := range d.live {
 		s.ranked = min(max(d.shape.Ranked(s.budget), rankedLeast), d.n.Vocab)
+		if s.text != nil {
+			s.ranked = min(headMost, d.n.Vocab)
+		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
 		if s.history != nil {
@@ -140,40 +143,49 @@ func (d *ranking) Do(worker, number int) {
 	sampler := d.workers[worker]
 	sampler.Like(s.sampler)
 	c := sampler.Top(s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], d.out.Row(s.first+i), s.at+t.depth, s.history)
-	if s.warm > 0 {
+	if s.warm > 0 && s.text == nil {
 		temperature := s.sampler.Params().Temperature
 		draft.CoupledChances(c, s.ranked, temperature, spread(temperature, t.depth))
 	}
 	s.levels[i] = c
 }
 
-// spread is how far the target's logits are from the head's: see draft.CoupledChances. It grows with the depth: a deeper row has more
-// to guess.
+// spread is how far the target's logits are from the head's: see draft.CoupledChances. It grows with the depth: a deeper row has
+// more to guess. Fitted at temperatures 0.7 and 1 on the text that conditioned trees' weights were fitted on.
 func spread(temperature float32, depth int) float32 {
-	return (0.4 + 0.37*temperature) * (1 + 0.05*float32(depth-1))
+	return (0.51 + 0.22*temperature) * (1 + 0.38*float32(math.Log(float64(depth))))
 }
 
 // grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth most.
 func (d *drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
-	for i, level := range s.levels {
-		last := 0.0
-		for j := range level {
-			c := &level[j]
-			c.Score = float64(c.LogProb)
-			if g != nil {
-				c.Score = math.Log(float64(g.Chance(i+1, c.LogProb)))
-			}
-			c.Score = min(c.Score, last) // a later place is not worth more, whatever chances were learned
-			last = c.Score
+	if s.text != nil {
+		d.paths.reset(s)
+		d.best.grow(t, &d.paths, s.budget)
+	} else {
+		for i, level := range s.levels {
+			value(g, i+1, level)
 		}
+		d.shape.Grow(t, s.levels, s.budget)
 	}
-	d.shape.Grow(t, s.levels, s.budget)
 	if g != nil {
 		d.path = append(d.path[:0], 1)
 		for i := 1; i < t.Len(); i++ {
 			d.path = append(d.path, d.path[t.Parent[i]]*min(g.Chance(int(t.Depth[i]), t.LogProb[i]), 1))
 		}
 		d.reach[s.warm].learn(t, d.path, s.depth)
+	}
+}
+
+// value makes the scores of candidates: the logarithms of their chances, as the guide has them if there is one.
+func value(g draft.Guide, depth int, c []sample.Candidate) {
+	last := 0.0
+	for i := range c {
+		c[i].Score = float64(c[i].LogProb)
+		if g != nil {
+			c[i].Score = math.Log(float64(g.Chance(depth, c[i].LogProb)))
+		}
+		c[i].Score = min(c[i].Score, last) // a later place is not worth more, whatever chances were learned
+		last = c[i].Score
 	}
 }

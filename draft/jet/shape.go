@@ -31,16 +31,21 @@ const (
 	Hybrid    = "hybrid"     // algorithm 1, by the path's log-probability plus λ times that entropy
 	DDTree    = "ddtree"     // the most probable prefixes, exactly
 	Chain     = "chain"      // the likeliest token of each depth
+
+	// Conditioned takes the most probable prefixes as DDTree does, but of distributions that the drafter puts right below every
+	// node by what leads to it; of levels alone, all that a Shape sees, it makes DDTree's trees.
+	Conditioned = "conditioned"
 )
 
-var shapeNames = []string{AccumLogP, DDTree, Hybrid, Entropy, Chain}
+var shapeNames = []string{Conditioned, AccumLogP, DDTree, Hybrid, Entropy, Chain}
 
 const (
 	maxWidth   = 1024 // bounds the children of a node
 	paperWidth = 7    // JetSpec's own
 )
 
-// NewShape returns the shape of a name. width is the number of children of a node, at most (0: of ddtree without limit, of algorithm 1
+// NewShape returns the shape of a name. width is the number of children of a node, at most (0: of ddtree and
+// conditioned without limit, of algorithm 1
 // JetSpec's own; chain: not used), lambda hybrid's λ.
 func NewShape(name string, width int, lambda float64) (Shape, error) {
 	if !slices.Contains(shapeNames, name) {
@@ -53,7 +58,7 @@ func NewShape(name string, width int, lambda float64) (Shape, error) {
 		return nil, fmt.Errorf("lambda=%g: want a number, 0 or more", lambda)
 	}
 	switch name {
-	case DDTree:
+	case DDTree, Conditioned:
 		return &mostProbable{width: width}, nil
 	case Chain:
 		return chain{}, nil
@@ -137,8 +142,26 @@ func entropy(level []sample.Candidate) float64 {
 // as the budget allows. A prefix is less probable than the one it extends, and than the one whose last token ranks before its own; so
 // when those two open it, the next of all is always among the open ones.
 type mostProbable struct {
-	width int // 0: no limit
-	heap  frontier
+	width  int // 0: no limit
+	heap   frontier
+	levels levels
+	lists  [][]sample.Candidate // below each node
+}
+
+// source has the candidates below the nodes of a tree, the likeliest first: Score is the logarithm of the chance given the parent.
+type source interface {
+	// below is called once for every node, the root's first, when it has been added. The list lasts until the tree is grown.
+	below(t *tree.Tree, node int) []sample.Candidate
+}
+
+// levels are the same below all nodes of a depth.
+type levels [][]sample.Candidate
+
+func (l *levels) below(t *tree.Tree, node int) []sample.Candidate {
+	if depth := int(t.Depth[node]); depth < len(*l) {
+		return (*l)[depth]
+	}
+	return nil
 }
 
 func (m *mostProbable) Ranked(budget int) int {
@@ -150,26 +173,34 @@ func (m *mostProbable) Ranked(budget int) int {
 }
 
 func (m *mostProbable) Grow(t *tree.Tree, levels [][]sample.Candidate, budget int) {
+	m.levels = levels
+	m.grow(t, &m.levels, budget)
+	m.levels = nil
+}
+
+func (m *mostProbable) grow(t *tree.Tree, from source, budget int) {
 	m.heap.reset()
-	m.open(t, levels, opening{})
+	m.lists = append(m.lists[:0], from.below(t, 0))
+	m.open(opening{})
 	for len(m.heap.open) > 0 && t.Len() < budget {
 		o := m.heap.pop()
-		c := levels[t.Depth[o.node]][o.rank]
-		m.open(t, levels, opening{sum: o.sum, node: o.node, rank: o.rank + 1})
+		c := m.lists[o.node][o.rank]
+		m.open(opening{sum: o.sum, node: o.node, rank: o.rank + 1})
 		n := t.Len()
 		if node := t.Append(int(o.node), c.Token, c.LogProb); node == n {
-			m.open(t, levels, opening{sum: o.score, node: int32(node)})
+			m.lists = append(m.lists, from.below(t, node))
+			m.open(opening{sum: o.score, node: int32(node)})
 		}
 	}
 }
 
 // open puts the child of a rank on the heap, if the node has one; sum is the node's.
-func (m *mostProbable) open(t *tree.Tree, levels [][]sample.Candidate, o opening) {
-	depth, rank := int(t.Depth[o.node]), int(o.rank)
-	if depth == len(levels) || rank >= len(levels[depth]) || m.width > 0 && rank >= m.width {
+func (m *mostProbable) open(o opening) {
+	list, rank := m.lists[o.node], int(o.rank)
+	if rank >= len(list) || m.width > 0 && rank >= m.width {
 		return
 	}
-	if c := &levels[depth][rank]; possible(c) {
+	if c := &list[rank]; possible(c) {
 		o.score = o.sum + c.Score
 		m.heap.push(o)
 	}

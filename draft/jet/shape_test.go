@@ -46,7 +46,7 @@ func TestTreesAreOfTheirLevels(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 6, 6)
 		budget := rapid.IntRange(1, 60).Draw(r, "budget")
-		name := rapid.SampledFrom([]string{jet.AccumLogP, jet.Entropy, jet.Hybrid, jet.DDTree, jet.Chain}).Draw(r, "shape")
+		name := rapid.SampledFrom([]string{jet.AccumLogP, jet.Entropy, jet.Hybrid, jet.DDTree, jet.Conditioned, jet.Chain}).Draw(r, "shape")
 		s := shape(r, name, rapid.IntRange(1, 7).Draw(r, "width"), rapid.Float64Range(0, 5).Draw(r, "lambda"))
 		tr := tree.New(3)
 		s.Grow(tr, levels, budget)

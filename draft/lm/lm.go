@@ -47,7 +47,7 @@ type Shape interface {
 type limits struct {
 	nodes    int // root included
 	depth    int
-	children int // of one node
+	children int  // of one node
 	raw      bool // take the draft model at its word
 }
 

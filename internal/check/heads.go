@@ -69,7 +69,7 @@ func randomBlock(rng *rand.Rand) string {
 	case 1:
 		s += fmt.Sprintf(",lambda=%.2f", 4*rng.Float64())
 	}
-	return "jet:" + s + ",head=" + pick(jet.Causal, jet.Bidirectional) + ",tree=" + pick(jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain)
+	return "jet:" + s + ",head=" + pick(jet.Causal, jet.Bidirectional) + ",tree=" + pick(jet.Conditioned, jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain)
 }
 
 // headCase checks law 1 for a head: what its block says does not depend on how the context was read (in what chunks, at what
