@@ -62,7 +62,7 @@ func (cmd *chatCmd) Run(p *program) error {
 	}
 	defer m.Close()
 	if request.Drafter == "" {
-		request.Drafter = defaultDrafter(m)
+		request.Drafter = cmd.drafter(m)
 	}
 	layout, err := m.Layout() // a model that cannot chat is better refused now than after the first question
 	if err != nil {

@@ -26,9 +26,9 @@ the speed of both and a draft tree. On a terminal the two run side by side, each
 when it has the machine to itself: they take turns, and the one that has had less time goes on.
 What was drafted and accepted is green.
 
-Without --model it runs grove's own small model and its draft model. So small a model is so quick that
-drafting and larger passes cost nearly what they save; --pad 500M shows the same text at the cost
-of a larger one.
+Without --model it runs grove's own small model. It is so quick that drafting with another model or a
+head would cost what it saves, so candidates are looked up; --pad 500M shows the same text at the cost
+of a larger model, drafted by its head.
 
 Examples:
     grove demo
@@ -53,7 +53,7 @@ func (cmd *demoCmd) Run(p *program) error {
 	defer m.Close()
 	d := &demo{p: p, m: m, name: modelName(m, cmd.Model), r: grove.Request{MaxTokens: cmd.MaxTokens, Sampling: sampling, Budget: cmd.Budget, Drafter: cmd.Drafter}}
 	if d.r.Drafter == "" {
-		d.r.Drafter = defaultDrafter(m)
+		d.r.Drafter = cmd.drafter(m)
 	}
 	if plain(d.r.Drafter) {
 		return usagef("--drafter none: the demo compares a drafter with plain decoding: name one")

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tensor"
@@ -73,6 +74,27 @@ func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error)
 		}
 	}
 	return m, nil
+}
+
+// drafter is that of a request for m that names none.
+func (f *modelFlags) drafter(m *grove.Model) string {
+	switch {
+	case f.DraftModel != "" && len(f.Head) == 0:
+		return "best-first"
+	case f.Model == "" && f.Pad == "" && len(f.Head) == 0:
+		return "lookup" // beside a pass of the small model no other pays
+	}
+	target := m.Target()
+	if _, err := jet.Find(target, true); err == nil {
+		return "jetspec"
+	}
+	if _, err := jet.Find(target, false); err == nil {
+		return "ddtree"
+	}
+	if m.HasDraft() {
+		return "best-first"
+	}
+	return "lookup"
 }
 
 // padding reads the flags: no parameters for no padding.

@@ -67,7 +67,7 @@ func (cmd *runCmd) Run(p *program) error {
 	}
 	defer m.Close()
 	if request.Drafter == "" {
-		request.Drafter = defaultDrafter(m)
+		request.Drafter = cmd.drafter(m)
 	}
 	tokens, err := m.Tokenize(prompt)
 	if err != nil {

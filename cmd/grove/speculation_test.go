@@ -22,7 +22,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("demo: %v", d)
 	}
 	out := must(t, "", "demo", "-n", "40")
-	for _, want := range []string{"grove target", "package main", "plain decoding", "tree speculation (best-first)", "the same tokens", "tokens/s"} {
+	for _, want := range []string{"grove target", "package main", "plain decoding", "tree speculation (lookup)", "the same tokens", "tokens/s"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("demo does not say %q:\n%s", want, out)
 		}
