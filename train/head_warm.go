@@ -91,8 +91,8 @@ type warming struct {
 
 func (w *warming) copy(name, from string) { copy(w.head[name].Data, w.target[from].Data) }
 
-// context makes what all layers read the mean of the taps that the blocks read, under the mean of their norms. The identity is
-// added to what fc has drawn.
+// context makes what all layers read the mean of the taps, under the mean of the blocks' norms, beside a little of what fc has
+// drawn.
 func (w *warming) context(blocks []int) {
 	fc, norm := w.head["fc.weight"], w.head["enc.output_norm.weight"]
 	clear(norm.Data)

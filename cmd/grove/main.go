@@ -56,7 +56,7 @@ const description = `Language models with tree speculation: many tokens a pass, 
 
 Start with:
   grove demo
-  grove run --show tree -n 40 "func main() {"
+  grove run --show tree --pad 500M -n 40 "func main() {"
   grove run --model FILE --draft-model SMALL --stats "Once upon a time"
   grove chat --model FILE
 

@@ -60,56 +60,50 @@ func (cmd *ranksCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	counts := make([]int64, m.Config.Vocab)
-	source, total := fmt.Sprintf("%d tokens of text", set.Len()), set.Len()
+	source := fmt.Sprintf("%d tokens of text", set.Len())
+	tokens := make([]int32, set.Len())
 	if cmd.Generate > 0 {
-		source, total = fmt.Sprintf("%d tokens generated at temperature %g", cmd.Generate, cmd.Temp), cmd.Generate
+		source = fmt.Sprintf("%d tokens generated at temperature %g", cmd.Generate, cmd.Temp)
 		bar := p.progress("generating", false)
-		err = cmd.generate(ctx, m, set, counts, bar)
+		tokens, err = cmd.generate(ctx, m, set, bar)
 		bar.end()
 	} else {
-		for i := range set.Len() {
-			counts[set.At(i)]++
-		}
+		set.Read(tokens, 0)
 	}
 	if err != nil {
 		return err
 	}
-	r := shortlist.Rank(counts, m.Tokenizer, source)
+	r := shortlist.Count(m.Config.Vocab, m.Tokenizer, source, tokens)
 	if err := r.WriteFile(cmd.Out); err != nil {
 		return err
 	}
-	different := 0
-	for _, n := range counts {
-		if n > 0 {
-			different++
-		}
-	}
+	slices.Sort(tokens)
+	total, different := len(tokens), len(slices.Compact(tokens))
 	if p.JSON {
 		return p.printJSON(struct {
 			Counted   int `json:"counted"`
 			Different int `json:"different"`
 			Vocab     int `json:"vocab"`
 			Kept      int `json:"kept"`
-		}{total, different, len(counts), r.Kept})
+		}{total, different, m.Config.Vocab, r.Kept})
 	}
 	fmt.Fprintf(p.stdout, "%s: ranks of %d tokens, %d of them special\n%s, %d different\n", cmd.Out, len(r.Order), r.Kept, source, different)
 	return nil
 }
 
-// generate counts tokens that the model generates after beginnings of the set's rows, in batches.
-func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, counts []int64, bar *progress) error {
+// generate returns tokens that the model generates after beginnings of the set's rows, in batches.
+func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, bar *progress) ([]int32, error) {
 	const batch, length = 16, 256
 	l, err := spec.New(spec.Model(m), nil, spec.Options{})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	n := min(length, m.Context()-cmd.Prompt)
 	if n < 1 || set.Len() < cmd.Prompt {
-		return usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt, m.Context(), set.Len())
+		return nil, usagef("--prompt %d: the model's context is %d tokens, and the texts have %d", cmd.Prompt, m.Context(), set.Len())
 	}
-	done := 0
-	for first := 0; done < cmd.Generate; first += batch {
+	var tokens []int32
+	for first := 0; len(tokens) < cmd.Generate; first += batch {
 		var sequences []*spec.Sequence
 		end := func() {
 			for _, s := range sequences {
@@ -123,26 +117,22 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 			s, err := l.Start(prompt, spec.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)}, MaxTokens: n, End: m.Tokenizer.IsEOG})
 			if err != nil {
 				end()
-				return err
+				return nil, err
 			}
 			sequences = append(sequences, s)
 		}
 		for slices.ContainsFunc(sequences, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
 			if err := l.Step(ctx, sequences); err != nil {
 				end()
-				return err
+				return nil, err
 			}
 		}
 		for _, s := range sequences {
-			for _, token := range s.Output() {
-				if done < cmd.Generate {
-					counts[token]++
-					done++
-				}
-			}
+			tokens = append(tokens, s.Output()...)
 		}
+		tokens = tokens[:min(len(tokens), cmd.Generate)]
 		end()
-		bar.set(int64(done), int64(cmd.Generate))
+		bar.set(int64(len(tokens)), int64(cmd.Generate))
 	}
-	return nil
+	return tokens, nil
 }

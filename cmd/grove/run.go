@@ -30,7 +30,7 @@ grade-school arithmetic; docs/training.md says how it was made.
 
 Examples:
     grove run "func main() {"
-    grove run --show tree -n 40 "package main"
+    grove run --show tree --pad 500M -n 40 "package main"
     grove run -m qwen3-0.6b-q8_0.gguf "The capital of France is"
     grove run -m FILE --draft-model SMALL --drafter dynatree --stats "Once upon a time"
     grove run -m FILE --drafter lookup --file main.go --stats "// the same with more comments:"
