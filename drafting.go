@@ -8,8 +8,10 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/jet"      // the drafters that run a block head
+	"github.com/grovellm/grove/draft/heads" // and with it the drafters that run one
+	"github.com/grovellm/grove/draft/learn"
 	_ "github.com/grovellm/grove/draft/lm"     // those that run a model
 	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
@@ -26,6 +28,9 @@ type drafting struct {
 
 	mu     sync.Mutex
 	opened map[string]*model.Model // every draft model, by path, until the model is closed
+
+	adapt    *AdaptOptions                 // nil: drafters do not learn
+	adapters map[learn.Head]*adapt.Adapter // of the heads that do
 
 	controllers map[string]*spec.Controller // what was learned of drafters, by text, outlives a generation
 }
@@ -64,23 +69,19 @@ func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
 
 // addHeads takes heads in, if they fit.
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
-	var heads []draft.Head
+	var list []draft.Head
 	for _, path := range paths {
-		heads = append(heads, draft.Head{Name: filepath.Clean(path)})
+		list = append(list, draft.Head{Name: filepath.Clean(path)})
 	}
 	for i, data := range contents {
-		heads = append(heads, draft.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
+		list = append(list, draft.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
 	}
-	for _, h := range heads {
-		c, err := jet.ReadConfig(h)
-		if err != nil {
+	for _, h := range list {
+		if err := heads.Check(h, m.m.Config); err != nil {
 			return err
 		}
-		if err := c.Fits(m.m.Config); err != nil {
-			return fmt.Errorf("%s: %w", h.Name, err)
-		}
 	}
-	m.drafting.heads = heads
+	m.drafting.heads = list
 	return nil
 }
 
@@ -102,7 +103,7 @@ func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.M
 }
 
 func (d *drafting) close() error {
-	var errs []error
+	errs := []error{d.closeAdapters()}
 	for _, o := range d.opened {
 		errs = append(errs, o.Close())
 	}
@@ -117,7 +118,7 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 	}
 	d, err := draft.New(text, m.Target())
 	if err == nil {
-		return d, nil
+		return m.learning(d)
 	}
 	name, _, _ := strings.Cut(text, ":")
 	if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.Name == name }) {

@@ -27,6 +27,9 @@ type Options struct {
 	Heads    []string
 	HeadGGUF [][]byte
 
+	// Adapt, where it is set, lets drafters with trained heads learn from what is generated; nil: none does.
+	Adapt *AdaptOptions
+
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
 
 	// Pad, where it is not 0, pads the model to about so many parameters: its text stays the same, its passes cost what those
@@ -68,6 +71,8 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 		return nil, optionf("Context", "%d: want 0 (what the model was made for) or more", o.Context)
 	case o.Pad < 0:
 		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
+	case o.Adapt != nil && (o.Adapt.Threads < 0 || o.Adapt.Threads > maxThreads):
+		return nil, optionf("Adapt", "Threads is %d: want 0 (one) to %d", o.Adapt.Threads, maxThreads)
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
@@ -76,6 +81,7 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 		return nil, err
 	}
 	g := New(m)
+	g.drafting.adapt = o.Adapt
 	if o.ChatTemplate != "" {
 		layout, err := g.parseTemplate(o.ChatTemplate)
 		if err != nil {

@@ -1,6 +1,8 @@
 package grove_test
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -9,10 +11,15 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
+	"github.com/grovellm/grove/draft/specblock"
+	blocksynth "github.com/grovellm/grove/draft/specblock/synth"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/model"
+	routersynth "github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -73,7 +80,7 @@ func TestHeads(t *testing.T) {
 	}
 	for wrong, o := range map[string]grove.Options{
 		"hidden size is 96": {Heads: []string{headFile(t, target, func(c *jet.Config) { c.Hidden = 96 })}},
-		"not a block head":  {Heads: []string{target}},
+		"no drafter's head": {Heads: []string{target}},
 		"no such file":      {Heads: []string{filepath.Join(t.TempDir(), "none")}},
 		"HeadGGUF[0]":       {HeadGGUF: [][]byte{data[:40]}},
 	} {
@@ -84,5 +91,57 @@ func TestHeads(t *testing.T) {
 				m.Close()
 			}
 		}
+	}
+}
+
+// Heads of every kind are taken beside each other, a router with the head that it was made for, and each drafter finds its own; whatever
+// they say, the text is that of plain decoding.
+func TestHeadsOfAllKinds(t *testing.T) {
+	target := tinyFile(t, "tiny-qwen3")
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(4, 2))
+	at := func(name string) string { return filepath.Join(dir, name) }
+	m, err := grove.Open(target, grove.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := m.Target().Model.Config
+	request := grove.Request{MaxTokens: 30, IgnoreEnd: true, Uncontrolled: true}
+	want := collect(t, m, "a b c", request)
+	m.Close()
+	for _, version := range []int{2, 3} {
+		e := eaglesynth.Config(rng, version, c, tensor.BF16)
+		weights, err := eaglesynth.Tensors(e, tensor.BF16, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := eagle.WriteGGUF(at(fmt.Sprint("eagle", version)), "head", &e, weights, eaglesynth.Tokens(e, 1), nil, tensor.BF16); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := blocksynth.Config(rng, c, tensor.F32)
+	weights, err := blocksynth.Tensors(b, tensor.F32, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(specblock.WriteFolder(at("specblock"), &b, weights, blocksynth.Tokens(b, 1)), routersynth.Write(at("router"), rng, c.Vocab, c.Hidden, tensor.F32)); err != nil {
+		t.Fatal(err)
+	}
+	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("eagle2"), at("specblock"), at("eagle3"), at("router")}
+	if m, err = grove.Open(target, grove.Options{Threads: 2, Heads: heads}); err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "eagle3:shortlist=dynaspec", "eagle3:model=" + at("eagle3")} {
+		request.Drafter = d
+		r := collect(t, m, "a b c", request)
+		if !slices.Equal(r.Tokens, want.Tokens) {
+			t.Errorf("%s: %v, want %v", d, r.Tokens, want.Tokens)
+		}
+		if r.Stats.Drafted == 0 {
+			t.Errorf("%s drafted nothing", d)
+		}
+	}
+	if _, err := grove.Open(tinyFile(t, "tiny-llama2"), grove.Options{Threads: 1, Heads: []string{at("router")}}); err == nil || !strings.Contains(err.Error(), at("router")) {
+		t.Errorf("a router of another vocabulary: %v", err)
 	}
 }

@@ -21,6 +21,8 @@ import (
 //	SUITE-accept-by-depth    acceptance by depth
 //	SUITE-tau-by-budget      τ by the budget, where methods were run with several (paper 003's figure 1)
 //	SUITE-speedup-by-budget  the same for the speed-up
+//	SUITE-tau-by-shortlist   τ by the mean size of the shortlist, where a kind was run with several (paper 001's figure 2)
+//	SUITE-coverage-by-shortlist
 //
 // and the views.
 func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
@@ -51,8 +53,8 @@ func (r *SpecReport) Figures(dir string, views []FigureView) ([]string, error) {
 				return files, err
 			}
 		}
-		for _, f := range budgetFigures {
-			c, err := r.budgets(s, f)
+		for _, f := range sweepFigures {
+			c, err := r.sweep(s, f)
 			if err := save(s.Name+"-"+f.name, c, err); err != nil {
 				return files, err
 			}

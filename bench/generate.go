@@ -16,6 +16,7 @@ type lane struct {
 	loop   *spec.Loop
 	forced *forcedTarget // the loop's target
 	r      spec.Request
+	listed draft.Listing // the drafter, where it counts shortlists; else nil
 }
 
 // lane makes a method's loop. control is its controller, unless the method has none.
@@ -36,6 +37,7 @@ func (b *bench) lane(m Method, sampling sample.Params, control *spec.Controller)
 	if l.loop, err = spec.New(l.forced, d, o); err != nil {
 		return nil, err
 	}
+	l.listed, _ = d.(draft.Listing)
 	if t := b.o.Target.Model.Tokenizer; t != nil && !b.o.IgnoreEnd {
 		l.r.End = t.IsEOG
 	}
@@ -48,6 +50,8 @@ type generation struct {
 	first  time.Duration // from the prompt to the first token, which reading the prompt gives
 	rounds []round       // which give the others
 	stats  spec.Stats
+	lists  draft.ListStats
+	listed bool // the drafter counts shortlists
 	finish spec.Finish
 }
 
@@ -73,6 +77,9 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		r.MaxTokens = min(r.MaxTokens, len(p.forced))
 	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
+	if l.listed != nil {
+		g.lists = l.listed.ListStats()
+	}
 	start := time.Now()
 	s, err := l.loop.Start(p.prompt, r)
 	if err != nil {
@@ -97,6 +104,9 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 			drafted, accepted = st.Drafted, st.Accepted
 		}
 		last = now
+	}
+	if l.listed != nil {
+		g.lists, g.listed = l.listed.ListStats().Sub(g.lists), true
 	}
 	g.tokens = append(g.tokens, s.Output()...)
 	g.stats, g.finish = *s.Stats(), s.Finish()

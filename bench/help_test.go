@@ -9,24 +9,36 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	randomeagle "github.com/grovellm/grove/draft/eagle/synth"
 	_ "github.com/grovellm/grove/draft/hostile"
 	"github.com/grovellm/grove/draft/jet"
 	randomhead "github.com/grovellm/grove/draft/jet/synth"
 	_ "github.com/grovellm/grove/draft/lm"
 	_ "github.com/grovellm/grove/draft/lookup"
 	_ "github.com/grovellm/grove/draft/merge"
+	"github.com/grovellm/grove/draft/specblock"
+	randomblock "github.com/grovellm/grove/draft/specblock/synth"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
+	randomlist "github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 )
 
-// tinyPair is a target with a draft model of the same vocabulary and a block head of each kind, all of random weights.
+// tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an EAGLE-3 head, a SpecBlock
+// head and a router, all of random weights.
 func tinyPair(t *testing.T) draft.Target {
 	t.Helper()
 	shape, err := synth.Lookup("tiny-qwen3")
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pairOf(t, shape)
+}
+
+// pairOf is tinyPair of models of a shape.
+func pairOf(t *testing.T, shape synth.Shape) draft.Target {
+	t.Helper()
 	open := func(seed uint64, o model.Options) *model.Model {
 		path := filepath.Join(t.TempDir(), "random.gguf")
 		if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: seed}); err != nil {
@@ -54,6 +66,30 @@ func tinyPair(t *testing.T) draft.Target {
 		}
 		target.Heads = append(target.Heads, draft.Head{Name: dir})
 	}
+	c := randomeagle.Config(rand.New(rand.NewPCG(3, 4)), 3, m.Config, tensor.F32)
+	c.DraftVocab = c.Vocab
+	weights, err := randomeagle.Tensors(c, tensor.F32, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "eagle.gguf")
+	if err := eagle.WriteGGUF(path, "random", &c, weights, nil, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	b := randomblock.Config(rand.New(rand.NewPCG(8, 9)), m.Config, tensor.F32)
+	b.DraftVocab, b.RankWidth = 0, 16
+	if weights, err = randomblock.Tensors(b, tensor.F32, 5); err != nil {
+		t.Fatal(err)
+	}
+	block := filepath.Join(t.TempDir(), "specblock.gguf")
+	if err := specblock.WriteGGUF(block, "random", &b, weights, nil, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	router := filepath.Join(t.TempDir(), "router.gguf")
+	if err := randomlist.Write(router, rand.New(rand.NewPCG(5, 6)), m.Config.Vocab, m.Config.Hidden, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	target.Heads = append(target.Heads, draft.Head{Name: path}, draft.Head{Name: block}, draft.Head{Name: router})
 	return target
 }
 

@@ -3,6 +3,9 @@
 package bench
 
 import (
+	"cmp"
+	"slices"
+
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/plotutil"
 	"gonum.org/v1/plot/vg"
@@ -81,39 +84,52 @@ func (r *SpecReport) lines(s *SuiteReport, f lineFigure) (*chart, error) {
 	return p, nil
 }
 
-// budgetFigure is a plot over budgets.
-type budgetFigure struct {
-	name, about, y string
-	of             func(m *MethodReport) float64
+// sweepFigure is a plot over a figure of the methods themselves, of which several make a line.
+type sweepFigure struct {
+	name, about, x, y string
+	line              func(m *MethodReport) string // that a method is on; empty: on none
+	point             func(m *MethodReport) (x, y float64)
 }
 
-var budgetFigures = []budgetFigure{
-	{"tau-by-budget", "τ by the budget", "τ", func(m *MethodReport) float64 { return m.Tau }},
-	{"speedup-by-budget", "speed-up by the budget", "speed-up", func(m *MethodReport) float64 { return m.Speedup }},
+var sweepFigures = []sweepFigure{
+	{"tau-by-budget", "τ by the budget", byBudget, "τ", (*MethodReport).budgetLine, func(m *MethodReport) (x, y float64) { return float64(m.Budget), m.Tau }},
+	{"speedup-by-budget", "speed-up by the budget", byBudget, "speed-up", (*MethodReport).budgetLine, func(m *MethodReport) (x, y float64) { return float64(m.Budget), m.Speedup }},
+	{"tau-by-shortlist", "τ by the shortlist", byList, "τ", (*MethodReport).listLine, func(m *MethodReport) (x, y float64) { return m.ListSize, m.Tau }},
+	{"coverage-by-shortlist", "the target's choices on the shortlist", byList, "share", (*MethodReport).listLine, func(m *MethodReport) (x, y float64) { return m.ListSize, m.Coverage }},
 }
 
-// budgets draws methods that were run with several budgets; nil where there are none.
-func (r *SpecReport) budgets(s *SuiteReport, f budgetFigure) (*chart, error) {
+func byX(a, b plotter.XY) int { return cmp.Compare(a.X, b.X) }
+
+const (
+	byBudget = "nodes of a tree, root included"
+	byList   = "tokens of a shortlist, mean"
+)
+
+// sweep draws the lines of at least two methods; nil where there are none.
+func (r *SpecReport) sweep(s *SuiteReport, f sweepFigure) (*chart, error) {
 	var names []string
 	points := map[string]plotter.XYs{}
 	for i := range s.Methods {
 		m := &s.Methods[i]
-		if m.Budget == 0 {
+		name := f.line(m)
+		if name == "" {
 			continue
 		}
-		name := m.line()
 		if points[name] == nil {
 			names = append(names, name)
 		}
-		points[name] = append(points[name], plotter.XY{X: float64(m.Budget), Y: f.of(m)})
+		x, y := f.point(m)
+		points[name] = append(points[name], plotter.XY{X: x, Y: y})
 	}
-	p := r.newChart(s.Name+": "+f.about, "nodes of a tree, root included", f.y)
+	p := r.newChart(s.Name+": "+f.about, f.x, f.y)
 	drawn := false
 	for i, name := range names {
-		if len(points[name]) < 2 {
+		xy := points[name]
+		if len(xy) < 2 {
 			continue
 		}
-		if err := p.line(i, name, points[name]); err != nil {
+		slices.SortStableFunc(xy, byX)
+		if err := p.line(i, name, xy); err != nil {
 			return nil, err
 		}
 		drawn = true

@@ -25,8 +25,8 @@ type Method struct {
 
 // MethodUsage says how a method is written.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
-@rejection, @controller, @no-controller, @name=NAME (settings after it are added to the name). {a,b} in it stands for one
-method with each`
+@rejection, @controller, @no-controller, @name=NAME (settings after it are added to the name). eagle3+freq:size=2048 is short
+for eagle3:shortlist=freq,size=2048. {a,b} in it stands for one method with each`
 
 // SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
 // of what is being listed: lookup:min=3,branches=2,plain is two methods.
@@ -118,6 +118,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
 	m.Name = or(m.Name, m.Drafter) + strings.Join(shown, "")
+	m.Drafter = withShortlist(m.Drafter)
 	switch m.Drafter {
 	case "":
 		return m, fmt.Errorf("no drafter: want %s", MethodUsage)
@@ -128,6 +129,19 @@ func ParseMethod(text string, base Method) (Method, error) {
 		return Method{Name: m.Name}, nil
 	}
 	return m, nil
+}
+
+// withShortlist writes out what is short for a drafter with a shortlist: drafter+list:options is drafter:shortlist=list,options.
+func withShortlist(drafter string) string {
+	name, options, more := strings.Cut(drafter, ":")
+	name, list, short := strings.Cut(name, "+")
+	if !short {
+		return drafter
+	}
+	if more {
+		options = "," + options
+	}
+	return name + ":shortlist=" + list + options
 }
 
 // Cross writes methods out, each once with each setting ("budget=64"), but for plain decoding and those that have a setting of the
@@ -146,9 +160,27 @@ func Cross(texts, settings []string, kinds ...string) (out []string) {
 	return out
 }
 
-// line is the method's name without its budget: what is drawn as one line over budgets.
-func (m *MethodReport) line() string {
+// budgetLine is the method's name without its budget: what is drawn as one line over budgets.
+func (m *MethodReport) budgetLine() string {
+	if m.Budget == 0 {
+		return ""
+	}
 	return strings.Replace(m.Name, fmt.Sprintf("@budget=%d", m.Budget), "", 1)
+}
+
+// listLine is the drafter without the size of its shortlist: what is drawn as one line over sizes; empty without a shortlist.
+func (m *MethodReport) listLine() string {
+	if _, ok := (&Method{Drafter: m.Drafter}).option("shortlist"); !ok {
+		return ""
+	}
+	name, options, _ := strings.Cut(m.Drafter, ":")
+	var kept []string
+	for o := range strings.SplitSeq(options, ",") {
+		if key, _, _ := strings.Cut(o, "="); strings.TrimSpace(key) != "size" {
+			kept = append(kept, o)
+		}
+	}
+	return name + ":" + strings.Join(kept, ",")
 }
 
 // expand writes out the braces: a{b,c}d is abd and acd.

@@ -56,8 +56,25 @@ func TestParseMethods(t *testing.T) {
 		t.Error(diff)
 	}
 	for _, m := range got[1:3] {
-		if r := (MethodReport{Name: m.Name, Budget: m.Budget}); r.line() != "ours" {
-			t.Errorf("%s is on the line %q", m.Name, r.line())
+		if r := (MethodReport{Name: m.Name, Budget: m.Budget}); r.budgetLine() != "ours" {
+			t.Errorf("%s is on the line %q", m.Name, r.budgetLine())
+		}
+	}
+	// A shortlist may be written behind the drafter's name, which the row keeps.
+	if got, err = ParseMethods(SplitList("eagle3+freq,eagle3+context:size=64,extra={8,9}@budget=5,merge:jetspec+lookup"), Method{}); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]Method{
+		{Name: "plain"}, {Name: "eagle3+freq", Drafter: "eagle3:shortlist=freq"},
+		{Name: "eagle3+context:size=64,extra=8@budget=5", Drafter: "eagle3:shortlist=context,size=64,extra=8", Budget: 5},
+		{Name: "eagle3+context:size=64,extra=9@budget=5", Drafter: "eagle3:shortlist=context,size=64,extra=9", Budget: 5},
+		{Name: "merge:jetspec+lookup", Drafter: "merge:jetspec+lookup"},
+	}, got); diff != "" {
+		t.Error(diff)
+	}
+	for text, line := range map[string]string{"eagle3:shortlist=freq,size=64": "eagle3:shortlist=freq", "eagle3:k=2": "", "eagle3:shortlist=dynaspec,size=64,extra=-1": "eagle3:shortlist=dynaspec,extra=-1", "eagle3:shortlist=freq": "eagle3:shortlist=freq"} {
+		if r := (MethodReport{Drafter: text}); r.listLine() != line {
+			t.Errorf("%s is on the line %q, want %q", text, r.listLine(), line)
 		}
 	}
 	// Plain decoding is added once, and takes no settings from the others.

@@ -38,6 +38,7 @@ type Preset struct {
 const (
 	MeasureFaithful = "faithful" // how far trees are to be believed: Faithful
 	MeasureDrafting = "drafting" // what drafting costs: Drafting
+	MeasureCoverage = "coverage" // what shortlists leave out: Coverage
 )
 
 // PresetRun is suites with the methods to measure on each.
@@ -46,10 +47,11 @@ type PresetRun struct {
 	Methods []string `json:"methods"`
 }
 
-// TableView is a table of some columns, the suites side by side.
+// TableView is a table of some columns, the suites side by side, or of acceptance by depth, the suites one below the other.
 type TableView struct {
 	Title   string   `json:"title"`
 	Columns []string `json:"columns"`
+	Depths  int      `json:"depths"` // columns for so many depths
 }
 
 // FigureView is a plot of the speed-up over two options of the methods' drafters.
@@ -164,41 +166,42 @@ func Expand(texts []string) ([]string, error) {
 	return all, nil
 }
 
-// heads stands in a preset's methods for the folder of heads that were trained to be compared.
+// heads stands in a preset's methods for the folder of files that were made to be compared: heads, token ranks.
 const heads = "$heads"
 
-// FindHeads puts dir, which holds a folder for each head as grove train jet leaves it, in the methods of p. Methods whose head is not
-// there are left out, and listed.
+// FindHeads puts dir, which holds a folder for each head as grove train leaves it, in the methods of p. Methods whose file is not
+// there are left out, and listed; it is an error if no drafter is left. Without a dir none is there.
 func (p *Preset) FindHeads(dir string) (missing []string, err error) {
-	found := 0
+	drafters := 0
 	p.Runs = slices.Clone(p.Runs)
 	for i := range p.Runs {
 		var methods []string
 		for _, m := range p.Runs[i].Methods {
-			_, at, ok := strings.Cut(m, heads)
-			if !ok {
-				methods = append(methods, m)
-				continue
+			if _, at, ok := strings.Cut(m, heads); ok {
+				end := strings.IndexAny(at, "@,")
+				if end < 0 {
+					end = len(at)
+				}
+				file := dir + at[:end]
+				if _, err := os.Stat(file); dir == "" || err != nil {
+					missing = append(missing, file)
+					continue
+				}
+				m = strings.ReplaceAll(m, heads, dir)
 			}
-			if dir == "" {
-				return nil, fmt.Errorf("it compares heads that are trained for it (docs/bench.md): name the folder that holds theirs with --trained")
+			if m != Plain {
+				drafters++
 			}
-			end := strings.IndexAny(at, "@,")
-			if end < 0 {
-				end = len(at)
-			}
-			file := dir + at[:end]
-			if _, err := os.Stat(file); err != nil {
-				missing = append(missing, file)
-				continue
-			}
-			found++
-			methods = append(methods, strings.ReplaceAll(m, heads, dir))
+			methods = append(methods, m)
 		}
 		p.Runs[i].Methods = methods
 	}
-	if found == 0 && len(missing) > 0 {
-		return missing, fmt.Errorf("it compares heads that are trained for it (docs/bench.md), and none is there: want %s", strings.Join(missing, ", "))
+	const compares = "it compares heads that are trained for it (docs/bench.md)"
+	switch {
+	case drafters > 0 || len(missing) == 0:
+		return missing, nil
+	case dir == "":
+		return missing, fmt.Errorf("%s: name the folder that holds theirs with --trained", compares)
 	}
-	return missing, nil
+	return missing, fmt.Errorf("%s, and none is there: want %s", compares, strings.Join(missing, ", "))
 }

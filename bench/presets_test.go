@@ -7,13 +7,28 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 )
 
-// trainedHeads is a folder as presets that compare heads want it: the heads of a target under the names of those.
-func trainedHeads(t *testing.T, causal, bidirectional string) string {
+// trainedFiles is a folder with the files that presets name: each stands for the target's head of the drafter's family.
+func trainedFiles(t *testing.T, target draft.Target) string {
 	t.Helper()
 	dir := t.TempDir()
+	link := func(from, to string) {
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(from, to); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+	}
+	ranks := filepath.Join(dir, "ranks.gguf")
+	if err := shortlist.Rank(make([]int64, target.Vocab), target.Model.Tokenizer, "nothing").WriteFile(ranks); err != nil {
+		t.Fatal(err)
+	}
 	for _, p := range Presets() {
 		for _, r := range p.Runs {
 			for _, m := range r.Methods {
@@ -21,17 +36,18 @@ func trainedHeads(t *testing.T, causal, bidirectional string) string {
 				if !ok {
 					continue
 				}
-				name := strings.SplitN(at, "/", 3)[1]
-				from := causal
-				if strings.HasPrefix(name, "bidirectional") {
-					from = bidirectional
-				}
-				// The folder of the target's head stands for the file that training leaves.
-				if err := os.MkdirAll(filepath.Join(dir, name), 0o777); err != nil {
-					t.Fatal(err)
-				}
-				if err := os.Symlink(from, filepath.Join(dir, name, "model-q8_0.gguf")); err != nil && !os.IsExist(err) {
-					t.Fatal(err)
+				at = at[:strings.Index(at, ".gguf")+len(".gguf")]
+				switch {
+				case strings.HasPrefix(at, "/ranks-"):
+					link(ranks, dir+at)
+				case strings.HasPrefix(at, "/bidirectional"):
+					link(target.Heads[1].Name, dir+at)
+				case strings.HasPrefix(m, "eagle3"):
+					link(target.Heads[2].Name, dir+at)
+				case strings.HasPrefix(m, "specblock"):
+					link(target.Heads[3].Name, dir+at)
+				default:
+					link(target.Heads[0].Name, dir+at)
 				}
 			}
 		}
@@ -41,8 +57,11 @@ func trainedHeads(t *testing.T, causal, bidirectional string) string {
 
 // Presets are data: every one of them names methods, columns and suites that exist.
 func TestPresets(t *testing.T) {
-	target := tinyPair(t)
-	trained := trainedHeads(t, target.Heads[0].Name, target.Heads[1].Name)
+	target := pairOf(t, synth.Shape{ // with a vocabulary as large as the embedded target's: presets have sizes of shortlists
+		Name: "wide", Arch: "qwen3", Vocab: 1 << 14, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 16, Tied: true, Tokens: synth.Qwen2,
+	})
+	trained := trainedFiles(t, target)
 	b := &bench{o: SpecOptions{Target: target}}
 	known := []string{"go", "edit", "math", "prose", "wikitext", "wikitext-articles"}
 	for _, p := range Presets() {
@@ -52,7 +71,7 @@ func TestPresets(t *testing.T) {
 		switch p.Measure {
 		case MeasureDrafting:
 			continue
-		case "", MeasureFaithful:
+		case "", MeasureFaithful, MeasureCoverage:
 		default:
 			t.Errorf("%s measures %q", p.Name, p.Measure)
 		}
@@ -97,6 +116,9 @@ func TestPresets(t *testing.T) {
 			}
 		}
 		for _, table := range p.Tables {
+			if (table.Depths > 0) == (len(table.Columns) > 0) {
+				t.Errorf("%s: table %q has columns or depths", p.Name, table.Title)
+			}
 			for _, c := range table.Columns {
 				if _, err := lookColumn(c); err != nil {
 					t.Errorf("%s: %v", p.Name, err)
@@ -135,6 +157,14 @@ func TestFindHeads(t *testing.T) {
 		}
 		if _, err := p.FindHeads(dir); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("heads of %q: %v, want something with %q", dir, err, want)
+		}
+	}
+	// Where other drafters are left, files that are not there are none's loss.
+	p = Preset{Runs: []PresetRun{{Methods: []string{"plain", "lookup", "linear:ranks=$heads/ranks.gguf,k=3@name=ranked"}}}}
+	for _, dir := range []string{"", dir} {
+		q := p
+		if missing, err := q.FindHeads(dir); err != nil || !slices.Equal(missing, []string{dir + "/ranks.gguf"}) || !slices.Equal(q.Runs[0].Methods, []string{"plain", "lookup"}) {
+			t.Errorf("of %q missing %v, %v; methods %v", dir, missing, err, q.Runs[0].Methods)
 		}
 	}
 	if p, _ = LookupPreset("dynatree-table1"); p.Name == "" {

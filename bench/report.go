@@ -62,9 +62,15 @@ type MethodReport struct {
 	FirstMS          float64   `json:"ttft_ms"`                // time to first token, median over prompts
 	PerTokenMS       float64   `json:"tpot_ms"`                // time per output token after it, median over prompts
 
-	PathLength float64 `json:"path_length"`     // drafted nodes accepted a round, without the bonus token
-	Nodes      float64 `json:"nodes_per_round"` // drafted nodes verified a round
-	PlainShare float64 `json:"plain_share"`     // rounds that the controller decoded plainly
+	PathLength float64 `json:"path_length"`        // drafted nodes accepted a round, without the bonus token
+	Nodes      float64 `json:"nodes_per_round"`    // drafted nodes verified a round
+	PlainShare float64 `json:"plain_share"`        // rounds that the controller decoded plainly
+	DraftMS    float64 `json:"draft_ms"`           // of a round, the mean time of drafting: T_D
+	VerifyMS   float64 `json:"verify_ms"`          // of the target's pass: T_M
+	RestMS     float64 `json:"rest_ms"`            // of all else
+	Predicted  float64 `json:"predicted"`          // speed-up by paper 004's Φ; see predict
+	ListSize   float64 `json:"shortlist_size"`     // tokens that the drafter's head computed for a row, mean; 0: not known
+	Coverage   float64 `json:"shortlist_coverage"` // of the target's choices below drafted rows, those on the row's shortlist
 	Peak       int64   `json:"peak_bytes,omitempty"`
 
 	Begin     PartReport    `json:"first_128"`

@@ -6,6 +6,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"flag"
+	"fmt"
 	"image/png"
 	"io"
 	"math"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/spec"
 )
@@ -46,9 +48,11 @@ func sampleReport() *SpecReport {
 	tree := func(n int, rounds ...int) *generation {
 		g := output(text[:n], rounds...)
 		g.stats = spec.Stats{
-			Rounds: len(rounds), Plain: 1, Draft: time.Millisecond, Verify: 3 * time.Millisecond,
+			Rounds: len(rounds), Plain: 1,
+			Draft: time.Duration(len(rounds)) * 250 * time.Microsecond, Verify: time.Duration(len(rounds)) * 700 * time.Microsecond, Rest: time.Duration(len(rounds)) * 50 * time.Microsecond,
 			Depths: []spec.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
 		}
+		g.lists, g.listed = draft.ListStats{Rows: 4, Tokens: 4000, Choices: 10, Listed: 9}, true
 		g.finish = spec.End
 		return g
 	}
@@ -63,7 +67,7 @@ func sampleReport() *SpecReport {
 		run: &SpecRun{
 			Suite: Suite{Name: "go", About: "functions"},
 			Methods: []Method{
-				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: spec.Rejection, Uncontrolled: true},
+				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2,shortlist=freq", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: spec.Rejection, Uncontrolled: true},
 			},
 		},
 		warm: make([]encoded, 1), prompts: []encoded{{prompt: text[:40]}, {prompt: text[2:8]}}, cut: 1,
@@ -108,7 +112,11 @@ func TestReport(t *testing.T) {
 	}
 	golden(t, "report.json", append(b, '\n'))
 	var text bytes.Buffer
-	if err := r.Markdown(&text, []TableView{{Title: "Table 1", Columns: []string{"speed", "speedup", "over fixed", "peak"}}}); err != nil {
+	if err := r.Markdown(&text, []TableView{
+		{Title: "Table 1", Columns: []string{"speed", "speedup", "over fixed", "peak"}},
+		{Title: "Prediction", Columns: []string{"tau", "draft_ms", "verify_ms", "rest_ms", "predicted", "total", "tau over fixed", "draft over fixed", "draft over none"}},
+		{Title: "By depth", Depths: 5},
+	}); err != nil {
 		t.Fatal(err)
 	}
 	golden(t, "report.md", text.Bytes())
@@ -119,6 +127,13 @@ func TestReport(t *testing.T) {
 	}
 	if *fixed.Mismatches != 0 || r.Suite("go").Method("sampled").Mismatches != nil {
 		t.Errorf("mismatches %v and %v", fixed.Mismatches, r.Suite("go").Method("sampled").Mismatches)
+	}
+	// A pass takes plain decoding 1 ms and the drafters 0.7, and their drafts 0.25.
+	if math.Abs(fixed.Predicted-fixed.Tau/0.95) > 1e-9 || r.Suite("go").Method("plain").Predicted != 1 || math.Abs(fixed.DraftMS+fixed.VerifyMS+fixed.RestMS-1) > 1e-9 {
+		t.Errorf("predicted %+v", fixed)
+	}
+	if fixed.ListSize != 1000 || fixed.Coverage != 0.9 {
+		t.Errorf("shortlists of %g tokens that cover %g", fixed.ListSize, fixed.Coverage)
 	}
 	if fixed.Begin.Tokens+fixed.Rest.Tokens+3 != fixed.Tokens || fixed.Begin.Repeated != 0 || math.Abs(fixed.Rest.Repeated-17.0/32) > 1e-9 {
 		t.Errorf("parts %+v and %+v of %d tokens", fixed.Begin, fixed.Rest, fixed.Tokens)
@@ -163,6 +178,40 @@ func TestSave(t *testing.T) {
 		if _, err := r.Figures(t.TempDir(), nil); err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// What was run with several sizes of a shortlist is drawn as a line, a single one is not.
+func TestSweep(t *testing.T) {
+	s := SuiteReport{Name: "go"}
+	for i, drafter := range []string{"", "eagle3:shortlist=freq,size=64", "eagle3:shortlist=freq,size=128", "eagle3:shortlist=context", "eagle3"} {
+		m := MethodReport{Name: fmt.Sprint("method ", i), Drafter: drafter, Tau: float64(i)}
+		if strings.Contains(drafter, "shortlist") {
+			m.ListSize, m.Coverage = 64*float64(i), 0.9
+		}
+		s.Methods = append(s.Methods, m)
+	}
+	r := &SpecReport{Suites: []SuiteReport{s}}
+	files, err := r.Figures(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	drawn := 0
+	for _, f := range files {
+		if !strings.Contains(f, "by-shortlist.svg") {
+			continue
+		}
+		drawn++
+		b, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Contains(b, []byte(">eagle3:shortlist=freq<")) || bytes.Contains(b, []byte("context<")) {
+			t.Errorf("%s does not have the line of freq, or has one of context", f)
+		}
+	}
+	if drawn != 2 {
+		t.Errorf("%d figures over shortlists among %v", drawn, files)
 	}
 }
 

@@ -14,13 +14,14 @@ import (
 func TestSpec(t *testing.T) {
 	target := tinyPair(t)
 	list := "plain,lookup,lookup:min=2@no-controller@budget=4,linear:k=3,fixed:d=3,b=2@no-controller,dynatree,best-first,hostile@budget=9,jetspec@no-controller"
+	listed := "lookup,best-first,eagle3+freq:size=100@no-controller@budget=9,eagle3+dynaspec@no-controller@budget=9"
 	for _, params := range []sample.Params{{}, {Temperature: 0.8, TopP: 0.9}} {
 		done, seeds, repeats := 0, 1, 2 // greedy decoding has no noise, and so one seed
 		if params.Temperature > 0 {
 			seeds, repeats = 2, 1
 		}
 		o := SpecOptions{
-			Target: target, Runs: []SpecRun{{tinySuite("first", 3), methods(t, list)}, {tinySuite("second", 2), methods(t, "lookup")}},
+			Target: target, Runs: []SpecRun{{tinySuite("first", 2), methods(t, list)}, {tinySuite("second", 2), methods(t, listed)}},
 			Sampling: params, Seeds: []uint64{3, 4}, MaxTokens: 24, Repeats: repeats, IgnoreEnd: true, Lengths: []int{10},
 			Progress: func(p SpecProgress) {
 				if p.Done != done || p.Total <= done {
@@ -33,7 +34,7 @@ func TestSpec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Suites) != 2 || len(r.Suites[0].Methods) != 9 || len(r.Suites[1].Methods) != 2 || done != 9*(1+3*seeds*repeats)+2*(1+2*seeds*repeats) || r.Interrupted {
+		if len(r.Suites) != 2 || len(r.Suites[0].Methods) != 9 || len(r.Suites[1].Methods) != 5 || done != 9*(1+2*seeds*repeats)+5*(1+2*seeds*repeats) || r.Interrupted {
 			t.Fatalf("%d generations, suites %+v", done, r.Suites)
 		}
 		for _, s := range r.Suites {
@@ -60,6 +61,16 @@ func TestSpec(t *testing.T) {
 		}
 		if m := r.Suite("first").Method("lookup:min=2@no-controller@budget=4"); m.Controller || m.Budget != 4 || m.Nodes > 3 {
 			t.Errorf("settings of its own: %+v", m)
+		}
+		// 1000 tokens, and lists of those asked for; a draft model whose head computes all has them all.
+		for name, size := range map[string]float64{"eagle3+freq:size=100@no-controller@budget=9": 100, "best-first": 1000, "lookup": 0} {
+			m := r.Suite("second").Method(name)
+			if m.ListSize != size || size == 1000 && m.Coverage != 1 || size == 100 && !(m.Coverage >= 0 && m.Coverage < 1) {
+				t.Errorf("%s: shortlists of %g tokens, coverage %g", name, m.ListSize, m.Coverage)
+			}
+		}
+		if m := r.Suite("second").Method("eagle3+dynaspec@no-controller@budget=9"); m.ListSize < 50 || m.ListSize > 950 {
+			t.Errorf("some clusters are %g tokens of 1000", m.ListSize)
 		}
 	}
 }

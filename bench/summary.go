@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/spec"
 )
 
@@ -26,6 +27,7 @@ func (s *suiteRun) report(o *SpecOptions) SuiteReport {
 	for _, c := range s.cases {
 		r.Runs += len(c[s.plain])
 	}
+	r.predict()
 	return r
 }
 
@@ -39,6 +41,8 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	wrong, longest := 0, 0
 	var all, plain part
 	var stats spec.Stats
+	var lists draft.ListStats
+	listed := false
 	var whole time.Duration
 	for _, c := range s.cases {
 		want := c[s.plain][0].tokens
@@ -52,6 +56,8 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 			all.add(g.whole())
 			whole += g.first + g.whole().time
 			stats.Add(&g.stats)
+			lists.Add(g.lists)
+			listed = listed || g.listed
 		}
 		for _, g := range c[s.plain] {
 			plain.add(g.whole())
@@ -67,6 +73,11 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	r.PathLength = share(float64(all.accepted), float64(all.rounds))
 	r.Nodes = share(float64(all.drafted), float64(all.rounds))
 	r.PlainShare, r.DraftShare = share(float64(stats.Plain), float64(stats.Rounds)), stats.DraftShare()
+	ms := func(d time.Duration) float64 { return share(1e3*d.Seconds(), float64(stats.Rounds)) }
+	r.DraftMS, r.VerifyMS, r.RestMS = ms(stats.Draft), ms(stats.Verify), ms(stats.Rest)
+	if r.ListSize, r.Coverage = lists.Size(), lists.Coverage(); listed && lists.Rows == 0 { // its head computes all
+		r.ListSize, r.Coverage = float64(o.Target.Vocab), 1
+	}
 	for i, d := range stats.Depths {
 		r.Depths = append(r.Depths, DepthReport{i + 1, d.Offered, d.Drafted, d.Accepted, share(float64(d.Accepted), float64(d.Offered))})
 	}

@@ -9,84 +9,6 @@ import (
 	"strings"
 )
 
-// column is a column of a table: what stands above it, and a cell.
-type column struct {
-	head string
-	cell func(s *SuiteReport, m *MethodReport) string
-}
-
-// columns are the columns by name. "over NAME" is the speed compared with that of another method.
-var columns = map[string]column{
-	"tokens_per_s": {"tokens/s", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.TokensPerS) }},
-	"speed":        {"tokens/s (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedQuartiles, "%.1f") }},
-	"speedup":      {"speed-up (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedupQuartiles, "%.2f") }},
-	"whole":        {"with the prompt", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.WholeSpeedup) }},
-	"tau":          {"τ", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Tau) }},
-	"path":         {"path", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.PathLength) })},
-	"accept":       {"accepted", drafting(func(m *MethodReport) string { return percent(m.AcceptRate) })},
-	"nodes":        {"nodes", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.1f", m.Nodes) })},
-	"draft":        {"drafting", drafting(func(m *MethodReport) string { return percent(m.DraftShare) })},
-	"plain":        {"plain rounds", drafting(func(m *MethodReport) string { return percent(m.PlainShare) })},
-	"rounds": {"rounds", func(s *SuiteReport, m *MethodReport) string {
-		return fmt.Sprintf("%.0f", share(float64(m.Rounds), float64(s.Runs)))
-	}},
-	"ttft":       {"TTFT ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.FirstMS) }},
-	"tpot":       {"TPOT ms", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.PerTokenMS) }},
-	"mismatches": {"mismatches", func(_ *SuiteReport, m *MethodReport) string { return mismatches(m) }},
-	"peak": {"peak MB", func(_ *SuiteReport, m *MethodReport) string {
-		if m.Peak == 0 {
-			return "–"
-		}
-		return fmt.Sprintf("%.1f", float64(m.Peak)/1e6)
-	}},
-	"peak over plain": {"over plain", func(s *SuiteReport, m *MethodReport) string {
-		if p := s.plain(); p != nil && p.Peak > 0 {
-			return fmt.Sprintf("%+.2f%%", 100*(float64(m.Peak)/float64(p.Peak)-1))
-		}
-		return "–"
-	}},
-}
-
-// lookColumn finds a column.
-func lookColumn(name string) (column, error) {
-	if c, ok := columns[name]; ok {
-		return c, nil
-	}
-	if base, ok := strings.CutPrefix(name, "over "); ok {
-		return column{"over " + base, func(s *SuiteReport, m *MethodReport) string {
-			b := s.Method(base)
-			if b == nil || b.TokensPerS == 0 {
-				return "–"
-			}
-			return fmt.Sprintf("%+.1f%%", 100*(m.TokensPerS/b.TokensPerS-1))
-		}}, nil
-	}
-	return column{}, fmt.Errorf("there is no column %q", name)
-}
-
-// drafting is a cell that plain decoding has none of.
-func drafting(f func(*MethodReport) string) func(*SuiteReport, *MethodReport) string {
-	return func(_ *SuiteReport, m *MethodReport) string {
-		if m.Drafter == "" {
-			return "–"
-		}
-		return f(m)
-	}
-}
-
-func percent(x float64) string { return fmt.Sprintf("%.0f%%", 100*x) }
-
-func spreadText(q Quartiles, format string) string {
-	return fmt.Sprintf(format+" ("+format+"–"+format+")", q[1], q[0], q[2])
-}
-
-func mismatches(m *MethodReport) string {
-	if m.Mismatches == nil {
-		return "another sample"
-	}
-	return fmt.Sprint(*m.Mismatches)
-}
-
 // plain is the suite's plain decoding.
 func (s *SuiteReport) plain() *MethodReport {
 	for i := range s.Methods {
@@ -105,7 +27,9 @@ func (r *SpecReport) Markdown(w io.Writer, tables []TableView) error {
 		r.Suites[i].markdown(&b)
 	}
 	for _, t := range tables {
-		if err := r.table(&b, t); err != nil {
+		if t.Depths > 0 {
+			r.depthTable(&b, t)
+		} else if err := r.table(&b, t); err != nil {
 			return err
 		}
 	}
@@ -154,6 +78,9 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 	b.WriteString("\n\n")
 	head := []string{"method", "rule", "controller"}
 	names := []string{"tokens_per_s", "speedup", "whole", "tau", "accept", "nodes", "draft", "plain", "rounds", "ttft", "tpot", "mismatches"}
+	if slices.ContainsFunc(s.Methods, func(m MethodReport) bool { return m.listLine() != "" }) {
+		names = append(names, "list", "covered")
+	}
 	if slices.ContainsFunc(s.Methods, func(m MethodReport) bool { return m.Peak > 0 }) {
 		names = append(names, "peak", "peak over plain")
 	}

@@ -10,8 +10,8 @@
 // F32 in GGUF. Tokenizers are converted too, and the two must then encode a set of texts alike, or the conversion
 // fails.
 //
-// Drafters' block heads (package draft/jet) go both ways too: folders of JetSpec and DFlash heads, and GGUF files as
-// llama.cpp's dflash.
+// Drafters' heads go both ways too: JetSpec's and DFlash's (package draft/jet), EAGLE's (draft/eagle; folders of its authors and of
+// vLLM's speculators) and SpecBlock's (draft/specblock), with GGUF files as llama.cpp's dflash and eagle3 where it has them.
 //
 // Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
 // overwritten by a folder.

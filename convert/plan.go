@@ -1,65 +1,15 @@
 package convert
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/tensor"
 )
 
-// layout is the configuration of a model or of a drafter's head, which says where both formats place its rows.
-type layout struct {
-	model.Config
-	head *jet.Config // nil for a model
-}
-
-// readFolder reads the configuration of a Hugging Face folder.
-func readFolder(dir string) (*layout, error) {
-	head, err := jet.ReadFolder(dir)
-	if errors.Is(err, jet.ErrKind) {
-		c, err := model.ReadFolder(dir)
-		return &layout{Config: c}, err
-	}
-	return &layout{head.Config, &head}, err
-}
-
-// readGGUF reads the configuration of a GGUF file.
-func readGGUF(f *gguf.File) (*layout, error) {
-	head, err := jet.ReadGGUF(f)
-	if errors.Is(err, jet.ErrKind) {
-		c, err := model.ReadGGUF(f)
-		return &layout{Config: c}, err
-	}
-	return &layout{head.Config, &head}, err
-}
-
-// arch is the architecture that files name, which decides the names of tensors.
-func (l *layout) arch() string {
-	if l.head != nil {
-		return model.BlockHead
-	}
-	return l.Arch
-}
-
-func (l *layout) setMeta(w *gguf.Writer, name string, t tensor.Type) {
-	if l.head != nil {
-		l.head.SetGGUF(w, name, t)
-		return
-	}
-	l.SetGGUF(w, l.Arch, name, t)
-}
-
-// fields is config.json.
-func (l *layout) fields(t tensor.Type) (map[string]any, error) {
-	if l.head != nil {
-		return l.head.Fields(t)
-	}
-	return l.Fields(t)
-}
+// layout is the configuration of a model, which says where both formats place its rows.
+type layout struct{ model.Config }
 
 // entry is a tensor of a model: its name in both formats, without .weight or .bias.
 type entry struct {
@@ -81,7 +31,6 @@ const (
 // The tensors of a model, by GGUF's names, in the order of a GGUF file.
 var (
 	top    = []string{"token_embd", "output_norm", "output"}
-	ofHead = []string{"fc", "enc.output_norm", "output_norm", "token_embd", "output"}
 	blocks = map[string][]string{
 		"": {"attn_norm", "attn_q", "attn_k", "attn_v", "attn_q_norm", "attn_k_norm", "attn_output",
 			"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"},
@@ -97,16 +46,12 @@ func (l *layout) plan() []entry {
 	}
 	var es []entry
 	add := func(e entry) {
-		hf, _ := model.HFName(l.arch(), e.gguf+".weight")
+		hf, _ := model.HFName(l.Arch, e.gguf+".weight")
 		e.hf = strings.TrimSuffix(hf, ".weight")
 		es = append(es, e)
 	}
-	names := top
-	if l.head != nil {
-		names = ofHead
-	}
-	for _, name := range names {
-		add(entry{gguf: name, optional: name == "output" || l.head != nil && name == "token_embd"})
+	for _, name := range top {
+		add(entry{gguf: name, optional: name == "output"})
 	}
 	for i := range l.Layers {
 		for _, name := range block {
@@ -151,7 +96,7 @@ func (l *layout) toGGUF(r reordering) func(int) int {
 	d := l.HeadDim
 	switch r {
 	case queryRows, keyRows: // GGUF rotates (2i, 2i+1) together, Hugging Face (i, i+d/2)
-		return func(i int) int { return i/d*d + i%d%2*(d/2) + i%d/2 }
+		return headfile.Pairs(d)
 	case fusedRows: // (part, head, d) from (head, part, d)
 		return func(i int) int {
 			part, head := i/(l.Heads*d), i/d%l.Heads
@@ -166,7 +111,7 @@ func (l *layout) toHF(r reordering) func(int) int {
 	d := l.HeadDim
 	switch r {
 	case queryRows, keyRows:
-		return func(i int) int { return i/d*d + i%d%(d/2)*2 + i%d/(d/2) }
+		return headfile.Halves(d)
 	case fusedRows:
 		return func(i int) int {
 			head, part := i/(3*d), i/d%3

@@ -17,9 +17,11 @@ const Keep = tensor.Unknown
 type Options struct {
 	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, Q8_0 (GGUF only), or Keep
 
-	// Target is the path of the model that a head drafts for, whose tokenizer the GGUF file of a head gets; llama.cpp wants
-	// one. May be empty.
+	// Target is the path of the model that a head drafts for. Its tokenizer goes into the GGUF file of a head, where llama.cpp
+	// wants one; its output matrix into the folder of an EAGLE head that has none, where other programs want one. May be empty.
 	Target string
+
+	Speculators bool // the folder of an EAGLE-3 head is to be as vLLM's speculators have it
 
 	Progress func(done, total int64) // bytes of tensor data written; may be nil
 }

@@ -2,18 +2,13 @@ package convert
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
-	"github.com/grovellm/grove/tensor"
-	"github.com/grovellm/grove/tokenizer"
 )
 
 // ToGGUF converts a Hugging Face folder to a GGUF file. It returns remarks for the user.
@@ -21,10 +16,14 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if err := o.check(false); err != nil {
 		return nil, err
 	}
-	c, err := readFolder(dir)
+	if x, err := openHead(dir); x != nil || err != nil {
+		return x.toGGUF(ctx, dir, path, o, err)
+	}
+	config, err := model.ReadFolder(dir)
 	if err != nil {
 		return nil, err
 	}
+	c := &layout{config}
 	f, err := safetensors.OpenFolder(dir)
 	if err != nil {
 		return nil, err
@@ -37,106 +36,15 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 			main = t.Type
 		}
 	}
-	if notes, err = c.addTokenizer(w, dir, o.Target); err != nil {
+	if notes, err = (&tokenSource{dir: dir, vocab: c.Vocab}).add(w, o.Target); err != nil {
 		return nil, err
 	}
-	c.setMeta(w, modelName(dir), main) // after the tokenizer, whose mask token is the head's
+	c.SetGGUF(w, c.Arch, modelName(dir), main)
 	more, err := c.addGGUF(ctx, w, f, o)
 	if err != nil {
 		return nil, err
 	}
 	return append(notes, more...), w.WriteFile(path)
-}
-
-// addTokenizer converts the folder's tokenizer, where it has one, or a head's target's.
-func (c *layout) addTokenizer(w *gguf.Writer, dir, target string) (notes []string, err error) {
-	switch {
-	case target == "":
-	case c.head == nil:
-		return nil, fmt.Errorf("%s: this is a model, with a tokenizer of its own: only a drafter's head has a target", dir)
-	default:
-		info, err := os.Stat(target)
-		if err != nil {
-			return nil, err
-		}
-		if !info.IsDir() {
-			return nil, c.copyTokenizer(w, target)
-		}
-		m, err := model.ReadFolder(target)
-		if err == nil {
-			err = c.head.Fits(m)
-		}
-		if err != nil {
-			return nil, err
-		}
-		dir = target
-	}
-	if _, err := os.Stat(filepath.Join(dir, "tokenizer.json")); errors.Is(err, fs.ErrNotExist) {
-		if c.head != nil {
-			return []string{"without the target's tokenizer (--target FILE) llama.cpp does not load the file"}, nil
-		}
-		return []string{"the folder has no tokenizer.json: the GGUF file will have no tokenizer"}, nil
-	}
-	tok, err := tokenizer.FromJSON(dir)
-	if err != nil {
-		return nil, err
-	}
-	if tok.VocabSize() > c.Vocab {
-		return nil, fmt.Errorf("%s: the tokenizer has %d tokens, the embedding only %d rows: they are not of one model", dir, tok.VocabSize(), c.Vocab)
-	}
-	set := func(w *gguf.Writer) error {
-		notes, err = setTokenizer(w, dir, tok, c.Vocab)
-		return err
-	}
-	if err := checkTokens(set, tok); err != nil {
-		return nil, fmt.Errorf("%s: %w", dir, err)
-	}
-	return notes, set(w)
-}
-
-// copyTokenizer copies that of a GGUF file, the target of the head.
-func (c *layout) copyTokenizer(w *gguf.Writer, target string) error {
-	f, err := gguf.Open(target)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	m, err := model.ReadGGUF(f)
-	if err == nil {
-		err = c.head.Fits(m)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", target, err)
-	}
-	return w.SetTokenizer(f)
-}
-
-// checkTokens makes sure, before the weights are written, that the keys w has are those of the tokenizer they were
-// made from.
-func checkTokens(set func(*gguf.Writer) error, tok *tokenizer.Tokenizer) error {
-	dir, err := os.MkdirTemp("", "grove-")
-	if err != nil {
-		return err
-	}
-	defer os.RemoveAll(dir)
-	w := gguf.NewWriter()
-	if err := set(w); err != nil {
-		return err
-	}
-	path := filepath.Join(dir, "tokenizer.gguf")
-	if err := w.WriteFile(path); err != nil {
-		return err
-	}
-	f, err := gguf.Open(path)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	made, err := tokenizer.FromGGUF(f)
-	if err != nil {
-		return err
-	}
-	return sameTokens(tok, made)
 }
 
 // addGGUF adds the tensors of a Hugging Face folder.
@@ -154,7 +62,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return false, err
 		}
 		used[name] = true
-		if e.gguf == "output" && c.Tied && c.head == nil {
+		if e.gguf == "output" && c.Tied {
 			return true, nil
 		}
 		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
@@ -179,9 +87,9 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	for i, e := range c.plan() {
 		ok, err := add(e, ".weight")
 		if err == nil && !ok && !e.optional {
-			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.arch())
+			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.Arch)
 		}
-		if err == nil && e.gguf == "output" && !ok && !c.Tied && c.head == nil {
+		if err == nil && e.gguf == "output" && !ok && !c.Tied {
 			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.hf)
 		}
 		if err == nil {
@@ -190,17 +98,15 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if err != nil {
 			return nil, err
 		}
-		if i == 0 && c.Rope.Factors != nil {
-			factors, err := tensor.FromFloat32s("rope_freqs.weight", tensor.F32, []int{len(c.Rope.Factors)}, c.Rope.Factors)
-			if err != nil {
+		if i == 0 {
+			if err := headfile.SetFactors(w, &c.Config); err != nil {
 				return nil, err
 			}
-			w.AddTensor(factors)
 		}
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] && !ignored(t.Name) {
-			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch())
+			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
 	return notes, nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -26,18 +27,29 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
+	if x, err := openHead(path); x != nil || err != nil {
+		return x.toHF(ctx, dir, o, err)
+	}
 	f, err := gguf.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	c, err := readGGUF(f)
-	if err != nil {
+	config, err := model.ReadGGUF(f)
+	c := &layout{config}
+	switch {
+	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
+	case o.Speculators:
+		return nil, fmt.Errorf("%s: only an EAGLE-3 head has a folder of vLLM's speculators", path)
+	case o.Target != "":
+		return nil, fmt.Errorf("%s: nothing of a target goes into this folder: no target is read for it", dir)
 	}
-	if o.Target != "" {
-		return nil, fmt.Errorf("%s: a folder of a head has no tokenizer: no target is read for it", dir)
-	}
+	return intoFolder(dir, func(part string) ([]string, error) { return c.writeHF(ctx, f, part, o) })
+}
+
+// intoFolder makes a folder that write has filled, whole or not at all.
+func intoFolder(dir string, write func(part string) ([]string, error)) (notes []string, err error) {
 	dir = filepath.Clean(dir)
 	part, err := os.MkdirTemp(filepath.Dir(dir), filepath.Base(dir)+".part-")
 	if err != nil {
@@ -47,7 +59,7 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 	if err := os.Chmod(part, 0o755); err != nil {
 		return nil, err
 	}
-	if notes, err = c.writeHF(ctx, f, part, o); err != nil {
+	if notes, err = write(part); err != nil {
 		return nil, err
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -66,9 +78,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	}
 	var special map[string]int32
 	var tok *tokenizer.Tokenizer
-	if _, ok := f.String("tokenizer.ggml.model"); c.head != nil {
-		// a head's is its target's, and stays with it
-	} else if ok {
+	if _, ok := f.String("tokenizer.ggml.model"); ok {
 		if tok, err = tokenizer.FromGGUF(f); err != nil {
 			return nil, err
 		}
@@ -83,7 +93,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	} else {
 		notes = append(notes, "the file has no tokenizer: the folder will have none")
 	}
-	settings, err := c.fields(main)
+	settings, err := c.Fields(main)
 	if err != nil {
 		return nil, err
 	}
@@ -108,6 +118,32 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	return notes, w.WriteFile(filepath.Join(dir, "model.safetensors"))
 }
 
+// folderType chooses the type a tensor gets in a folder whose matrices are mostly of type main, without loss where want is Keep.
+func folderType(t tensor.Tensor, want, main tensor.Type) tensor.Type {
+	switch {
+	case !t.Type.Decodes(): // a list of tokens
+		return t.Type
+	case isVector(t) && !exact(t, main):
+		return tensor.F32
+	case want == Keep && !isVector(t) && t.Type != main && t.Type != tensor.F16 && t.Type != tensor.BF16:
+		return tensor.F32
+	case want == Keep && !isVector(t):
+		return t.Type
+	}
+	return main
+}
+
+// mainType is what most of a folder's matrices are to be, by one of a file.
+func mainType(first, want tensor.Type) tensor.Type {
+	switch {
+	case want != Keep:
+		return want
+	case first != tensor.F16 && first != tensor.BF16:
+		return tensor.F32 // which holds every other type without loss
+	}
+	return first
+}
+
 // addHF adds the tensors of a GGUF file. It returns the type of the matrices, and whether the attention's
 // projections have biases.
 func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type, biased bool, err error) {
@@ -118,9 +154,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if err != nil {
 			return 0, false, err
 		}
-		if main = first.Type; main != tensor.F16 && main != tensor.BF16 {
-			main = tensor.F32 // which holds every other type without loss
-		}
+		main = mainType(first.Type, Keep)
 	}
 	add := func(e entry, ending string, optional bool) error {
 		name := e.gguf + ending
@@ -135,15 +169,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return fmt.Errorf("%s: tensor %s has shape %v: want %d rows by the metadata", f.Path, name, t.Shape, n)
 		}
-		typ := main
-		switch {
-		case isVector(t) && !exact(t, main):
-			typ = tensor.F32
-		case o.Type == Keep && !isVector(t) && t.Type != main:
-			if typ = t.Type; typ != tensor.F16 && typ != tensor.BF16 {
-				typ = tensor.F32
-			}
-		}
+		typ := folderType(t, o.Type, main)
 		size, err := typ.Size(t.Elements())
 		if err != nil {
 			return fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
@@ -164,7 +190,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] {
-			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.arch())
+			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
 	return main, biased, nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
@@ -35,9 +36,9 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	if err := k.Err(); err != nil {
 		return Config{}, err
 	}
-	switch arch {
-	case "llama", "qwen2", "qwen3", "gptneox":
-	case BlockHead:
+	switch {
+	case slices.Contains([]string{"llama", "qwen2", "qwen3", "gptneox"}, arch):
+	case IsHead(arch):
 		return Config{}, errHead
 	default:
 		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want llama, qwen2, qwen3 or gptneox", arch)

@@ -83,44 +83,68 @@ func openHF(dir string) (source, error) {
 
 // ReadFolder reads the configuration of a Hugging Face folder.
 func ReadFolder(dir string) (Config, error) {
-	var kind struct {
-		Architectures []string `json:"architectures"`
-	}
+	var kind headFields
 	c, err := ReadFolderWith(dir, &kind)
-	if err == nil && len(kind.Architectures) > 0 && strings.HasSuffix(kind.Architectures[0], "DraftModel") {
-		err = fmt.Errorf("%s: %w", dir, errHead)
+	if kind.head() {
+		return c, fmt.Errorf("%s: %w", dir, errHead)
 	}
 	return c, err
+}
+
+// headFields are those of config.json that tell a drafter's head from a model.
+type headFields struct {
+	Architectures []string `json:"architectures"`
+	DraftVocab    *int     `json:"draft_vocab_size"`
+	Speculators   string   `json:"speculators_model_type"`
+}
+
+func (h *headFields) head() bool {
+	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Speculators != ""
 }
 
 // ReadFolderWith reads config.json into more as well, for what it says that is not of a model; more may check it, with a
 // method Check.
 func ReadFolderWith(dir string, more any) (Config, error) {
-	path := filepath.Join(dir, "config.json")
-	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Config{}, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
-	} else if err != nil {
+	data, err := ReadFolderFile(dir)
+	if err != nil {
 		return Config{}, err
 	}
-	var h hfConfig
-	if err = decode(data, more); err == nil {
-		if c, ok := more.(interface{ Check() error }); ok {
-			err = c.Check()
+	c, err := ParseFolder(data, more)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+	}
+	return c, nil
+}
+
+// ReadFolderFile returns a folder's config.json.
+func ReadFolderFile(dir string) ([]byte, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
+	}
+	return data, err
+}
+
+// ParseFolder is ReadFolderWith for the contents of a config.json.
+func ParseFolder(data []byte, more any) (Config, error) {
+	if err := decode(data, more); err != nil {
+		return Config{}, err
+	}
+	if c, ok := more.(interface{ Check() error }); ok {
+		if err := c.Check(); err != nil {
+			return Config{}, err
 		}
 	}
-	if err == nil {
-		err = decode(data, &h)
+	var h hfConfig
+	if err := decode(data, &h); err != nil {
+		return Config{}, err
 	}
-	var c Config
-	if err == nil {
-		c, err = h.config()
-	}
+	c, err := h.config()
 	if err == nil {
 		err = c.Validate()
 	}
 	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", path, err)
+		return Config{}, err
 	}
 	return c, nil
 }

@@ -16,7 +16,7 @@ import (
 // Loader is the Weights of an open file. It lists the matrices that a network asks for, and then
 // packs them all on every worker.
 type Loader struct {
-	src      source
+	src      tensors
 	arch     string
 	progress func(done, total int64)
 	jobs     []packing
@@ -32,6 +32,25 @@ func NewGGUFLoader(f *gguf.File, arch string) *Loader {
 func NewFolderLoader(f *safetensors.File, arch string) *Loader {
 	return &Loader{src: &hfSource{c: Config{Arch: arch}, File: f}, arch: arch}
 }
+
+// NewLoader returns the weights of tensors that bear GGUF's names, wherever they come from.
+func NewLoader(list []tensor.Tensor, arch string) *Loader {
+	s := listSource{}
+	for _, t := range list {
+		s[t.Name] = t
+	}
+	return &Loader{src: s, arch: arch}
+}
+
+// listSource is tensors by name.
+type listSource map[string]tensor.Tensor
+
+func (s listSource) tensor(name string) (tensor.Tensor, bool, error) {
+	t, ok := s[name]
+	return t, ok, nil
+}
+
+func (listSource) done(tensor.Tensor) {}
 
 // Used reports whether a network asked for the tensor that the file calls name.
 func (l *Loader) Used(name string) bool { return l.used[name] }

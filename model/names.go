@@ -2,12 +2,28 @@ package model
 
 import (
 	"errors"
+	"slices"
 	"strings"
 )
 
-// BlockHead is the architecture, by llama.cpp's name, of files that hold a drafter's block head and no model (package
-// draft/jet). Its layers are those of qwen3.
-const BlockHead = "dflash"
+// Architectures of files that hold a drafter's head and no model: of block heads (package draft/jet, whose layers are those of qwen3)
+// and of EAGLE-3's (draft/eagle) by llama.cpp's names, of EAGLE-2's, SpecBlock's (draft/specblock) and routers (shortlist) by grove's own.
+const (
+	BlockHead = "dflash"
+	Eagle3    = "eagle3"
+	Eagle2    = "eagle2"
+	SpecBlock = "specblock"
+	Router    = "router"
+)
+
+// IsHead reports whether an architecture is one of heads.
+func IsHead(arch string) bool {
+	return slices.Contains([]string{BlockHead, Eagle3, Eagle2, SpecBlock, Router}, arch)
+}
+
+// TargetLayersKey is the key of a head's GGUF file that says how many layers the target has that it was made for. It is
+// grove's own.
+const TargetLayersKey = "grove.target.block_count"
 
 var errHead = errors.New("the file is a drafter's head, not a model: open the model it drafts for, with this head (--head FILE)")
 

@@ -30,13 +30,10 @@ type Pass struct {
 	forest nn.Forest
 	tokens []int32
 
-	x, last, logits nn.Buffer
-	bufs            nn.BlockBuffers
-	out             nn.Mat // logits of the last run, of those that wanted all
-	short           nn.Mat // and of the others
-	shortBuf        nn.Buffer
-	lists           []*nn.Shortlist // of each row of short
-	first           []int           // per sequence, its first row of out; −1 − its first row of short
+	x      nn.Buffer
+	bufs   nn.BlockBuffers
+	logits nn.Logits // of the last run
+	first  []int     // per sequence, the first of them
 
 	ctx    context.Context // of the run under way, for Layer
 	wanted []int           // the layers it taps
@@ -85,51 +82,25 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	return nil
 }
 
-// head computes the logits asked for: first of the sequences that want all tokens, then of the others.
+// head computes the logits asked for.
 func (p *Pass) head(rows []Rows, x nn.Mat) {
-	n, width := 0, 0
-	p.first, p.lists = p.first[:0], p.lists[:0]
-	for _, r := range rows {
-		if r.Shortlists == nil {
-			p.first = append(p.first, n)
-			n += len(r.Logits)
-			continue
-		}
-		p.first = append(p.first, -1-len(p.lists))
-		p.lists = append(p.lists, r.Shortlists...)
-		for _, l := range r.Shortlists {
-			width = max(width, l.Width())
-		}
-	}
-	p.out, p.short = nn.Mat{}, nn.Mat{}
-	last := p.last.Mat(n+len(p.lists), x.Cols)
+	p.first = p.first[:0]
+	p.logits.Reset()
 	for s, r := range rows {
-		at := p.first[s]
-		if at < 0 {
-			at = n - 1 - at
-		}
+		p.first = append(p.first, p.logits.Len())
 		for i, node := range r.Logits {
-			copy(last.Row(at+i), x.Row(p.tapAt[s]+int(node)-r.From))
+			var list *nn.Shortlist
+			if r.Shortlists != nil {
+				list = r.Shortlists[i]
+			}
+			p.logits.Add(p.tapAt[s]+int(node)-r.From, list)
 		}
 	}
-	if n > 0 {
-		p.out = p.logits.Mat(n, p.m.Config.Vocab)
-		p.exec.Linear(nn.Source{X: last.Slice(0, n), Norm: &p.m.Norm}, nn.Proj{Linear: &p.m.Head, Dst: p.out})
-	}
-	if len(p.lists) > 0 {
-		p.short = p.shortBuf.Mat(len(p.lists), width)
-		p.exec.Shortlist(nn.Source{X: last.Slice(n, last.Rows), Norm: &p.m.Norm}, p.lists, p.short)
-	}
+	p.logits.Run(p.exec, x, &p.m.Norm, &p.m.Head)
 }
 
 // Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers, or what its shortlist asks for.
-func (p *Pass) Logits(s, i int) []float32 {
-	if at := p.first[s]; at < 0 {
-		i += -1 - at
-		return p.short.Row(i)[:p.lists[i].Width()]
-	}
-	return p.out.Row(p.first[s] + i)
-}
+func (p *Pass) Logits(s, i int) []float32 { return p.logits.Row(p.first[s] + i) }
 
 // Tap returns the t-th tap asked for, at a node of sequence s that the run computed: Hidden numbers.
 func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node - p.from[s]) }

@@ -20,7 +20,11 @@ func TestPassOverShortlists(t *testing.T) {
 	for _, token := range r.Perm(m.Config.Vocab) {
 		order = append(order, int32(token))
 	}
-	head, err := nn.NewOrderedHead(m.Pool(), &m.Head, order)
+	by, err := nn.NewTokenHead(&m.Head, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, err := nn.NewOrderedHead(m.Pool(), by, order)
 	if err != nil {
 		t.Fatal(err)
 	}

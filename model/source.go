@@ -5,14 +5,19 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// source is an open model file. Tensors go by GGUF's names (llama.cpp's), whatever the file calls them.
+// source is an open model file.
 type source interface {
+	tensors
 	config() (Config, error)
-	// tensor returns a tensor, or ok false where the file has none of that name.
-	tensor(name string) (t tensor.Tensor, ok bool, err error)
 	// tokenizer returns nil where the file has none.
 	tokenizer() (*tokenizer.Tokenizer, error)
+	Close() error
+}
+
+// tensors are those of a file, by GGUF's names (llama.cpp's), whatever the file calls them.
+type tensors interface {
+	// tensor returns a tensor, or ok false where the file has none of that name.
+	tensor(name string) (t tensor.Tensor, ok bool, err error)
 	// done says that a tensor's bytes will not be read again, so that its pages can go.
 	done(t tensor.Tensor)
-	Close() error
 }

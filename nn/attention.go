@@ -52,7 +52,7 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 		s.scores = grow(s.scores, j.block*group*slots)
 		s.gather = grow(s.gather, rest)
 	}
-	e.pool.Run(len(j.blocks)*a.KVHeads, j)
+	e.region(len(j.blocks)*a.KVHeads, j)
 }
 
 // Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys

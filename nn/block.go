@@ -22,21 +22,32 @@ type BlockBuffers struct{ qkv, attn, out, gate, up, down Buffer }
 
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
+	src := Source{X: x, Norm: &b.AttnNorm}
 	if b.Parallel { // the MLP reads x as it was: nothing is added before
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
-		e.attention(b, layer, f, x, Proj{Linear: &b.Out, Dst: out}, m)
+		e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: out}, m)
 		e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 		e.Add(x, out)
 		e.Add(x, down)
 		return
 	}
-	e.attention(b, layer, f, x, Proj{Linear: &b.Out, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+	e.Attention(b, layer, f, src, x, m)
+	e.MLP(b, x, m)
+}
+
+// Attention is the first half of a layer, for rows that come from src: x += attention(src).
+func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *BlockBuffers) {
+	e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+}
+
+// MLP is the second half: x += MLP(norm(x)).
+func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
 }
 
-// attention ends in the product out of attend(QKV·norm(x)).
-func (e *Exec) attention(b *Block, layer int, f *Forest, x Mat, out Proj, m *BlockBuffers) {
-	qkv := e.Mat(&m.qkv, x.Rows, b.Attn.QKVCols())
+// attention ends in the product out of attend(QKV·src).
+func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m *BlockBuffers) {
+	qkv := e.Mat(&m.qkv, src.X.Rows, b.Attn.QKVCols())
 	var projs [3]Proj
 	at := 0
 	for i := range b.QKV {
@@ -44,8 +55,8 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, x Mat, out Proj, m *Blo
 		projs[i] = Proj{Linear: &b.QKV[i], Dst: qkv.Columns(at, at+w)}
 		at += w
 	}
-	e.Linear(Source{X: x, Norm: &b.AttnNorm}, projs[:len(b.QKV)]...)
-	attn := e.Mat(&m.attn, x.Rows, b.Attn.Heads*b.Attn.Dim)
+	e.Linear(src, projs[:len(b.QKV)]...)
+	attn := e.Mat(&m.attn, src.X.Rows, b.Attn.Heads*b.Attn.Dim)
 	e.Attend(&b.Attn, layer, f, qkv, attn)
 	e.Linear(Source{X: attn}, out)
 }

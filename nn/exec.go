@@ -18,10 +18,14 @@ type Exec struct {
 
 	blockJob  blockJob
 	rowJob    rowJob
+	normJob   normJob
 	linearJob linearJob
 	listJob   listJob
 	storeJob  storeJob
 	attendJob attendJob
+
+	rider   Rider // work that regions take along; nil: none
+	rideJob rideJob
 }
 
 // inputTypes is the number of types that products read their rows in.
@@ -97,10 +101,10 @@ type rowJob struct{ x, y Mat }
 
 func (j *rowJob) Do(_, i int) { simd.Add(j.x.Row(i), j.y.Row(i)) }
 
-// grow returns s with at least n elements; contents are undefined.
+// grow returns s with at least n elements; contents are undefined. What grows once grows again, so it gets room to.
 func grow(s []float32, n int) []float32 {
 	if cap(s) < n {
-		return make([]float32, n)
+		return make([]float32, n, n+n/4)
 	}
 	return s[:n]
 }

@@ -41,7 +41,15 @@ func (f *Forest) Len() int { return len(f.rows) }
 
 // Add appends the nodes of t from number from on, to be cached after the committed rows of c and the nodes
 // before them, which are pending there.
-func (f *Forest) Add(c *Cache, t *tree.Tree, from int) {
+func (f *Forest) Add(c *Cache, t *tree.Tree, from int) { f.add(c, t, from, nil) }
+
+// AddAt is Add of nodes whose positions are not those of their places in the text, as where several rows stand for one token:
+// positions[i] is node i's.
+func (f *Forest) AddAt(c *Cache, t *tree.Tree, from int, positions []int32) {
+	f.add(c, t, from, positions)
+}
+
+func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 	f.segs = append(f.segs, segment{cache: c, base: c.Len(), from: from, row: len(f.rows), rows: t.Len() - from})
 	for i := from; i < t.Len(); i++ {
 		f.vis = t.Visible(i, f.vis[:0])
@@ -51,7 +59,11 @@ func (f *Forest) Add(c *Cache, t *tree.Tree, from int) {
 		}
 		from := len(f.rest)
 		f.rest = append(f.rest, f.vis[prefix:]...)
-		f.rows = append(f.rows, forestRow{c.Len() + int(t.Depth[i]), prefix, from, len(f.rest)})
+		position := c.Len() + int(t.Depth[i])
+		if positions != nil {
+			position = int(positions[i])
+		}
+		f.rows = append(f.rows, forestRow{position, prefix, from, len(f.rest)})
 	}
 }
 

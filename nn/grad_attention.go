@@ -6,23 +6,22 @@ import (
 	"github.com/grovellm/grove/internal/simd"
 )
 
-// attendRecord is attention over a forest. Keys and values of its rows are read back from the caches'
-// pages, where the pass left them; committed rows are constants.
+// attendRecord is attention over a forest. Keys and values of its rows, and of rows of earlier passes that are pending, are read
+// back from the caches' pages, where the passes left them; committed rows are constants.
 type attendRecord struct {
-	rotated
+	stored
 	layer int
 	out   Mat
-	keys  []*keysRecord // per sequence, what Keys put before its rows; nil where there is nothing
+	seen  [][]*stored // per sequence, the rows of earlier passes that are in its cache, pending
 }
 
 // keepAttention notes attention for the tape, before queries and keys are overwritten.
 func (t *Tape) keepAttention(a *Attention, layer int, f *Forest, qkv, out Mat) {
-	r := &attendRecord{rotated: t.keepRotated(a, f, qkv, a.Heads), layer: layer, out: out, keys: make([]*keysRecord, len(f.segs))}
+	r := &attendRecord{stored: stored{rotated: t.keepRotated(a, f, qkv, a.Heads)}, layer: layer, out: out, seen: make([][]*stored, len(f.segs))}
 	for i := range f.segs {
-		if s := &f.segs[i]; s.from > 0 {
-			r.keys[i] = t.keys[keysAt{s.cache, layer}]
-		}
+		r.seen[i] = t.seenBy(&f.segs[i], layer)
 	}
+	t.store(&r.stored, layer)
 	t.record(r)
 }
 
@@ -40,6 +39,9 @@ func (r *attendRecord) backward(t *Tape) {
 	each(t.exec.pool, len(r.f.segs)*a.KVHeads, func(worker, task int) {
 		heads[worker].run(r, task/a.KVHeads, task%a.KVHeads, d)
 	})
+	if r.d.Data != nil {
+		t.exec.add(d.Columns(a.Heads*a.Dim, d.Cols), r.d)
+	}
 	r.rotated.backward(t, d)
 }
 
@@ -84,7 +86,7 @@ func (g *attendGrad) run(r *attendRecord, seg, head int, d Mat) {
 		copy(row[kv:kv+dim], g.dk[slot:])
 		copy(row[kv+a.KVHeads*dim:][:dim], g.dv[slot:slot+dim])
 	}
-	if k := r.keys[seg]; k != nil {
+	for _, k := range r.seen[seg] {
 		k.add(s, head, g.dk[s.base*dim:], g.dv[s.base*dim:])
 	}
 }

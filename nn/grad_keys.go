@@ -1,6 +1,10 @@
 package nn
 
-import "github.com/grovellm/grove/internal/simd"
+import (
+	"slices"
+
+	"github.com/grovellm/grove/internal/simd"
+)
 
 // rotated is rows of some query heads, keys and values as their caches took them in: queries and keys normalised and rotated
 // in place.
@@ -60,43 +64,76 @@ func (r *rotated) backward(t *Tape, d Mat) {
 	})
 }
 
-// keysRecord is keys and values of rows that are no queries. The attention of later rows adds to their gradient.
-type keysRecord struct {
+// stored is rows whose keys and values went into caches, where the attention of later passes may see them.
+type stored struct {
 	rotated
-	d Mat // the gradient by rotated keys, and by values
+	d Mat // the gradient by rotated keys, and by values, from passes after their own; nothing where no pass saw them
 }
 
-// keysAt is where keys went.
-type keysAt struct {
+// cached is a layer of a cache.
+type cached struct {
 	cache *Cache
 	layer int
 }
 
-// keepKeys notes rows for the tape, before their keys are overwritten.
-func (t *Tape) keepKeys(a *Attention, layer int, f *Forest, kv Mat) {
-	r := &keysRecord{rotated: t.keepRotated(a, f, kv, 0), d: t.plain(kv.Rows, kv.Cols)}
-	clear(r.d.Data[:kv.Rows*kv.Cols])
-	for i := range f.segs {
-		t.keys[keysAt{f.segs[i].cache, layer}] = r
+// store lists rows under the caches they went to, in place of those that they overwrote there.
+func (t *Tape) store(r *stored, layer int) {
+	for i := range r.f.segs {
+		own := &r.f.segs[i]
+		at := cached{own.cache, layer}
+		t.stored[at] = append(slices.DeleteFunc(t.stored[at], func(o *stored) bool { return o.segment(own.cache).from >= own.from }), r)
 	}
-	t.record(r)
 }
 
-func (r *keysRecord) backward(t *Tape) { r.rotated.backward(t, r.d) }
+// seenBy lists the rows of earlier passes that those of a sequence may see, and makes room for their gradients.
+func (t *Tape) seenBy(s *segment, layer int) []*stored {
+	var seen []*stored
+	for _, r := range t.stored[cached{s.cache, layer}] {
+		if r.segment(s.cache).from >= s.from {
+			continue
+		}
+		if r.d.Data == nil {
+			r.d = t.plain(r.rows.Rows, 2*r.a.KVHeads*r.a.Dim)
+			clear(r.d.Data)
+		}
+		seen = append(seen, r)
+	}
+	return seen
+}
+
+// segment is the rows' part that went to a cache.
+func (r *stored) segment(c *Cache) *segment {
+	for i := range r.f.segs {
+		if r.f.segs[i].cache == c {
+			return &r.f.segs[i]
+		}
+	}
+	panic("nn: rows of another cache") // store lists rows under their own
+}
 
 // add takes the gradient of one head by the rows of a sequence that s's rows saw before themselves: dk and dv hold Dim numbers
 // for each.
-func (r *keysRecord) add(s *segment, head int, dk, dv []float32) {
-	dim := r.a.Dim
-	for i := range r.f.segs {
-		own := &r.f.segs[i]
-		if own.cache != s.cache {
-			continue
-		}
-		for j := range min(own.rows, s.from-own.from) {
-			g, at := r.d.Row(own.row+j), (own.from+j)*dim
-			simd.Add(g[head*dim:(head+1)*dim], dk[at:at+dim])
-			simd.Add(g[(r.a.KVHeads+head)*dim:][:dim], dv[at:at+dim])
-		}
+func (r *stored) add(s *segment, head int, dk, dv []float32) {
+	dim, own := r.a.Dim, r.segment(s.cache)
+	for j := range min(own.rows, s.from-own.from) {
+		g, at := r.d.Row(own.row+j), (own.from+j)*dim
+		simd.Add(g[head*dim:(head+1)*dim], dk[at:at+dim])
+		simd.Add(g[(r.a.KVHeads+head)*dim:][:dim], dv[at:at+dim])
+	}
+}
+
+// keysRecord is keys and values of rows that are no queries.
+type keysRecord struct{ stored }
+
+// keepKeys notes rows for the tape, before their keys are overwritten.
+func (t *Tape) keepKeys(a *Attention, layer int, f *Forest, kv Mat) {
+	r := &keysRecord{stored{rotated: t.keepRotated(a, f, kv, 0)}}
+	t.store(&r.stored, layer)
+	t.record(r)
+}
+
+func (r *keysRecord) backward(t *Tape) {
+	if r.d.Data != nil {
+		r.rotated.backward(t, r.d)
 	}
 }

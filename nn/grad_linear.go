@@ -12,6 +12,7 @@ type linearRecord struct {
 	src   Source
 	in    Mat // the source as it entered the products: n × in
 	x     Mat // a copy of src.X when it is normalised (the residual stream is overwritten later), else src.X
+	with  Mat // the same of src.With
 	projs []Proj
 }
 
@@ -23,16 +24,21 @@ func (t *Tape) keep(src Source, projs []Proj) *linearRecord {
 }
 
 func (t *Tape) newLinear(src Source, projs []Proj) *linearRecord {
-	r := &linearRecord{src: src, in: src.X, x: src.X, projs: append([]Proj(nil), projs...)}
+	r := &linearRecord{src: src, in: src.X, x: t.keepNormed(src.Norm, src.X), with: t.keepNormed(src.WithNorm, src.With), projs: append([]Proj(nil), projs...)}
 	if r.madeInput() {
-		r.in = t.plain(src.X.Rows, src.X.Cols)
-	}
-	if src.Norm != nil {
-		r.x = t.plain(src.X.Rows, src.X.Cols)
-		r.x.grad = src.X.grad
-		t.copyRows(r.x, src.X)
+		r.in = t.plain(src.X.Rows, src.cols())
 	}
 	return r
+}
+
+// keepNormed is a copy of x, which may be overwritten, where the gradient of its norm needs it; else x.
+func (t *Tape) keepNormed(norm *Norm, x Mat) Mat {
+	if norm == nil {
+		return x
+	}
+	m := t.plain(x.Rows, x.Cols)
+	t.copyRows(m, x)
+	return m
 }
 
 // copyRows copies the leading columns of src to dst.
@@ -45,10 +51,14 @@ func (t *Tape) copyRows(dst, src Mat) {
 }
 
 // madeInput says that what enters the product is made of X, and not X itself.
-func (r *linearRecord) madeInput() bool { return r.src.Norm != nil || r.src.Act != None }
+func (r *linearRecord) madeInput() bool {
+	return r.src.Norm != nil || r.src.Act != None || r.src.With.Cols > 0
+}
 
 // needsInput says that the gradient goes on to the source.
-func (r *linearRecord) needsInput() bool { return r.src.X.grad != nil || r.src.Norm != nil }
+func (r *linearRecord) needsInput() bool {
+	return r.src.X.grad != nil || r.src.Norm != nil || r.src.With.grad != nil || r.src.WithNorm != nil
+}
 
 // keepRow keeps row i of the source as it enters the products.
 func (r *linearRecord) keepRow(i int, x []float32) {
@@ -85,25 +95,17 @@ func (r *linearRecord) backward(t *Tape) {
 	}
 	t.products.AddTMul(r.in, weights...)
 	if needIn {
-		t.sourceBackward(&r.src, r.x, din)
+		r.sourceBackward(t, din)
 	}
 }
 
 // sourceBackward takes the gradient of a product's input back to what it was made of.
-func (t *Tape) sourceBackward(src *Source, x, din Mat) {
+func (r *linearRecord) sourceBackward(t *Tape, din Mat) {
+	src, x := &r.src, r.x
 	switch {
-	case src.Norm != nil:
-		dx := x.grad
-		t.rowsInto(x.Rows, [][]float32{t.gradOf(src.Norm.Weight), t.gradOf(src.Norm.Bias)}, func(from, to int, part [][]float32) {
-			none := make([]float32, x.Cols)
-			for i := from; i < to; i++ {
-				d := none
-				if dx != nil {
-					d = dx[i*src.X.Stride:][:x.Cols]
-				}
-				src.Norm.normBackward(d, din.Row(i), x.Row(i), part[0], part[1])
-			}
-		})
+	case src.With.Cols > 0:
+		t.normBackward(src.Norm, src.X, x, din.Columns(0, x.Cols))
+		t.normBackward(src.WithNorm, src.With, r.with, din.Columns(x.Cols, din.Cols))
 	case src.Act == SiLUMul:
 		dg, _ := src.X.Grad()
 		du, _ := src.Up.Grad()
@@ -120,9 +122,15 @@ func (t *Tape) sourceBackward(src *Source, x, din Mat) {
 				geluBackward(dx.Row(i), din.Row(i), x.Row(i))
 			}
 		})
-	default:
+	case src.Act == SiLU:
 		dx, _ := src.X.Grad()
-		t.exec.add(dx, din)
+		each(t.exec.pool, (x.Rows+gradRows-1)/gradRows, func(_, c int) {
+			for i := c * gradRows; i < min((c+1)*gradRows, x.Rows); i++ {
+				siluBackward(dx.Row(i), din.Row(i), x.Row(i))
+			}
+		})
+	default:
+		t.normBackward(src.Norm, src.X, x, din)
 	}
 }
 
@@ -138,6 +146,14 @@ func siluMulBackward(dg, du, dy, g, u, e []float32) {
 		s := 1 / (1 + e[i])
 		du[i] += dy[i] * v * s
 		dg[i] += dy[i] * u[i] * s * (1 + v*(1-s))
+	}
+}
+
+// siluBackward is the gradient of y = x·σ(x): σ·(1 + x·(1−σ)).
+func siluBackward(dx, dy, x []float32) {
+	for i, v := range x {
+		s := float32(1 / (1 + math.Exp(-float64(v))))
+		dx[i] += dy[i] * s * (1 + v*(1-s))
 	}
 }
 

@@ -51,6 +51,56 @@ func (n *Norm) normBackward(dx, dy, x, dw, db []float32) {
 	}
 }
 
+// normBackward adds to the gradient of rows that of norm(rows), d, and to those of the norm's weights; without a norm d as it is. x
+// is the rows as they were.
+func (t *Tape) normBackward(norm *Norm, rows, x, d Mat) {
+	dx, ok := rows.Grad()
+	if norm == nil {
+		if ok {
+			t.exec.add(dx, d)
+		}
+		return
+	}
+	t.rowsInto(x.Rows, [][]float32{t.gradOf(norm.Weight), t.gradOf(norm.Bias)}, func(from, to int, part [][]float32) {
+		into := make([]float32, x.Cols)
+		for i := from; i < to; i++ {
+			if ok {
+				into = dx.Row(i)
+			}
+			norm.normBackward(into, d.Row(i), x.Row(i), part[0], part[1])
+		}
+	})
+}
+
+// normRecord is rows normalised, or copied.
+type normRecord struct {
+	norm   *Norm
+	x, dst Mat
+	was    Mat // x, which may be overwritten later
+}
+
+func (t *Tape) keepNorm(norm *Norm, x, dst Mat) {
+	t.record(&normRecord{norm, x, dst, t.keepNormed(norm, x)})
+}
+
+func (r *normRecord) backward(t *Tape) {
+	d, ok := r.dst.Grad()
+	if !ok {
+		return
+	}
+	if dx, _ := r.x.Grad(); len(dx.Data) > 0 && &dx.Data[0] == &d.Data[0] { // in place: what came out is no more
+		slab, used := t.arena.mark()
+		defer t.arena.release(slab, used)
+		kept := t.plain(d.Rows, d.Cols)
+		t.copyRows(kept, d)
+		for i := range d.Rows {
+			clear(d.Row(i))
+		}
+		d = kept
+	}
+	t.normBackward(r.norm, r.x, r.was, d)
+}
+
 // gradRows is the number of rows whose share of a weight's gradient is summed by one task.
 // Shares are then added in order, so that the sum does not depend on the workers.
 const gradRows = 64

@@ -172,7 +172,7 @@ func TestLinearGradient(t *testing.T) {
 		g := newGradCheck(rapid.IntRange(1, 3).Draw(t, "threads"))
 		n, in := rapid.IntRange(1, 150).Draw(t, "rows"), rapid.IntRange(1, 70).Draw(t, "in")
 		x := g.source(t, r, "x", n, in)
-		kind := rapid.IntRange(0, 4).Draw(t, "source")
+		kind := rapid.IntRange(0, 5).Draw(t, "source")
 		var norm *Norm
 		var up func() Mat
 		switch kind {
@@ -194,6 +194,8 @@ func TestLinearGradient(t *testing.T) {
 				src.Act, src.Up = SiLUMul, up()
 			case 4:
 				src.Act = GELU
+			case 5:
+				src.Act = SiLU
 			}
 			out := g.exec.Mat(new(Buffer), n, width)
 			var projs []Proj

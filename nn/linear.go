@@ -2,6 +2,7 @@ package nn
 
 import (
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/simd"
 )
 
@@ -26,6 +27,7 @@ const (
 	None    Activation = iota
 	SiLUMul            // silu(X) · Up
 	GELU               // 0.5·x·(1+erf(x/√2))
+	SiLU               // x·σ(x)
 )
 
 // Source is the input of a product: rows of X, normalised when Norm is set, or passed
@@ -35,15 +37,40 @@ type Source struct {
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for SiLUMul
+
+	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
+	With     Mat
+	WithNorm *Norm
 }
+
+// cols is the width of a row as it enters the product.
+func (s *Source) cols() int { return s.X.Cols + s.With.Cols }
 
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
-	j := &e.linearJob
 	var keep *linearRecord
 	if e.tape != nil {
 		keep = e.tape.keep(src, projs)
 	}
+	e.region(e.ready(src, keep, projs))
+	if e.tape != nil {
+		for _, p := range projs {
+			if p.To.Data != nil {
+				e.Add(p.To, p.Dst)
+			}
+		}
+	}
+}
+
+// Stage readies what Linear computes and leaves it to the caller to run: a stage of a Rider, whose Exec has no tape. One stage of an Exec is
+// under way at a time.
+func (e *Exec) Stage(src Source, projs ...Proj) (tasks int, j par.Job) {
+	return e.ready(src, nil, projs)
+}
+
+// ready makes the rows of a product, and the tasks that compute it.
+func (e *Exec) ready(src Source, keep *linearRecord, projs []Proj) (tasks int, job par.Job) {
+	j := &e.linearJob
 	j.projs = append(j.projs[:0], projs...)
 	uses := [inputTypes]bool{}
 	j.panels = 0
@@ -58,14 +85,7 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	// (A long run for each worker first and short ones after gained nothing; twice as many
 	// tasks cost 5 % of a pass of 16 rows.)
 	j.chunk = max(1, j.panels/(e.Threads()*tasksPerWorker))
-	e.pool.Run((j.panels+j.chunk-1)/j.chunk, j)
-	if e.tape != nil {
-		for _, p := range projs {
-			if p.To.Data != nil {
-				e.Add(p.To, p.Dst)
-			}
-		}
-	}
+	return (j.panels + j.chunk - 1) / j.chunk, j
 }
 
 const tasksPerWorker = 4
@@ -74,7 +94,7 @@ const tasksPerWorker = 4
 func (e *Exec) enter(src Source, uses [inputTypes]bool, keep *linearRecord) {
 	j := &e.linearJob
 	j.e, j.src, j.uses, j.keep = e, src, uses, keep
-	n, in := src.X.Rows, src.X.Cols
+	n, in := src.X.Rows, src.cols()
 	for w := range e.scratch {
 		e.scratch[w].row = grow(e.scratch[w].row, in)
 	}
@@ -99,7 +119,7 @@ type linearJob struct {
 type convertJob linearJob
 
 func (j *convertJob) Do(worker, i int) {
-	row := j.e.scratch[worker].row[:j.src.X.Cols]
+	row := j.e.scratch[worker].row[:j.src.cols()]
 	x := j.src.row(i, row)
 	if j.keep != nil {
 		j.keep.keepRow(i, x)
@@ -115,12 +135,20 @@ func (j *convertJob) Do(worker, i int) {
 func (s *Source) row(i int, scratch []float32) []float32 {
 	x := s.X.Row(i)
 	switch {
+	case s.With.Cols > 0:
+		s.Norm.orCopy(scratch[:len(x)], x)
+		s.WithNorm.orCopy(scratch[len(x):], s.With.Row(i))
 	case s.Norm != nil:
 		s.Norm.apply(scratch, x)
 	case s.Act == SiLUMul:
 		simd.SiLUMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELU:
 		simd.GELU(scratch, x)
+	case s.Act == SiLU:
+		for j := range scratch {
+			scratch[j] = 1
+		}
+		simd.SiLUMul(scratch, x, scratch)
 	default:
 		return x
 	}

@@ -42,7 +42,7 @@ func (e *Exec) CrossEntropy(src Source, head *Linear, targets Targets, scale flo
 	n := src.X.Rows
 	l := &lossPass{e: e, head: head, targets: targets, scale: scale, outcome: make([]rowLoss, n), scratch: make([][]float32, e.pool.Threads())}
 	if t := e.tape; t != nil {
-		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.X.Cols)}
+		l.record = &lossRecord{t.newLinear(src, nil), t.plain(n, src.cols())}
 		t.record(l.record)
 	}
 	for from := 0; from < n; from += lossRows {
@@ -80,7 +80,7 @@ type lossRecord struct {
 
 func (r *lossRecord) backward(t *Tape) {
 	if r.head.needsInput() {
-		t.sourceBackward(&r.head.src, r.head.x, r.din)
+		r.head.sourceBackward(t, r.din)
 	}
 }
 
@@ -107,6 +107,9 @@ func (l *lossPass) part(src Source, from, to int) {
 	src.X = src.X.Slice(from, to)
 	if src.Act == SiLUMul {
 		src.Up = src.Up.Slice(from, to)
+	}
+	if src.With.Cols > 0 {
+		src.With = src.With.Slice(from, to)
 	}
 	vocab := l.head.W.Out()
 	var logits, teacher Mat

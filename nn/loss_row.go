@@ -58,6 +58,9 @@ func (s *Soft) Fill(e *Exec, at int, src Source, head *Linear) {
 	})
 }
 
+// Best is the likeliest token of distribution i.
+func (s *Soft) Best(i int) int32 { return int32(simd.ArgMax(s.dist.Row(i))) }
+
 func (s *Soft) of(row int) (q []float32, self float64) {
 	i := int(s.Row[row])
 	return s.dist.Row(i), s.self[i]

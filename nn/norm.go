@@ -17,3 +17,28 @@ func (n *Norm) apply(dst, x []float32) {
 	}
 	simd.RMSNorm(dst, x, n.Weight, n.Eps)
 }
+
+// orCopy is apply, or, of no norm, a copy.
+func (n *Norm) orCopy(dst, x []float32) {
+	if n == nil {
+		copy(dst, x)
+		return
+	}
+	n.apply(dst, x)
+}
+
+// Normalise writes the normalised rows of x to those of dst, which may be x; without a norm it copies them.
+func (e *Exec) Normalise(norm *Norm, x, dst Mat) {
+	if e.tape != nil {
+		e.tape.keepNorm(norm, x, dst)
+	}
+	e.normJob = normJob{norm, x, dst}
+	e.perRow(x.Rows, x.Cols, &e.normJob)
+}
+
+type normJob struct {
+	norm   *Norm
+	x, dst Mat
+}
+
+func (j *normJob) Do(_, i int) { j.norm.orCopy(j.dst.Row(i), j.x.Row(i)) }

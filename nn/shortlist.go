@@ -5,72 +5,21 @@
 package nn
 
 import (
-	"fmt"
 	"math"
 	"math/bits"
 	"sort"
 
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/simd"
 )
-
-// NoToken fills a panel that has fewer tokens than outputs. Its logit is minus infinity.
-const NoToken = -1
-
-// OrderedHead is rows of an output head in an order of our choosing, in whole panels.
-type OrderedHead struct {
-	Linear
-	Tokens []int32 // of each row; a panel's last may be NoToken. nil: the rows are of no tokens, see Shortlist.Beside
-}
-
-// NewOrderedHead makes a head of the rows of the tokens given, copied from head. Where a panel is to begin anew, the one
-// before is filled up with NoToken. All may be NoToken, and Set later.
-func NewOrderedHead(pool *par.Pool, head *Linear, tokens []int32) (*OrderedHead, error) {
-	n := (len(tokens) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
-	for i, token := range tokens {
-		if token < NoToken || int(token) >= head.W.Out() {
-			return nil, fmt.Errorf("nn: row %d of a head is of token %d: want one of %d", i, token, head.W.Out())
-		}
-	}
-	w, err := gemm.New(head.W.Type(), n, head.W.In())
-	if err != nil {
-		return nil, err
-	}
-	h := &OrderedHead{Linear: Linear{W: w}, Tokens: make([]int32, n)}
-	for i := range h.Tokens {
-		h.Tokens[i] = NoToken
-	}
-	if head.Bias != nil {
-		h.Bias = make([]float32, n)
-	}
-	each(pool, n/gemm.Panel, func(_, p int) {
-		for i := p * gemm.Panel; i < min((p+1)*gemm.Panel, len(tokens)); i++ {
-			if tokens[i] != NoToken {
-				h.Set(i, head, tokens[i])
-			}
-		}
-	})
-	return h, nil
-}
-
-// Set makes row i that of a token of head. Rows of different panels may be set in parallel.
-func (h *OrderedHead) Set(i int, head *Linear, token int32) {
-	h.W.CopyRow(i, head.W, int(token))
-	h.Tokens[i] = token
-	if h.Bias != nil {
-		h.Bias[i] = head.Bias[token]
-	}
-}
-
-// Panels is the number of panels.
-func (h *OrderedHead) Panels() int { return h.W.Panels() }
 
 // Shortlist is the tokens whose logits are wanted of a row: panels of one head, or of a few.
 type Shortlist struct {
 	parts  []listPart
 	tokens []int32
-	beside int // numbers beyond the logits
+	count  int   // of tokens, NoToken left out
+	muted  []int // places of tokens that were taken off
+	beside int   // numbers beyond the logits
 }
 
 type listPart struct {
@@ -79,13 +28,18 @@ type listPart struct {
 }
 
 // Reset empties the list.
-func (s *Shortlist) Reset() { s.parts, s.tokens, s.beside = s.parts[:0], s.tokens[:0], 0 }
+func (s *Shortlist) Reset() {
+	s.parts, s.tokens, s.muted, s.count, s.beside = s.parts[:0], s.tokens[:0], s.muted[:0], 0, 0
+}
 
 // Add appends panels [from, to) of h. Those of one head are added one after the other and in ascending order.
 func (s *Shortlist) Add(h *OrderedHead, from, to int) {
 	if from < to {
 		s.add(h, from, to, len(s.tokens)/gemm.Panel)
 		s.tokens = append(s.tokens, h.Tokens[from*gemm.Panel:to*gemm.Panel]...)
+		for _, n := range h.filled[from:to] {
+			s.count += n
+		}
 	}
 }
 
@@ -114,12 +68,47 @@ func (s *Shortlist) add(h *OrderedHead, from, to, at int) {
 	}
 }
 
+// Mute takes the token at a place off the list, one that is listed elsewhere too: its logit there is minus infinity.
+func (s *Shortlist) Mute(at int) {
+	if s.tokens[at] != NoToken {
+		s.tokens[at] = NoToken
+		s.muted = append(s.muted, at)
+		s.count--
+	}
+}
+
 // Tokens are those that the logits are of, in their order, with NoToken among them.
 func (s *Shortlist) Tokens() []int32 { return s.tokens }
 
 // Len is the number of logits, and Width of those and the numbers beside them.
 func (s *Shortlist) Len() int   { return len(s.tokens) }
 func (s *Shortlist) Width() int { return len(s.tokens) + s.beside }
+
+// Find is the place of a token's logit among those of the list, -1 where it has none. Of a token that has several rows in a head
+// only the last is looked for.
+func (s *Shortlist) Find(token int32) int {
+	for i := range s.parts {
+		p := &s.parts[i]
+		row := p.head.Row(token)
+		if row < 0 {
+			continue
+		}
+		panel := row / gemm.Panel
+		at := sort.Search(len(p.runs), func(i int) bool { return p.runs[i].To > panel })
+		if at < len(p.runs) && p.runs[at].From <= panel {
+			if place := (p.runs[at].At+panel-p.runs[at].From)*gemm.Panel + row%gemm.Panel; s.tokens[place] == token { // not muted
+				return place
+			}
+		}
+	}
+	return -1
+}
+
+// Has reports whether a token is listed.
+func (s *Shortlist) Has(token int32) bool { return s.Find(token) >= 0 }
+
+// Count is the number of tokens listed.
+func (s *Shortlist) Count() int { return s.count }
 
 // In is the number of inputs of the list's heads, 0 when it is empty.
 func (s *Shortlist) In() int {
@@ -137,6 +126,11 @@ func (e *Exec) Shortlist(src Source, lists []*Shortlist, dst Mat) {
 	uses := j.plan(lists)
 	e.enter(src, uses, nil)
 	e.pool.Run(len(j.tasks), j)
+	for i, l := range lists {
+		for _, at := range l.muted {
+			dst.Row(i)[at] = negInf
+		}
+	}
 }
 
 // listJob is products of several heads, each with bands of rows that want the same of its panels.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -77,9 +78,21 @@ func TestShortlistIsTheHead(t *testing.T) {
 		typ := rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.F16, gemm.BF16, gemm.Q8_0}).Draw(t, "type")
 		vocab, in, n := rapid.IntRange(1, 2500).Draw(t, "vocab"), 32*rapid.IntRange(1, 3).Draw(t, "in"), rapid.IntRange(1, 12).Draw(t, "rows")
 		head := randomHead(r, typ, vocab, in, rapid.Bool().Draw(t, "bias"))
+		var tokens []int32 // of each row
+		row := func(token int32) int { return int(token) }
+		if rapid.Bool().Draw(t, "own order") {
+			for _, token := range r.Perm(vocab) {
+				tokens = append(tokens, int32(token))
+			}
+			row = func(token int32) int { return slices.Index(tokens, token) }
+		}
+		by, err := NewTokenHead(head, tokens, vocab)
+		if err != nil {
+			t.Fatal(err)
+		}
 		var ordered []*OrderedHead
 		for range rapid.IntRange(1, 3).Draw(t, "heads") {
-			h, err := NewOrderedHead(pool, head, randomOrder(r, vocab))
+			h, err := NewOrderedHead(pool, by, randomOrder(r, vocab))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -106,6 +119,11 @@ func TestShortlistIsTheHead(t *testing.T) {
 			if r.IntN(2) == 0 {
 				l.Beside(beside)
 			}
+			for range r.IntN(4) {
+				if l.Len() > 0 {
+					l.Mute(r.IntN(l.Len()))
+				}
+			}
 			lists[i] = l
 			width = max(width, l.Width())
 		}
@@ -125,10 +143,19 @@ func TestShortlistIsTheHead(t *testing.T) {
 					t.Fatalf("row %d, number %d beside the logits is %g, want %g", i, k, got, want)
 				}
 			}
+			for range 20 {
+				token := int32(r.IntN(vocab+2) - 1)
+				if at := l.Find(token); at < 0 && token >= 0 && slices.Contains(l.Tokens(), token) || at >= 0 && l.Tokens()[at] != token {
+					t.Fatalf("row %d: token %d is found at %d of %v", i, token, at, l.Tokens())
+				}
+			}
+			if n := l.Len() - l.Count(); n != len(slices.DeleteFunc(slices.Clone(l.Tokens()), func(token int32) bool { return token != NoToken })) {
+				t.Fatalf("row %d: %d of %d are no tokens: %v", i, n, l.Len(), l.Tokens())
+			}
 			for k, token := range l.Tokens() {
 				want := negInf
 				if token != NoToken {
-					want = all.Row(i)[token]
+					want = all.Row(i)[row(token)]
 				}
 				if got := short.Row(i)[k]; math.Float32bits(got) != math.Float32bits(want) {
 					t.Fatalf("row %d, logit %d of token %d is %g, want %g", i, k, token, got, want)
@@ -147,7 +174,7 @@ func TestShortlistAllocatesNothing(t *testing.T) {
 	for i := range order {
 		order[i] = int32(i)
 	}
-	h, err := NewOrderedHead(pool, head, order)
+	h, err := NewOrderedHead(pool, &TokenHead{Linear: head}, order)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,8 +198,20 @@ func TestOrderedHeadRefuses(t *testing.T) {
 	defer pool.Close()
 	head := randomHead(rand.New(rand.NewPCG(1, 2)), gemm.F32, 10, 8, false)
 	for _, order := range [][]int32{{10}, {-2}, {}} {
-		if _, err := NewOrderedHead(pool, head, order); err == nil {
+		if _, err := NewOrderedHead(pool, &TokenHead{Linear: head}, order); err == nil {
 			t.Errorf("rows %v: no error", order)
 		}
+	}
+	for _, tokens := range [][]int32{{0, 1}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 20}, {0, 1, 2, 3, 4, 5, 6, 7, 8, -1}} {
+		if _, err := NewTokenHead(head, tokens, 20); err == nil {
+			t.Errorf("a head of 10 rows of tokens %v: no error", tokens)
+		}
+	}
+	part, err := NewTokenHead(head, []int32{3, 1, 4, 15, 9, 2, 6, 5, 8, 7}, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := NewOrderedHead(pool, part, []int32{15, 0}); err == nil {
+		t.Error("a row of a token that the head does not have: no error")
 	}
 }

@@ -18,7 +18,7 @@ type Tape struct {
 	records  []record
 	arena    arena
 	frozen   map[*gemm.Matrix]*gemm.Matrix // transposes of matrices that are not trained
-	keys     map[keysAt]*keysRecord        // the last Keys of a cache's layer
+	stored   map[cached][]*stored          // rows in a cache's layer, in the order of their passes
 }
 
 // record is an operation done, which can take the gradient from its outputs to its inputs.
@@ -26,7 +26,7 @@ type record interface{ backward(t *Tape) }
 
 // NewTape attaches a tape to e, whose trained tensors are those of p.
 func NewTape(e *Exec, p *Params) *Tape {
-	t := &Tape{exec: e, params: p, products: NewProducts(e.pool, p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{}, keys: map[keysAt]*keysRecord{}}
+	t := &Tape{exec: e, params: p, products: NewProducts(e.pool, p.kind), frozen: map[*gemm.Matrix]*gemm.Matrix{}, stored: map[cached][]*stored{}}
 	e.tape = t
 	return t
 }
@@ -44,7 +44,7 @@ func (t *Tape) Products() *Products { return t.products }
 func (t *Tape) Reset() {
 	clear(t.records)
 	t.records = t.records[:0]
-	clear(t.keys)
+	clear(t.stored)
 	t.arena.reset()
 }
 
@@ -120,3 +120,6 @@ func (r *addRecord) backward(t *Tape) {
 		t.exec.add(dy, dx)
 	}
 }
+
+// Forget lets go of what the tape keeps of a matrix that is not trained, which is to be packed anew.
+func (t *Tape) Forget(w *gemm.Matrix) { delete(t.frozen, w) }

@@ -1,6 +1,7 @@
 package safetensors
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/mmap"
+	"github.com/grovellm/grove/internal/torch"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -45,7 +47,8 @@ type part struct {
 // The names Hugging Face's library gives the files of a model's folder.
 const (
 	singleName = "model.safetensors"
-	indexName  = "model.safetensors.index.json"
+	torchName  = "pytorch_model.bin"
+	indexEnd   = ".index.json" // after one of them: the shards'
 )
 
 // Open maps the file at path; a folder is opened as OpenFolder does.
@@ -62,24 +65,26 @@ func Open(path string) (*File, error) {
 }
 
 // OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
-// model.safetensors.index.json lists.
+// model.safetensors.index.json lists; without them pytorch_model.bin or its shards.
 func OpenFolder(dir string) (*File, error) {
-	single, index := filepath.Join(dir, singleName), filepath.Join(dir, indexName)
-	if _, err := os.Stat(single); err == nil {
-		return Open(single)
-	}
-	if _, err := os.Stat(index); err != nil {
-		if !errors.Is(err, fs.ErrNotExist) {
+	for _, name := range []string{singleName, torchName} {
+		single := filepath.Join(dir, name)
+		if _, err := os.Stat(single); err == nil {
+			return Open(single)
+		}
+		index := single + indexEnd
+		if _, err := os.Stat(index); err == nil {
+			f := newFile(dir)
+			if err := f.openShards(index); err != nil {
+				f.Close()
+				return nil, err
+			}
+			return f, nil
+		} else if !errors.Is(err, fs.ErrNotExist) {
 			return nil, tensor.OpenError("safetensors", index, err)
 		}
-		return nil, fault(dir, "", "give the folder of a model in safetensors format (PyTorch .bin files are not read)", "holds neither %s nor %s", singleName, indexName)
 	}
-	f := newFile(dir)
-	if err := f.openShards(index); err != nil {
-		f.Close()
-		return nil, err
-	}
-	return f, nil
+	return nil, fault(dir, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
 }
 
 func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
@@ -144,7 +149,7 @@ func (f *File) addPart(path string) error {
 	}
 	n := len(f.parts)
 	f.parts = append(f.parts, part{path, m})
-	h, err := parse(m.Data)
+	h, err := parseAny(m.Data)
 	if err != nil {
 		if e := (*tensor.FileError)(nil); errors.As(err, &e) {
 			e.File = path
@@ -163,6 +168,14 @@ func (f *File) addPart(path string) error {
 		f.Tensors = append(f.Tensors, t)
 	}
 	return nil
+}
+
+// parseAny parses a file of either kind.
+func parseAny(data []byte) (*header, error) {
+	if bytes.HasPrefix(data, []byte(torch.Magic)) {
+		return parseTorch(data)
+	}
+	return parse(data)
 }
 
 // Close unmaps the files.

@@ -262,7 +262,7 @@ func shards(t *testing.T, weightMap map[string]string) string {
 		}
 	}
 	index := must(json.Marshal(map[string]any{"metadata": map[string]int{"total_size": 6}, "weight_map": weightMap}))
-	if err := os.WriteFile(filepath.Join(dir, indexName), index, 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, singleName+indexEnd), index, 0o666); err != nil {
 		t.Fatal(err)
 	}
 	return dir
@@ -312,7 +312,7 @@ func TestShardsFail(t *testing.T) {
 	if _, err := OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "is also in") {
 		t.Error(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, indexName), []byte("{"), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, singleName+indexEnd), []byte("{"), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenFolder(dir); err == nil || !strings.Contains(err.Error(), "JSON") {
@@ -323,6 +323,46 @@ func TestShardsFail(t *testing.T) {
 	}
 	if _, err := Open(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
+	}
+}
+
+// A folder without safetensors is read from PyTorch's file, whose tensors are there as any others; safetensors come first.
+func TestTorch(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, torchName), must(os.ReadFile("../internal/torch/testdata/protocol2.pt")), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	f, err := OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	x := must(must(f.Load("layers.0.bias")).Float32s())
+	if !slices.Equal(x, []float32{8, 9, 10, 11}) {
+		t.Errorf("read %v", x)
+	}
+	if _, err := f.Load("d2t"); err == nil || !strings.Contains(err.Error(), `dtype "I64"`) {
+		t.Errorf("whole numbers as weights: %v", err)
+	}
+	if y, ok := f.Tensor("t2d"); !ok || y.Type != tensor.Bool || string(y.Data) != "\x01\x00\x00\x01\x01" {
+		t.Errorf("t2d is %v", y)
+	}
+	bad := filepath.Join(dir, "bad.bin")
+	if err := os.WriteFile(bad, []byte("PK\x03\x04"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Open(bad); err == nil || !strings.Contains(err.Error(), bad) {
+		t.Errorf("a damaged file: %v", err)
+	}
+	w := NewWriter()
+	w.AddTensor(must(tensor.FromFloat32s("other", tensor.F16, []int{1}, []float32{1})))
+	if err := w.WriteFile(filepath.Join(dir, singleName)); err != nil {
+		t.Fatal(err)
+	}
+	if g := must(OpenFolder(dir)); g.Tensors[0].Name != "other" {
+		t.Errorf("reads %v", g.Tensors)
+	} else {
+		g.Close()
 	}
 }
 

@@ -17,7 +17,7 @@ import (
 // of these are copied, once each, to a head of the sequence's own.
 type Context struct {
 	pool  *par.Pool
-	head  *nn.Linear
+	head  *Head
 	core  *nn.OrderedHead
 	in    []bool // of each token: it is in the core
 	tail  *tail
@@ -31,28 +31,50 @@ type Context struct {
 const alternatives = 8
 
 // NewContext lists core tokens by rank and up to extra more of each sequence.
-func NewContext(pool *par.Pool, head *nn.Linear, norm *nn.Norm, r *Ranks, core, extra int) (*Context, error) {
+func NewContext(pool *par.Pool, head *Head, r *Ranks, core, extra int) (*Context, error) {
 	tokens := r.First(core)
-	if len(tokens) == 0 || extra < 0 {
-		return nil, fmt.Errorf("shortlist: a core of %d tokens and %d more of each sequence: want 1 or more, and none or more", core, extra)
+	if len(tokens) == 0 {
+		return nil, fmt.Errorf("shortlist: a core of %d tokens: want 1 or more", core)
 	}
-	ordered, err := nn.NewOrderedHead(pool, head, tokens)
+	c, err := newContext(pool, head, tokens, extra)
 	if err != nil {
 		return nil, err
 	}
-	c := &Context{pool: pool, head: head, core: ordered, in: make([]bool, head.W.Out()), extra: (extra + gemm.Panel - 1) / gemm.Panel * gemm.Panel}
+	// A sequence's own tokens are few of those outside the core: the tail counts them in.
+	c.tail, err = newTail(pool, head, r.Order[len(tokens):])
+	return c, err
+}
+
+// orderedHead is rows of tokens, or a panel of none.
+func orderedHead(pool *par.Pool, head *Head, tokens []int32) (*nn.OrderedHead, error) {
+	if len(tokens) == 0 {
+		tokens = []int32{nn.NoToken}
+	}
+	return nn.NewOrderedHead(pool, head.TokenHead, tokens)
+}
+
+// newContext makes one without a tail.
+func newContext(pool *par.Pool, head *Head, tokens []int32, extra int) (*Context, error) {
+	if extra < 0 {
+		return nil, fmt.Errorf("shortlist: %d tokens of each sequence: want none or more", extra)
+	}
+	ordered, err := orderedHead(pool, head, tokens)
+	if err != nil {
+		return nil, err
+	}
+	c := &Context{pool: pool, head: head, core: ordered, in: make([]bool, head.Vocab()), extra: (extra + gemm.Panel - 1) / gemm.Panel * gemm.Panel}
 	for _, token := range tokens {
 		c.in[token] = true
 	}
-	// A sequence's own tokens are few of those outside the core: the tail counts them in.
-	c.tail, err = newTail(pool, head, norm, [][]int32{r.Order[len(tokens):]})
-	return c, err
+	return c, nil
 }
 
 func (c *Context) Fork() Method { return c }
 
 // Begin reuses the memory of a closed sequence. Where there is none for more, the sequence has the core alone.
-func (c *Context) Begin() State {
+func (c *Context) Begin() State { return c.begin() }
+
+func (c *Context) begin() *contextState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.free); n > 0 {
@@ -60,16 +82,13 @@ func (c *Context) Begin() State {
 		c.free = c.free[:n-1]
 		return s
 	}
-	s := &contextState{c: c, at: make([]int32, c.head.W.Out()), used: make([]int64, c.extra), changed: true}
-	for token := range s.at {
-		s.at[token] = nowhere
-	}
+	s := &contextState{c: c, used: make([]int64, c.extra), changed: true}
 	none := make([]int32, c.extra)
 	for i := range none {
 		none[i] = nn.NoToken
 	}
 	if c.extra > 0 {
-		s.own, _ = nn.NewOrderedHead(c.pool, c.head, none)
+		s.own, _ = nn.NewOrderedHead(c.pool, c.head.TokenHead, none)
 	}
 	return s
 }
@@ -84,12 +103,9 @@ func (c *Context) Choose(queries []Query, lists []*List) {
 	}
 }
 
-const nowhere = -1
-
 type contextState struct {
 	c       *Context
 	own     *nn.OrderedHead
-	at      []int32 // of each token, its row of own
 	used    []int64 // of each row, when its token came up last
 	n       int     // rows in use
 	now     int64
@@ -113,51 +129,49 @@ func (s *contextState) Alternatives(logits []float32) {
 
 // add lists a token, in place of the one that came up longest ago where all rows are in use.
 func (s *contextState) add(token int32) {
-	if uint(token) >= uint(len(s.at)) || s.c.in[token] || s.own == nil {
+	if s.own == nil || s.c.head.Row(token) < 0 || s.c.in[token] {
 		return
 	}
 	s.now++
-	row := s.at[token]
-	switch {
-	case row != nowhere:
-	case s.n < len(s.used):
-		row = int32(s.n)
-		s.n++
-	default:
-		row = 0
-		for i, used := range s.used {
-			if used < s.used[row] {
-				row = int32(i)
+	row := s.own.Row(token)
+	if row < 0 {
+		if s.n < len(s.used) {
+			row = s.n
+			s.n++
+		} else {
+			row = 0
+			for i, used := range s.used {
+				if used < s.used[row] {
+					row = i
+				}
 			}
 		}
-		s.at[s.own.Tokens[row]] = nowhere
-	}
-	s.used[row] = s.now
-	if s.at[token] == nowhere {
-		s.at[token] = row
-		s.own.Set(int(row), s.c.head, token)
+		s.own.Set(row, token)
 		s.changed = true
 	}
+	s.used[row] = s.now
 }
 
 // lay lists the core and the rows in use.
 func (s *contextState) lay() {
-	l := &s.list
 	s.changed = false
-	l.Reset()
+	s.list.Reset()
+	s.onto(&s.list)
+	s.list.end(s.c.tail, 0)
+}
+
+// onto adds the core and the rows in use to a list.
+func (s *contextState) onto(l *List) {
 	l.Add(s.c.core, 0, s.c.core.Panels())
 	if s.n > 0 {
 		l.Add(s.own, 0, (s.n+gemm.Panel-1)/gemm.Panel)
 	}
-	l.tail = s.c.tail
-	l.Beside(s.c.tail.head)
 }
 
 // Close keeps the memory for another sequence.
 func (s *contextState) Close() {
-	for i := range s.n {
-		s.at[s.own.Tokens[i]] = nowhere
-		s.own.Tokens[i] = nn.NoToken
+	for i := s.n - 1; i >= 0; i-- {
+		s.own.Unset(i)
 	}
 	s.n, s.changed = 0, true
 	s.c.mu.Lock()

@@ -4,7 +4,8 @@
 //	freq     the most frequent tokens (FR-Spec), as many at every step of a draft
 //	freq-pa  fewer of them the deeper the step (paper 001, appendix A.1)
 //	context  the most frequent ones, and the tokens of the text so far with what the verifier nearly chose there
-//	dynaspec clusters of tokens that a router picks by the drafter's state (paper 001 §4); NewRouted makes it of a router's weights
+//	dynaspec clusters of tokens that a router picks by what the drafter's row reads (paper 001 §4), as many at every step
+//	dynaspec-pa  fewer of them the deeper the step (paper 001 §4.2)
 //
 // All lie in heads of their own order (nn.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
 //
@@ -21,10 +22,18 @@ import "github.com/grovellm/grove/nn"
 type Method interface {
 	// Begin makes the state of a new sequence.
 	Begin() State
-	// Choose writes the list of every query to lists. They last until the next Choose, or until the state's next Commit or Alternatives.
+	// Choose writes the list of every query to lists. Each lasts until its state is asked for a list of step 0 again, or for one
+	// after its next Commit or Alternatives.
 	Choose(queries []Query, lists []*List)
 	// Fork is the method for another goroutine. What does not change is shared.
 	Fork() Method
+}
+
+// Beside is a Method whose lists need not be there before the pass whose last product they are for: what chooses them runs beside it.
+type Beside interface {
+	Method
+	// Start is Choose, but what is in the lists is known only when the rider's stages are done. One is under way at a time.
+	Start(queries []Query, lists []*List) nn.Rider
 }
 
 // State is what is known of one sequence.
@@ -40,22 +49,28 @@ type State interface {
 // Query is a row whose logits are to be computed.
 type Query struct {
 	State  State
-	Step   int       // of the draft: 0 gives the first drafted token
+	Step   int       // of the draft: 0 gives the first drafted token. A state's step 0 comes before its others, and begins a draft
 	Token  int32     // the row's
-	Hidden []float32 // the drafter's state at the row's parent, before the final norm; a router reads it
+	Hidden []float32 // for a router: the feature that the row reads beside its token, such as the drafter's state at its parent
 }
 
 // List is a shortlist with an estimate of what it leaves out.
 type List struct {
 	nn.Shortlist
-	tail   *tail
-	listed []bool // of the tail's groups: not left out; nil: none is listed
+	tail *tail
+	cut  float64 // of the tail, see tail.logMass
+}
+
+// end completes the list. Of the tokens that t sums up so many are listed, the likeliest.
+func (l *List) end(t *tail, listed int) {
+	l.tail, l.cut = t, cutAbove(float64(listed)/float64(max(t.tokens, 1)))
+	l.Beside(t.head)
 }
 
 // LogOutside estimates, from what the drafter computed for a row with the list, the logarithm of the sum of
 // exp(logit / temperature) of all tokens left out; temperature 0 is taken for 1, as in ranking.
 func (l *List) LogOutside(row []float32, temperature float32) float64 {
-	return l.tail.logMass(row[l.Len():], temperature, l.listed)
+	return l.tail.logMass(row[l.Len():], temperature, l.cut)
 }
 
 // stateless is a state for methods that keep nothing of a sequence.

@@ -14,11 +14,14 @@ type Frequent struct {
 	steps []*List // the last also of all steps beyond
 }
 
+// lastStep is the last that has a list of its own: each has a tail too, which takes a while to sum up.
+const lastStep = 15
+
 // NewFrequent lists size tokens by rank; with positionAware at steps 0 and 1, and size/(step + 1) at later ones (paper 001, appendix A.1).
 // Sizes are rounded up to whole panels.
-func NewFrequent(pool *par.Pool, head *nn.Linear, norm *nn.Norm, r *Ranks, size int, positionAware bool) (*Frequent, error) {
+func NewFrequent(pool *par.Pool, head *Head, r *Ranks, size int, positionAware bool) (*Frequent, error) {
 	tokens := r.First(size)
-	ordered, err := nn.NewOrderedHead(pool, head, tokens)
+	ordered, err := nn.NewOrderedHead(pool, head.TokenHead, tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -30,14 +33,15 @@ func NewFrequent(pool *par.Pool, head *nn.Linear, norm *nn.Norm, r *Ranks, size 
 			f.steps = append(f.steps, f.steps[last])
 		} else {
 			l := &List{}
-			if l.tail, err = newTail(pool, head, norm, [][]int32{r.Order[min(panels*gemm.Panel, len(tokens)):]}); err != nil {
+			t, err := newTail(pool, head, r.Order[min(panels*gemm.Panel, len(tokens)):])
+			if err != nil {
 				return nil, err
 			}
 			l.Add(ordered, 0, panels)
-			l.Beside(l.tail.head)
+			l.end(t, 0)
 			f.steps = append(f.steps, l)
 		}
-		if !positionAware || n <= max(gemm.Panel, r.Kept) {
+		if !positionAware || n <= max(gemm.Panel, r.Kept) || step == lastStep {
 			return f, nil
 		}
 	}

@@ -31,13 +31,16 @@ type Clustering struct {
 	Seed     uint64
 	Rounds   int // at most; 0: 25
 
-	Raw  bool     // rows as they are, as the paper has it
-	Norm *nn.Norm // the norm before the head; may be nil
+	Raw  bool // rows as they are, as the paper has it
+	Size int  // tokens of each cluster, by halving (halves.go); 0: as they come. Clusters is not looked at where it is set
 }
 
 // Cluster parts tokens into clusters by the direction of their rows of head, each in the order given. The result depends on the seed
 // alone, not on the pool. No cluster is empty; sizes are left as they come, for dense regions are best kept together.
-func Cluster(pool *par.Pool, head *nn.Linear, tokens []int32, o Clustering) ([][]int32, error) {
+func Cluster(pool *par.Pool, head *Head, tokens []int32, o Clustering) ([][]int32, error) {
+	if o.Size > 0 {
+		o.Clusters = (len(tokens) + o.Size - 1) / o.Size
+	}
 	if o.Clusters < 1 || o.Clusters > len(tokens) {
 		return nil, fmt.Errorf("shortlist: %d clusters of %d tokens: want 1 or more, and no more than tokens", o.Clusters, len(tokens))
 	}
@@ -46,11 +49,14 @@ func Cluster(pool *par.Pool, head *nn.Linear, tokens []int32, o Clustering) ([][
 	}
 	k := &kMeans{pool: pool, x: nn.NewMat(len(tokens), head.W.In()), centers: nn.NewMat(o.Clusters, head.W.In()),
 		of: make([]int32, len(tokens)), alike: make([]float32, len(tokens)), size: make([]int, o.Clusters), products: nn.NewProducts(pool, gemm.F32)}
-	pool.Run(len(tokens), task(func(i int) { head.W.Row(k.x.Row(i), int(tokens[i])) }))
+	pool.Run(len(tokens), task(func(i int) { head.W.Row(k.x.Row(i), head.Row(tokens[i])) }))
 	if !o.Raw {
-		k.center(o.Norm)
+		k.center(head.Norm)
 	}
 	pool.Run(len(tokens), task(func(i int) { normalise(k.x.Row(i)) }))
+	if o.Size > 0 {
+		return halves(pool, k.x, tokens, o.Size), nil
+	}
 	k.start(rand.New(rand.NewPCG(o.Seed, 0x6b2d6d65616e73)))
 	for range o.Rounds {
 		if !k.assign() {

@@ -87,7 +87,7 @@ func TestClusterParts(t *testing.T) {
 }
 
 // headOf is a head of the weights given.
-func headOf(w nn.Mat) *nn.Linear {
+func headOf(w nn.Mat) *Head {
 	m, err := gemm.New(gemm.F32, w.Rows, w.Cols)
 	if err != nil {
 		panic(err)
@@ -96,14 +96,14 @@ func headOf(w nn.Mat) *nn.Linear {
 	for i := range w.Rows {
 		rows = append(rows, w.Row(i))
 	}
-	padded, err := packRows(rows, w.Cols)
+	padded, err := packRows(rows, w.Cols, gemm.F32)
 	if err != nil {
 		panic(err)
 	}
 	for i := range w.Rows {
 		m.CopyRow(i, padded, i)
 	}
-	return &nn.Linear{W: m}
+	return &Head{TokenHead: &nn.TokenHead{Linear: &nn.Linear{W: m}}}
 }
 
 // Clusters of one direction each are found, whatever their sizes and the lengths of their rows.
@@ -169,10 +169,70 @@ func TestClustersOfTheSoftmax(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o.Norm = norm
-		got, err := Cluster(pool, headOf(a), tokens, o)
+		normed := headOf(a)
+		normed.Norm = norm
+		got, err := Cluster(pool, normed, tokens, o)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Fatalf("clusters %v (%v), want %v", got, err, want)
+		}
+	})
+}
+
+// Clusters of a size are a partition into clusters of that size, but one; the same from any pool; and tokens of two directions that fill
+// two clusters are told apart.
+func TestClustersOfASize(t *testing.T) {
+	pools := []*par.Pool{par.New(1), par.New(3)}
+	defer pools[0].Close()
+	defer pools[1].Close()
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 4))
+		size, groups, d := rapid.IntRange(1, 20).Draw(t, "size"), rapid.IntRange(1, 9).Draw(t, "groups"), 12
+		planted := rapid.Bool().Draw(t, "planted")
+		if planted {
+			groups = min(groups, 2)
+		}
+		n := size * groups
+		if !planted {
+			n -= r.IntN(size)
+		}
+		w := nn.NewMat(n, d)
+		of := make([]int, n) // the direction of each token
+		for i, at := range r.Perm(n) {
+			of[at] = i / size
+			w.Row(at)[of[at]] = 1 + r.Float32()
+			if !planted {
+				for k := range d {
+					w.Row(at)[k] = float32(r.IntN(3) - 1)
+				}
+			}
+		}
+		tokens := make([]int32, n)
+		for i, token := range r.Perm(n) {
+			tokens[i] = int32(token)
+		}
+		head := headOf(w)
+		o := Clustering{Size: size, Raw: true}
+		clusters, err := Cluster(pools[0], head, tokens, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if again, err := Cluster(pools[1], head, tokens, o); err != nil || !reflect.DeepEqual(clusters, again) {
+			t.Fatalf("other clusters on another pool (%v)", err)
+		}
+		var all []int32
+		for i, c := range clusters {
+			if len(c) != size && (i < len(clusters)-1 || len(c) != n-size*(groups-1)) {
+				t.Fatalf("cluster %d of %d has %d tokens, want %d", i, len(clusters), len(c), size)
+			}
+			all = append(all, c...)
+			for _, token := range c {
+				if planted && of[token] != of[c[0]] {
+					t.Fatalf("cluster %d has tokens of both directions: %v", i, c)
+				}
+			}
+		}
+		if slices.Sort(all); !slices.Equal(all, slices.Sorted(slices.Values(tokens))) {
+			t.Fatalf("%d tokens in clusters, want %d", len(all), n)
 		}
 	})
 }

@@ -10,59 +10,115 @@ import (
 
 // Options choose a method, as drafters' texts say them.
 type Options struct {
-	Method string `draft:"shortlist" help:"tokens that the draft's head computes: freq, freq-pa or context; empty: all of them"`
-	Size   int    `draft:"size" help:"the shortlist's most frequent tokens; 0: a quarter of the vocabulary, with context a sixteenth"`
-	Extra  int    `draft:"extra" help:"context: how many other tokens of the text, and the target's alternatives in it, are listed at most; 0: 1024"`
+	Method string `draft:"shortlist" help:"tokens that the draft's head computes: freq, freq-pa, context, dynaspec or dynaspec-pa; empty: all of them"`
+	Size   int    `draft:"size" help:"tokens of the shortlist: the most frequent ones, with dynaspec about so many in clusters; 0: a quarter of the vocabulary, with context a sixteenth, with dynaspec as the router has it"`
+	Extra  int    `draft:"extra" help:"context, dynaspec: how many other tokens of the text, and the target's alternatives in it, are listed at most; 0: 1024, with dynaspec 512; dynaspec: -1 for none"`
 	Ranks  string `draft:"ranks" help:"file of token ranks; empty: tokens by id, which a byte-pair vocabulary learned about by frequency"`
+	Router string `draft:"router" help:"dynaspec: file of a router; empty: one that the target was opened with"`
 }
+
+// Routed reports whether the method needs a router.
+func (o *Options) Routed() bool { return o.Method == "dynaspec" || o.Method == "dynaspec-pa" }
 
 // Drafter is what a method must know of a drafter.
 type Drafter struct {
 	Pool      *par.Pool
 	Head      *nn.Linear
-	Norm      *nn.Norm             // before the head
-	Vocab     int                  // tokens that may be drafted, the first of the head's
+	Norm      *nn.Norm             // before the head; may be nil
+	Tokens    []int32              // of each row of the head; nil: row i is token i's
+	Vocab     int                  // of the target, or the first tokens of the head's that may be drafted
 	Tokenizer *tokenizer.Tokenizer // may be nil
+
+	// For dynaspec, of drafters whose rows read a feature beside their token:
+	Embed   nn.Table
+	Routing *Routing
 }
 
 // Open makes the method that o names.
 func Open(o Options, d Drafter) (Method, error) {
-	all := d.Head.W.Out()
+	head, err := NewHead(d.Head, d.Norm, d.Tokens, d.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	if o.Routed() {
+		return o.openRouted(&d, head)
+	}
+	r, err := o.ranks(&d, head)
+	if err != nil {
+		return nil, err
+	}
+	most := len(r.Order)
+	size := o.Size
+	if size == 0 {
+		if size = most / 4; o.Method == "context" {
+			size = most / 16
+		}
+		size = max(size, 1)
+	}
+	if size < 1 || size > most {
+		return nil, fmt.Errorf("size=%d: want 1 to %d tokens", o.Size, most)
+	}
+	switch o.Method {
+	case "freq", "freq-pa":
+		return NewFrequent(d.Pool, head, r, size, o.Method == "freq-pa")
+	case "context":
+		extra := o.Extra
+		if extra == 0 {
+			extra = min(1024, most)
+		}
+		if extra < 1 || extra > most {
+			return nil, fmt.Errorf("extra=%d: want 1 to %d tokens", o.Extra, most)
+		}
+		return NewContext(d.Pool, head, r, size, extra)
+	}
+	return nil, fmt.Errorf("shortlist=%s: want freq, freq-pa, context, dynaspec or dynaspec-pa", o.Method)
+}
+
+// ranks are those of the tokens that may be drafted.
+func (o *Options) ranks(d *Drafter, head *Head) (*Ranks, error) {
 	var r *Ranks
 	if o.Ranks == "" {
-		r = Rank(make([]int64, all), d.Tokenizer, "ids")
+		r = Rank(make([]int64, head.Vocab()), d.Tokenizer, "ids")
 	} else {
 		var err error
 		if r, err = OpenRanks(o.Ranks); err != nil {
 			return nil, err
 		}
-		if r, err = r.For(all, d.Tokenizer); err != nil {
+		if r, err = r.For(head.Vocab(), d.Tokenizer); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Ranks, err)
 		}
 	}
-	r = r.within(d.Vocab)
-	size := o.Size
-	if size == 0 {
-		if size = d.Vocab / 4; o.Method == "context" {
-			size = d.Vocab / 16
-		}
-		size = max(size, 1)
+	return r.keep(func(token int32) bool { return int(token) < d.Vocab && head.Row(token) >= 0 }), nil
+}
+
+// routedExtra is how many tokens of a sequence dynaspec lists where a user does not say.
+const routedExtra = 512
+
+// openRouted makes dynaspec.
+func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
+	r := d.Routing
+	switch {
+	case d.Embed == nil:
+		return nil, fmt.Errorf("shortlist=%s: this drafter's rows read no feature that a router could: want freq, freq-pa or context", o.Method)
+	case r == nil:
+		return nil, fmt.Errorf("shortlist=%s: there is no router: name one with router=FILE, or open the target with one", o.Method)
 	}
-	if size < 1 || size > d.Vocab {
-		return nil, fmt.Errorf("size=%d: want 1 to %d tokens", o.Size, d.Vocab)
+	routed := RoutedOptions{Clusters: r.Listed, PositionAware: o.Method == "dynaspec-pa", Extra: min(routedExtra, head.W.Out())}
+	switch {
+	case o.Extra < -1 || o.Extra > head.W.Out():
+		return nil, fmt.Errorf("extra=%d: want up to %d tokens, or -1 for none", o.Extra, head.W.Out())
+	case o.Extra != 0:
+		routed.Extra = max(o.Extra, 0)
 	}
-	switch o.Method {
-	case "freq", "freq-pa":
-		return NewFrequent(d.Pool, d.Head, d.Norm, r, size, o.Method == "freq-pa")
-	case "context":
-		extra := o.Extra
-		if extra == 0 {
-			extra = min(1024, d.Vocab)
+	if o.Size != 0 {
+		clustered := 0
+		for _, c := range r.Clusters {
+			clustered += len(c)
 		}
-		if extra < 1 || extra > d.Vocab {
-			return nil, fmt.Errorf("extra=%d: want 1 to %d tokens", o.Extra, d.Vocab)
+		if o.Size < 1 || o.Size > clustered+len(r.Always) {
+			return nil, fmt.Errorf("size=%d: want 1 to the router's %d tokens", o.Size, clustered+len(r.Always))
 		}
-		return NewContext(d.Pool, d.Head, d.Norm, r, size, extra)
+		routed.Clusters = max(1, (o.Size-len(r.Always))*len(r.Clusters)/clustered)
 	}
-	return nil, fmt.Errorf("shortlist=%s: want freq, freq-pa or context", o.Method)
+	return NewRouted(d.Pool, head, d.Embed, r, routed)
 }

@@ -138,18 +138,23 @@ func (r *Ranks) For(n int, t *tokenizer.Tokenizer) (*Ranks, error) {
 	if len(r.Order) != n && (key == "" || r.Key == "") {
 		return nil, fmt.Errorf("the ranks are of %d tokens and the vocabulary has %d: count them with this model's tokenizer", len(r.Order), n)
 	}
-	r = r.within(n)
+	r = r.keep(func(token int32) bool { return int(token) < n })
 	for id := len(r.Order); id < n; id++ {
 		r.Order = append(r.Order, int32(id))
 	}
 	return r, nil
 }
 
-// within is the ranks of the first n tokens alone.
-func (r *Ranks) within(n int) *Ranks {
+// Of is the ranks of the tokens that a head has.
+func (r *Ranks) Of(h *Head) *Ranks {
+	return r.keep(func(token int32) bool { return h.Row(token) >= 0 })
+}
+
+// keep is the ranks of some tokens alone.
+func (r *Ranks) keep(wanted func(token int32) bool) *Ranks {
 	w := &Ranks{Source: r.Source, Key: r.Key}
 	for i, token := range r.Order {
-		if int(token) < n {
+		if wanted(token) {
 			w.Order = append(w.Order, token)
 			if i < r.Kept {
 				w.Kept++

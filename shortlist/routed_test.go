@@ -2,8 +2,8 @@ package shortlist
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -40,9 +40,10 @@ func randomRouter(r *rand.Rand, pool *par.Pool, c RouterConfig) (*Router, *nn.Pa
 	return router, params
 }
 
-// A routed list is what is always listed and the clusters with the highest scores, as many as the step's budget: whole, and nothing else.
+// A routed list is what is always listed, what came up in the text last and the clusters with the highest scores for any row of the step, as
+// many as their budget: whole, no token twice, and nothing else. It is the same beside a pass, and the logits are the head's.
 func TestRoutedListsTheBestClusters(t *testing.T) {
-	pool := par.New(1)
+	pool := par.New(2)
 	defer pool.Close()
 	rapid.Check(t, func(t *rapid.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
@@ -56,52 +57,144 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 			t.Fatal(err)
 		}
 		router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 12, Clusters: m})
-		o := RoutedOptions{Clusters: rapid.IntRange(1, m).Draw(t, "listed"), PositionAware: rapid.Bool().Draw(t, "position-aware")}
-		d, err := NewRouted(pool, head, nil, head.W, always, clusters, router, o)
+		o := RoutedOptions{Clusters: rapid.IntRange(1, m).Draw(t, "listed"), PositionAware: rapid.Bool().Draw(t, "position-aware"), Extra: rapid.IntRange(0, 70).Draw(t, "extra")}
+		d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters}, o)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for range 2 {
-			n := rapid.IntRange(1, 5).Draw(t, "rows")
-			queries, lists := make([]Query, n), make([]*List, n)
-			for i := range queries {
-				queries[i] = Query{State: d.Begin(), Step: r.IntN(8), Token: r.Int32N(int32(vocab)), Hidden: make([]float32, 8)}
-				for k := range queries[i].Hidden {
-					queries[i].Hidden[k] = float32(r.NormFloat64())
+		e := nn.NewExec(pool)
+		for range 2 { // the second sequences reuse the memory of the first
+			var queries []Query
+			var texts [][]int32 // of each query's sequence
+			for range rapid.IntRange(1, 3).Draw(t, "sequences") {
+				s := d.Begin()
+				defer s.Close()
+				text := make([]int32, r.IntN(100))
+				for i := range text {
+					text[i] = r.Int32N(int32(vocab))
+				}
+				s.Commit(text)
+				step := r.IntN(8)
+				for range rapid.IntRange(1, 4).Draw(t, "rows") {
+					q := Query{State: s, Step: step, Token: r.Int32N(int32(vocab)), Hidden: make([]float32, 8)}
+					for k := range q.Hidden {
+						q.Hidden[k] = float32(r.NormFloat64())
+					}
+					queries, texts = append(queries, q), append(texts, text)
+					if !o.PositionAware {
+						step = 1 + r.IntN(8) // a budget for all
+					}
 				}
 			}
-			d.Choose(queries, lists)
-			for i, q := range queries {
-				embed, hidden, scores := nn.NewMat(1, 8), nn.NewMat(1, 8), nn.NewMat(1, m)
-				copy(embed.Data, w.Row(int(q.Token)))
-				copy(hidden.Data, q.Hidden)
-				router.Scores(nn.NewExec(pool), embed, hidden, scores, new(RouterBuffers))
-				order := top(widen(scores.Data), m)
+			lists := make([]*List, len(queries))
+			if rapid.Bool().Draw(t, "beside") {
+				e.Ride(d.Start(queries, lists))
+				x, y := nn.NewMat(2, 8), nn.NewMat(2, vocab)
+				e.Linear(nn.Source{X: x}, nn.Proj{Linear: head.Linear, Dst: y})
+				e.Land()
+			} else {
+				d.Choose(queries, lists)
+			}
+			for first := 0; first < len(queries); {
+				q := queries[first]
+				last := first
+				scores := make([]float64, m)
+				for c := range scores {
+					scores[c] = math.Inf(-1)
+				}
+				for ; last < len(queries) && queries[last].State == q.State; last++ {
+					embed, hidden, dst := nn.NewMat(1, 8), nn.NewMat(1, 8), nn.NewMat(1, m)
+					copy(embed.Data, w.Row(int(queries[last].Token)))
+					copy(hidden.Data, queries[last].Hidden)
+					router.Scores(nn.NewExec(pool), embed, hidden, dst, new(RouterBuffers))
+					for c, x := range widen(dst.Data) {
+						scores[c] = max(scores[c], x)
+					}
+					if lists[last] != lists[first] {
+						t.Fatal("rows of a budget have lists of their own")
+					}
+				}
 				budget := o.Clusters
 				if o.PositionAware && q.Step >= 2 {
 					budget = max(1, o.Clusters/((q.Step+1)*2))
 				}
-				want := slices.Clone(always)
-				for _, c := range order[:budget] {
-					want = append(want, clusters[c]...)
+				want := map[int32]bool{}
+				for _, token := range always {
+					want[token] = true
 				}
-				got := listed(t, lists[i])
-				if len(got) != len(want) {
-					t.Fatalf("step %d lists %d tokens, want %d", q.Step, len(got), len(want))
+				core := len(want)
+				for i := len(texts[first]) - 1; i >= 0 && len(want) < core+d.context.extra; i-- {
+					want[texts[first][i]] = true
 				}
-				for _, token := range want {
+				for _, c := range top(scores, m)[:budget] {
+					for _, token := range clusters[c] {
+						want[token] = true
+					}
+				}
+				got := listed(t, lists[first])
+				if len(got) != len(want) || lists[first].Count() != len(want) {
+					t.Fatalf("step %d lists %d tokens, counts %d, want %d", q.Step, len(got), lists[first].Count(), len(want))
+				}
+				for token := range want {
 					if !got[token] {
 						t.Fatalf("step %d does not list token %d", q.Step, token)
 					}
 				}
-				for c := range clusters {
-					if lists[i].listed[c] != slices.Contains(order[:budget], c) {
-						t.Fatalf("cluster %d is listed or not, and the tail does not know", c)
+				// The logits of a unit vector are a column of the weights.
+				x, dst, k := nn.NewMat(1, 8), nn.NewMat(1, lists[first].Width()), r.IntN(8)
+				x.Data[k] = 1
+				e.Shortlist(nn.Source{X: x}, []*nn.Shortlist{&lists[first].Shortlist}, dst)
+				for i, token := range lists[first].Tokens() {
+					if logit := dst.Data[i]; token != nn.NoToken && logit != w.Row(int(token))[k] || token == nn.NoToken && !math.IsInf(float64(logit), -1) {
+						t.Fatalf("token %d has logit %g", token, logit)
 					}
 				}
+				first = last
 			}
 		}
 	})
+}
+
+// Once its memory has grown a router allocates nothing.
+func TestRoutedAllocatesNothing(t *testing.T) {
+	pool := par.New(2)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(4, 5))
+	head, _ := randomHead(r, 500, 8)
+	always, others := Always(randomRanks(r, 500))
+	clusters, err := Cluster(pool, head, others, Clustering{Size: 32})
+	if err != nil {
+		t.Fatal(err)
+	}
+	router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 12, Clusters: len(clusters)})
+	d, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: always, Clusters: clusters}, RoutedOptions{Clusters: 3, Extra: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := d.Begin()
+	defer s.Close()
+	queries, lists, text := make([]Query, 4), make([]*List, 4), make([]int32, 3)
+	for i := range queries {
+		queries[i] = Query{State: s, Hidden: make([]float32, 8)}
+	}
+	round := func() {
+		for i := range text {
+			text[i] = r.Int32N(500)
+		}
+		s.Commit(text)
+		for step := range 4 {
+			for i := range queries {
+				queries[i].Step, queries[i].Token = step, r.Int32N(500)
+			}
+			d.Choose(queries, lists)
+		}
+	}
+	for range 200 { // until the longest lists there can be have been laid
+		round()
+	}
+	if n := testing.AllocsPerRun(20, round); n != 0 {
+		t.Errorf("%v allocations", n)
+	}
 }
 
 func widen(x []float32) []float64 {
@@ -181,11 +274,11 @@ func TestNewRoutedRefuses(t *testing.T) {
 	router, _ := randomRouter(r, pool, RouterConfig{Embed: 8, Hidden: 8, Width: 4, Clusters: 2})
 	for name, f := range map[string]func() error{
 		"another number of clusters": func() error {
-			_, err := NewRouted(pool, head, nil, head.W, []int32{0}, clusters[:1], router, RoutedOptions{Clusters: 1})
+			_, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: []int32{0}, Clusters: clusters[:1]}, RoutedOptions{Clusters: 1})
 			return err
 		},
 		"more than there are": func() error {
-			_, err := NewRouted(pool, head, nil, head.W, []int32{0}, clusters, router, RoutedOptions{Clusters: 3})
+			_, err := NewRouted(pool, head, head.W, &Routing{Router: router, Always: []int32{0}, Clusters: clusters}, RoutedOptions{Clusters: 3})
 			return err
 		},
 	} {

@@ -1,7 +1,6 @@
 package shortlist
 
 import (
-	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -14,7 +13,7 @@ import (
 )
 
 // randomHead is a head of random weights in f32, and the weights.
-func randomHead(r *rand.Rand, vocab, d int) (*nn.Linear, nn.Mat) {
+func randomHead(r *rand.Rand, vocab, d int) (*Head, nn.Mat) {
 	m := nn.NewMat(vocab, d)
 	for i := range m.Data {
 		m.Data[i] = float32(r.NormFloat64())
@@ -56,7 +55,7 @@ func TestFrequentListsByRank(t *testing.T) {
 		ranks := randomRanks(r, vocab)
 		size := rapid.IntRange(1, vocab).Draw(t, "size")
 		aware := rapid.Bool().Draw(t, "position-aware")
-		f, err := NewFrequent(pool, head, nil, ranks, size, aware)
+		f, err := NewFrequent(pool, head, ranks, size, aware)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +63,7 @@ func TestFrequentListsByRank(t *testing.T) {
 		for step := range 30 {
 			want := size
 			if aware && step >= 2 {
-				want = max(size/(step+1), 1)
+				want = max(size/(min(step, lastStep)+1), 1)
 			}
 			lists := make([]*List, 1)
 			f.Choose([]Query{{State: f.Begin(), Step: step}}, lists)
@@ -92,7 +91,7 @@ func TestContextListsWhatCameUp(t *testing.T) {
 		vocab := rapid.IntRange(1, 300).Draw(t, "vocab")
 		head, w := randomHead(r, vocab, 8)
 		ranks := randomRanks(r, vocab)
-		c, err := NewContext(pool, head, nil, ranks, rapid.IntRange(1, vocab).Draw(t, "core"), rapid.IntRange(0, 70).Draw(t, "extra"))
+		c, err := NewContext(pool, head, ranks, rapid.IntRange(1, vocab).Draw(t, "core"), rapid.IntRange(0, 70).Draw(t, "extra"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -164,103 +163,4 @@ func TestContextListsWhatCameUp(t *testing.T) {
 			s.Close()
 		}
 	})
-}
-
-// The tail's numbers are the mean and, where it has a column for every dimension, the variance of the logits within groups; listed
-// groups count for nothing, and equal rows are summed exactly.
-func TestTailSumsUp(t *testing.T) {
-	pool := par.New(1)
-	defer pool.Close()
-	rapid.Check(t, func(t *rapid.T) {
-		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 3))
-		vocab, d := rapid.IntRange(1, 300).Draw(t, "vocab"), rapid.IntRange(1, 20).Draw(t, "dimensions")
-		head, w := randomHead(r, vocab, d)
-		if rapid.Bool().Draw(t, "bias") {
-			head.Bias = make([]float32, vocab)
-			for i := range head.Bias {
-				head.Bias[i] = float32(r.NormFloat64())
-			}
-		}
-		groups := make([][]int32, rapid.IntRange(1, 6).Draw(t, "groups"))
-		for i := range vocab {
-			g := r.IntN(len(groups))
-			groups[g] = append(groups[g], int32(i))
-		}
-		norm := &nn.Norm{Weight: make([]float32, d), Eps: 1e-6}
-		for i := range norm.Weight {
-			norm.Weight[i] = r.Float32()
-		}
-		tail, err := newTail(pool, head, norm, groups)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := &List{tail: tail}
-		l.Beside(tail.head)
-		h, dst := nn.NewMat(1, d), nn.NewMat(1, l.Width())
-		for i := range h.Data {
-			h.Data[i] = float32(r.NormFloat64())
-		}
-		nn.NewExec(pool).Shortlist(nn.Source{X: h}, []*nn.Shortlist{&l.Shortlist}, dst)
-		logit := func(token int32) (sum float64) {
-			for i, x := range w.Row(int(token)) {
-				sum += float64(x) * float64(h.Data[i])
-			}
-			return sum
-		}
-		variance, exact := 0.0, math.Inf(-1)
-		l.listed = make([]bool, len(groups))
-		for g, tokens := range groups {
-			mean := 0.0
-			for _, token := range tokens {
-				mean += logit(token) / float64(len(tokens))
-			}
-			for _, token := range tokens {
-				variance += (logit(token) - mean) * (logit(token) - mean) / float64(vocab)
-			}
-			for _, token := range tokens {
-				if head.Bias != nil { // it moves the mean; its own spread is left out
-					mean += float64(head.Bias[token]) / float64(len(tokens))
-				}
-			}
-			if math.Abs(mean-float64(dst.Data[g])) > 1e-3 {
-				t.Fatalf("group %d has mean %g, want %g", g, dst.Data[g], mean)
-			}
-			l.listed[g] = r.IntN(2) == 0
-			if !l.listed[g] && len(tokens) > 0 {
-				exact = logAdd(exact, math.Log(float64(len(tokens)))+mean)
-			}
-		}
-		got := tail.rest
-		for _, x := range dst.Data[len(groups):] {
-			got += float64(x) * float64(x)
-		}
-		if math.Abs(got-variance) > 1e-3*(1+variance) {
-			t.Fatalf("variance %g, want %g", got, variance)
-		}
-		clear(dst.Data[len(groups):]) // as if all rows of a group were equal
-		tail.rest = 0
-		if mass := l.LogOutside(dst.Data, 1); mass != exact && math.Abs(mass-exact) > 1e-3 {
-			t.Fatalf("mass %g outside the list, want %g", mass, exact)
-		}
-	})
-}
-
-// On normal logits of a variance that an output head gives, the estimate is too large by what wider tails would add, at every temperature
-// of use, and nothing like the mean's or the largest token's error.
-func TestTailEstimatesMass(t *testing.T) {
-	r := rand.New(rand.NewPCG(5, 6))
-	for _, deviation := range []float64{0.5, 1, 1.6} {
-		for _, temperature := range []float32{0.5, 1, 1.3} {
-			const n = 10000
-			exact := math.Inf(-1)
-			for range n {
-				exact = logAdd(exact, deviation*r.NormFloat64()/float64(temperature))
-			}
-			got := (&tail{sizes: []float64{math.Log(n)}, rest: deviation * deviation}).logMass([]float32{0}, temperature, nil)
-			s := deviation / float64(temperature)
-			if d := got - exact; d < -0.3 || d > 0.3+(fatness-0.5)*s*s {
-				t.Errorf("deviation %g at temperature %g: off by %g", deviation, temperature, d)
-			}
-		}
-	}
 }

@@ -1,23 +1,21 @@
 package shortlist
 
 import (
-	"encoding/binary"
-	"fmt"
 	"math"
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
 )
 
 // tail is rows of a head summed up, to estimate the softmax's mass on them without computing their logits.
 //
 // Logits w·h of many rows w are distributed about normally, with mean h·(mean of the rows) and variance hᵀ·C·h, C the rows' covariance:
-// so the sum of their exponentials is about n·exp(mean + variance/2). Rows may come in groups (clusters), each with a mean, and C
-// is what is left within them. C ≈ L·Lᵀ by a Cholesky factorisation that takes the largest pivots first and ends after some columns. So what is
-// computed beside the logits is two kinds of rows, means and columns of L. What of C the columns leave is taken for hidden
-// states without a direction.
+// so the sum of their exponentials is about n·exp(mean + variance/2). C ≈ L·Lᵀ by a Cholesky factorisation that takes the largest
+// pivots first and ends after some columns. So what is computed beside the logits is the mean and columns of L. What of C the columns
+// leave is taken for hidden states without a direction.
 //
 // Logits have wider tails than normal variables. In place of ½ of the variance stands [fatness], fitted to grove's draft model over the
 // tokens after the first 1024 to 8192 by frequency, on texts of three kinds: 0.67 to 0.83. Standard deviation of the error of the
@@ -29,10 +27,13 @@ import (
 //	target, context (nothing fitted)     0.39  0.34  0.45    0.21  0.17  0.20
 //
 // and its mean is within 0.07 of nothing.
+//
+// Where the likeliest tokens are listed one by one, as a router does, what is left is a normal distribution without its upper end: a
+// share Φ(cut − deviation) of its mass, cut being the place, in deviations from the mean, above which the listed tokens are.
 type tail struct {
-	head  *nn.OrderedHead // the groups' means, then the columns of L
-	sizes []float64       // logarithm of each group's number of rows; minus infinity where it is empty
-	rest  float64         // variance left out of L
+	head   *nn.OrderedHead // the mean, then columns of L
+	tokens int             // that are summed up
+	rest   float64         // variance left out of L
 }
 
 const (
@@ -43,55 +44,40 @@ const (
 	sampled = 8192
 )
 
-// newTail sums up the rows of groups of tokens. norm is applied to hidden states before the head; it may be nil.
-func newTail(pool *par.Pool, head *nn.Linear, norm *nn.Norm, groups [][]int32) (*tail, error) {
+// newTail sums up the rows of tokens.
+func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	d := head.W.In()
-	t := &tail{}
-	total := 0
-	for _, g := range groups {
-		t.sizes = append(t.sizes, math.Log(float64(len(g))))
-		total += len(g)
+	t := &tail{tokens: len(tokens)}
+	// Every so many rows stand for all.
+	every := max(1, (len(tokens)+sampled-1)/sampled)
+	x := nn.NewMat((len(tokens)+every-1)/every, d)
+	mean, bias := make([]float32, d), float32(0)
+	n := float32(max(x.Rows, 1))
+	for i := range x.Rows {
+		row := head.Row(tokens[i*every])
+		head.W.Row(x.Row(i), row)
+		if head.Bias != nil {
+			bias += head.Bias[row] / n
+		}
+		simd.Axpy(mean, 1/n, x.Row(i))
 	}
-	// Every so many rows of each group stand for all.
-	every := max(1, (total+sampled-1)/sampled)
-	var x nn.Mat
-	x.Cols, x.Stride = d, d
-	bias := make([]float32, len(groups))
-	var rows [][]float32
-	for i, g := range groups {
-		mean, n := make([]float32, d), float32((len(g)+every-1)/every)
-		first := len(x.Data)
-		for k := 0; k < len(g); k += every {
-			at := len(x.Data)
-			x.Data = append(x.Data, mean...) // zeros so far
-			head.W.Row(x.Data[at:], int(g[k]))
-			if head.Bias != nil {
-				bias[i] += head.Bias[g[k]] / n
-			}
-		}
-		for at := first; at < len(x.Data); at += d {
-			simd.Axpy(mean, 1/n, x.Data[at:at+d])
-		}
-		for at := first; at < len(x.Data); at += d {
-			simd.Axpy(x.Data[at:at+d], -1, mean)
-		}
-		rows = append(rows, mean)
+	for i := range x.Rows {
+		simd.Axpy(x.Row(i), -1, mean)
 	}
-	x.Rows = len(x.Data) / d
 	c := nn.NewMat(d, d)
 	if x.Rows > 0 {
 		nn.NewProducts(pool, gemm.F32).TMul(c, x, x)
 	}
-	columns, rest := cholesky(c, float64(max(x.Rows, 1)), norm)
+	columns, rest := cholesky(c, float64(n), head.Norm)
 	t.rest = rest
-	rows = append(rows, columns...)
-	w, err := packRows(rows, d)
+	w, err := packRows(append([][]float32{mean}, columns...), d, head.W.Type())
 	if err != nil {
 		return nil, err
 	}
 	t.head = &nn.OrderedHead{Linear: nn.Linear{W: w}}
 	if head.Bias != nil {
-		t.head.Bias = append(bias, make([]float32, w.Out()-len(bias))...)
+		t.head.Bias = make([]float32, w.Out())
+		t.head.Bias[0] = bias
 	}
 	return t, nil
 }
@@ -136,65 +122,74 @@ func cholesky(c nn.Mat, n float64, norm *nn.Norm) (columns [][]float32, rest flo
 	return columns, rest
 }
 
-// packRows packs rows of d elements, filled up to a whole panel with zeros.
-func packRows(rows [][]float32, d int) (*gemm.Matrix, error) {
+// fileTypes are the types of weights as files have them.
+var fileTypes = map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16, gemm.Q8_0: tensor.Q8_0}
+
+// packRows packs rows of d elements as a type, filled up to a whole panel with zeros.
+func packRows(rows [][]float32, d int, t gemm.Type) (*gemm.Matrix, error) {
 	n := (len(rows) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
-	b := make([]byte, 0, 4*n*d)
-	for _, r := range rows {
-		if len(r) != d {
-			return nil, fmt.Errorf("shortlist: a row of %d elements among those of %d", len(r), d)
-		}
-		for _, x := range r {
-			b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
-		}
+	all := make([]float32, n*d)
+	for i, r := range rows {
+		copy(all[i*d:(i+1)*d], r)
 	}
-	w, err := gemm.New(gemm.F32, n, d)
+	x, err := tensor.FromFloat32s("tail", fileTypes[t], []int{n, d}, all)
 	if err != nil {
 		return nil, err
 	}
-	w.PackPanels(b[:cap(b)], 0, w.Panels())
+	w, err := gemm.New(t, n, d)
+	if err != nil {
+		return nil, err
+	}
+	w.PackPanels(x.Data, 0, w.Panels())
 	return w, nil
 }
 
-// logMass is the logarithm of the sum of exp(logit / temperature) over the groups that are not listed, from the products with the
-// tail's rows; temperature 0 is taken for 1.
+// logMass is the logarithm of the sum of exp(logit / temperature) over the tail's tokens but the likeliest, those above cut (infinite:
+// all count), from the products with the tail's rows; temperature 0 is taken for 1.
 //
-// At low temperatures the sum is not of many tokens but of the largest, and n tokens' largest is √(2·ln n) standard
-// deviations above the mean. (Derrida's random energy model has just this transition.)
-func (t *tail) logMass(x []float32, temperature float32, listed []bool) float64 {
+// At low temperatures the sum of all is not of many tokens but of the largest, and n tokens' largest is √(2·ln n) standard
+// deviations above the mean. (Derrida's random energy model has just this transition.) Below a cut there are many in any case.
+func (t *tail) logMass(x []float32, temperature float32, cut float64) float64 {
+	if t.tokens == 0 {
+		return math.Inf(-1)
+	}
 	inv := 1.0
 	if temperature > 0 {
 		inv = 1 / float64(temperature)
 	}
 	variance := t.rest
-	for _, v := range x[len(t.sizes):] {
+	for _, v := range x[1:] {
 		variance += float64(v) * float64(v)
 	}
 	variance *= 2 * fatness * inv * inv
 	deviation := math.Sqrt(variance)
-	sum := math.Inf(-1)
-	for g, n := range t.sizes {
-		if listed != nil && listed[g] || math.IsInf(n, -1) {
-			continue
-		}
-		m := n + float64(x[g])*inv
-		if most := math.Sqrt(2 * n); deviation < most {
-			m += variance / 2
-		} else {
-			m += most*deviation - n
-		}
-		sum = logAdd(sum, m)
+	n := math.Log(float64(t.tokens))
+	m := n + float64(x[0])*inv
+	switch most := math.Sqrt(2 * n); {
+	case !math.IsInf(cut, 1):
+		return m + variance/2 + logNormal(cut-deviation)
+	case deviation < most:
+		return m + variance/2
+	default:
+		return m + most*deviation - n
 	}
-	return sum
 }
 
-// logAdd is log(exp(a) + exp(b)).
-func logAdd(a, b float64) float64 {
-	if a < b {
-		a, b = b, a
+// logNormal is the logarithm of the probability that a normal variable is below x.
+func logNormal(x float64) float64 {
+	if x < -20 { // where Erfc loses its digits, and soon all
+		return -x*x/2 - math.Log(-x*math.Sqrt(2*math.Pi))
 	}
-	if math.IsInf(a, 0) {
-		return a
+	return math.Log(math.Erfc(-x/math.Sqrt2) / 2)
+}
+
+// cutAbove is the place, in deviations, above which a share of a normal distribution lies.
+func cutAbove(share float64) float64 {
+	switch {
+	case share <= 0:
+		return math.Inf(1)
+	case share >= 1:
+		return math.Inf(-1)
 	}
-	return a + math.Log1p(math.Exp(b-a))
+	return math.Sqrt2 * math.Erfinv(1-2*share)
 }

@@ -161,12 +161,18 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	return s, nil
 }
 
+// Ender is a draft.State that wants to know what its sequence came to. Ended is called before Close.
+type Ender interface{ Ended(*Stats) }
+
 // Close gives back what the sequence holds; a cache that came with the request stays the caller's.
 func (s *Sequence) Close() {
 	if s.loop == nil {
 		return
 	}
 	if s.state != nil {
+		if e, ok := s.state.(Ender); ok {
+			e.Ended(&s.stats)
+		}
 		s.state.Close()
 	}
 	if s.r.Cache == nil && s.cache != nil {

@@ -158,14 +158,16 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 			return err
 		}
 	}
+	telling := l.now()
+	told := telling
 	if len(l.commits) > 0 {
 		if err := l.drafter.Commit(l.commits); err != nil {
 			return fmt.Errorf("spec: the drafter's commit: %w", err)
 		}
+		told = l.now()
 	}
-	done := l.now()
-	l.plan.learn(l, proposed.Sub(proposing), verified.Sub(verifying), done.Sub(verified))
-	l.time(verifying.Sub(proposing), verified.Sub(verifying), began)
+	l.plan.learn(l, proposed.Sub(proposing), verified.Sub(verifying), told.Sub(verified))
+	l.time(proposed.Sub(proposing)+told.Sub(telling), verified.Sub(verifying), began)
 	return nil
 }
 

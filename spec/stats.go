@@ -17,9 +17,9 @@ type Stats struct {
 	Depths    []Depth // nodes verified and accepted by depth; Depths[0] is depth 1
 
 	Prefill time.Duration // passes of the prompt
-	Draft   time.Duration // of rounds: proposing
+	Draft   time.Duration // of rounds: the drafter, proposing and taking in what was committed
 	Verify  time.Duration // of rounds: the target's pass
-	Rest    time.Duration // of rounds: choosing tokens, compacting caches, telling the drafter
+	Rest    time.Duration // of rounds: choosing nodes and tokens, compacting caches
 
 	First  time.Duration // from Start to the first token (time to first token, TTFT)
 	Decode time.Duration // from the first token to the last

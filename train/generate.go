@@ -65,7 +65,7 @@ func (g Generated) path(dir string, file int) string {
 
 // tokens returns the texts one after the other, each of Length tokens, making the files that are not in the folder yet.
 func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir string, prompts []*data.Set) ([]int32, error) {
-	mix, err := data.NewMix(prompts, g.Prompt, 3)
+	mix, err := g.beginnings(prompts)
 	if err != nil {
 		return nil, err
 	}
@@ -100,6 +100,11 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir strin
 		}
 	}
 	return all, nil
+}
+
+// beginnings deals the beginning of each text by its number.
+func (g Generated) beginnings(from []*data.Set) (*data.Mix, error) {
+	return data.NewMix(from, g.Prompt, 3)
 }
 
 // temperature of a text.

@@ -22,7 +22,7 @@ type BlockHead struct {
 	Params *nn.Params
 
 	net    *jet.Network
-	target *Network
+	target frozen
 	exec   *nn.Exec
 	tape   *nn.Tape
 	pages  nn.Pages
@@ -30,8 +30,7 @@ type BlockHead struct {
 	trees  []*tree.Tree
 
 	trunks, branches nn.Forest
-	taps             nn.Mat // of the trunk's rows, joined
-	tapBuf, x        nn.Buffer
+	x                nn.Buffer
 	bufs             jet.Buffers
 	tokens           []int32 // of the blocks
 	soft             nn.Soft
@@ -40,7 +39,7 @@ type BlockHead struct {
 
 // NewBlockHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
 func NewBlockHead(c jet.Config, target *Network, pool *par.Pool, kind gemm.Type) (*BlockHead, error) {
-	h := &BlockHead{Params: nn.NewParams(kind), target: target, exec: nn.NewExec(pool)}
+	h := &BlockHead{Params: nn.NewParams(kind), target: newFrozen(target, c.Taps), exec: nn.NewExec(pool)}
 	var err error
 	if h.net, err = jet.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head); err != nil {
 		return nil, err
@@ -50,7 +49,6 @@ func NewBlockHead(c jet.Config, target *Network, pool *par.Pool, kind gemm.Type)
 	}
 	h.tape = nn.NewTape(h.exec, h.Params)
 	h.pages = h.net.Pages()
-	target.tape.Detach() // it is never trained here
 	return h, nil
 }
 
@@ -118,7 +116,7 @@ func (h *BlockHead) forward(texts [][]int32, anchors [][]int, block int, o objec
 	}
 	h.teach(texts, anchors, block, o)
 	h.layOut(texts, anchors, block)
-	h.net.Context(h.exec, &h.trunks, h.taps, &h.bufs)
+	h.net.Context(h.exec, &h.trunks, h.target.taps, &h.bufs)
 	x := h.exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
 	h.net.Run(h.exec, &h.branches, h.tokens, x, &h.bufs)
 
@@ -140,15 +138,12 @@ func (h *BlockHead) forward(texts [][]int32, anchors [][]int, block int, o objec
 
 // teach runs the target over the texts: their taps, and the distributions of the places that some row may predict.
 func (h *BlockHead) teach(texts [][]int32, anchors [][]int, block int, o objective) {
-	length, t := len(texts[0]), h.target
-	var tokens []int32
+	length := len(texts[0])
 	first := length
-	for i, text := range texts {
-		tokens = append(tokens, text...)
-		first = min(first, anchors[i][0])
+	for _, as := range anchors {
+		first = min(first, as[0])
 	}
-	h.taps = h.tapBuf.Mat(len(tokens), len(h.net.Taps)*h.net.Hidden)
-	x := t.forward(tokens, length, (*tapper)(h))
+	x := h.target.read(texts)
 
 	h.targets.Soft, h.targets.Share = nil, o.share
 	if o.share == 0 {
@@ -158,31 +153,14 @@ func (h *BlockHead) teach(texts [][]int32, anchors [][]int, block int, o objecti
 	s := &h.soft
 	s.Divergence, s.Temperature, s.Row = o.divergence, o.temperature, s.Row[:0]
 	places := length - 1 - first // the last token's distribution is of what comes after the text
-	s.Reset(len(texts)*places, h.net.Vocab)
+	h.target.distributions(s, x, len(texts), first, length-1, &h.net.Head)
 	for i := range texts {
-		s.Fill(t.exec, i*places, nn.Source{X: x.Slice(i*length+first, i*length+length-1), Norm: &t.net.Norm}, &t.net.Head)
 		for _, a := range anchors[i] {
 			for k := range block {
 				s.Row = append(s.Row, int32(i*places+min(max(a+k-1-first, 0), places-1)))
 			}
 		}
 	}
-}
-
-// tapper is a BlockHead that keeps the taps of its target's pass.
-type tapper BlockHead
-
-// Layer copies the residual stream into the columns of the taps that name the layer.
-func (h *tapper) Layer(layer int, x nn.Mat) error {
-	for t, l := range h.net.Taps {
-		if l == layer {
-			dst := h.taps.Columns(t*x.Cols, (t+1)*x.Cols)
-			for i := range x.Rows {
-				copy(dst.Row(i), x.Row(i))
-			}
-		}
-	}
-	return nil
 }
 
 // layOut makes a trunk of every text, and hangs a block of so many rows under the token before each of its anchors.

@@ -14,8 +14,7 @@ import (
 //
 // Queries and keys have one dimension that counts, of the slowest rotation, whose sign the normalisation leaves: a key is positive
 // for an embedding and negative for a mask token and for context, a query positive for a mask token.
-func (w *warming) handOn(layer int, texts [][]int32) error {
-	h := w.h
+func (h *BlockHead) handOn(w *warming, layer int, texts [][]int32) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	part := func(name string) *nn.Param { return w.head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
 	for _, name := range []string{"attn_norm", "attn_q_norm", "attn_k_norm"} {
@@ -25,14 +24,6 @@ func (w *warming) handOn(layer int, texts [][]int32) error {
 	}
 	clear(part("ffn_down").Data)
 
-	unit := func(v []float32) []float32 { // as the norm leaves it
-		s := float32(math.Sqrt(float64(hidden)) / max(length(v), 1e-9))
-		u := make([]float32, hidden)
-		for i, x := range v {
-			u[i] = s * x
-		}
-		return u
-	}
 	var tokens [][]float32
 	size := 0.0
 	for _, text := range texts {
@@ -101,10 +92,9 @@ func (w *warming) handOn(layer int, texts [][]int32) error {
 func (h *BlockHead) contexts(texts [][]int32) (rows [][]float32) {
 	h.tape.Detach()
 	for _, text := range texts {
-		h.taps = h.tapBuf.Mat(len(text), len(h.net.Taps)*h.net.Hidden)
-		h.target.forward(text, len(text), (*tapper)(h))
+		h.target.read([][]int32{text})
 		m := nn.NewMat(len(text), h.net.Hidden)
-		h.exec.Linear(nn.Source{X: h.taps}, nn.Proj{Linear: &h.net.Fuse, Dst: m})
+		h.exec.Linear(nn.Source{X: h.target.taps}, nn.Proj{Linear: &h.net.Fuse, Dst: m})
 		for i := range m.Rows {
 			x := m.Row(i)
 			s := math.Sqrt(float64(len(x))) / max(length(x), 1e-9)
@@ -144,27 +134,4 @@ func divide(n int, sets ...set) ([]float64, error) {
 	var x mat.VecDense
 	err := c.SolveVecTo(&x, b)
 	return x.RawVector().Data, err
-}
-
-// principal is the eigenvectors of the vectors' second moments, one a column.
-func principal(n int, rows [][]float32) (*mat.Dense, error) {
-	a := mat.NewSymDense(n, nil)
-	for _, x := range rows {
-		a.SymRankOne(a, 1, mat.NewVecDense(n, widen(x)))
-	}
-	var e mat.EigenSym
-	if !e.Factorize(a, true) {
-		return nil, fmt.Errorf("the embeddings' principal directions were not found")
-	}
-	var m mat.Dense
-	e.VectorsTo(&m)
-	return &m, nil
-}
-
-func widen(x []float32) []float64 {
-	v := make([]float64, len(x))
-	for i := range x {
-		v[i] = float64(x[i])
-	}
-	return v
 }

@@ -10,14 +10,6 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// heldText is what the target says, at temperature 0, after beginnings that nobody was trained on: texts of length
-// tokens, the first prompt of each given.
-type heldText struct {
-	name           string
-	tokens         []int32
-	length, prompt int
-}
-
 // Measures on the way read the first heldTexts texts of a source, and of what the target said in each the first heldTokens
 // tokens; trees have heldBudget nodes, the root included.
 const (

@@ -25,28 +25,18 @@ type HeadRecipe struct {
 	Precision                            string // of products: f32 or bf16
 	Course
 
-	// Text is what the head learns from: "generated", what the target goes on to say after beginnings of the training text
-	// (anchors lie in what it said), or "corpus", the training text as it is.
-	Text      string
-	Short     Generated
-	Long      Generated // of twice the length; every LongEvery-th step takes half as many of these. 0 files: none
-	LongEvery int
+	HeadText // anchors lie where a head learns, see there
 
 	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more of them: what the first rows
 	// learn the later ones build on.
 	ShortBlock int
 	ShortUntil float64
 
-	Rows      int     // texts of a step
-	MicroRows int     // texts whose activations live at a time; divides Rows, and Rows/2 where there are long ones
-	Anchors   int     // blocks of a text
-	Circles   float64 // share of the anchors that are taken where a text goes round in circles
+	Anchors int // blocks of a text
 
 	Loss        string  // kl, reverse-kl or ce
 	Temperature float32 // of the divergence
 	Gamma       float64 // row k of a block counts exp(−(k−1)/Gamma); 0: all alike
-
-	Held Generated // held-out text of each validation source, for measures on the way
 }
 
 // JetRecipe is the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
@@ -54,47 +44,32 @@ func JetRecipe(causal bool) HeadRecipe {
 	r := HeadRecipe{
 		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000, Taps: []int{1, 2, 3, 4, 5},
 		From: []int{hand, 0, 1, 2, 3, 4, 5}, Seed: 4, Precision: "bf16",
-		Course: Course{Steps: 1700, Schedule: Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
-		Text:   "generated",
-		Short:  Generated{Files: 28, Texts: 512, Prompt: 192, Length: 512, Greedy: 0.5},
-		Long:   Generated{Files: 3, Texts: 512, Prompt: 704, Length: 1024, Greedy: 0.5}, LongEvery: 8,
-		ShortBlock: 8, ShortUntil: 0.5, Rows: 4, MicroRows: 2, Anchors: 64, Circles: 0.5,
+		Course:     Course{Steps: 1700, Schedule: Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
+		HeadText:   headText(),
+		ShortBlock: 8, ShortUntil: 0.5, Anchors: 64,
 		Loss: "kl", Temperature: 1, Gamma: 4,
-		Held: Generated{Files: 1, Texts: 64, Prompt: 192, Length: 512, Greedy: 1},
 	}
 	r.Optimizer.MuonRate = 0.01
 	return r
 }
 
 func (r *HeadRecipe) check(target *Shape) error {
+	if err := r.HeadText.check(); err != nil {
+		return err
+	}
 	switch {
 	case r.Precision != "f32" && r.Precision != "bf16":
 		return fmt.Errorf("precision %q: want f32 or bf16", r.Precision)
-	case r.Steps < 1 || r.Rows < 1 || r.Anchors < 1:
-		return fmt.Errorf("%d steps of %d texts with %d blocks each: want positive numbers", r.Steps, r.Rows, r.Anchors)
-	case r.MicroRows < 1 || r.Rows%r.MicroRows != 0:
-		return fmt.Errorf("%d texts in parts of %d: want a divisor", r.Rows, r.MicroRows)
-	case r.long() && (r.LongEvery < 2 || r.Rows/2 < 1 || r.Rows/2%r.MicroRows != 0 || r.Long.Length != 2*r.Short.Length):
-		return fmt.Errorf("texts of %d tokens in every %d-th step, %d of them in parts of %d: want texts of twice the length of the others, in steps in between, and a divisor of half the texts of a step",
-			r.Long.Length, r.LongEvery, r.Rows/2, r.MicroRows)
-	case !slices.Contains([]string{"generated", "corpus"}, r.Text):
-		return fmt.Errorf("text %q: want generated or corpus", r.Text)
+	case r.Steps < 1 || r.Anchors < 1:
+		return fmt.Errorf("%d steps of texts with %d blocks each: want positive numbers", r.Steps, r.Anchors)
 	case !slices.Contains([]string{"kl", "reverse-kl", "ce"}, r.Loss):
 		return fmt.Errorf("loss %q: want kl, reverse-kl or ce", r.Loss)
 	case !(r.ShortUntil >= 0 && r.ShortUntil <= 1) || r.ShortUntil > 0 && (r.ShortBlock < 2 || r.ShortBlock > r.Block):
 		return fmt.Errorf("blocks of %d rows for the share %g of the steps: want 2 to %d, and a share from 0 to 1", r.ShortBlock, r.ShortUntil, r.Block)
-	case !(r.Circles >= 0 && r.Circles <= 1):
-		return fmt.Errorf("circles %g: want a share, 0 to 1", r.Circles)
 	case !(r.Temperature > 0):
 		return fmt.Errorf("temperature %g of the divergence: want a number above 0", r.Temperature)
 	case !(r.Gamma >= 0):
 		return fmt.Errorf("gamma %g: want 0 (rows count alike) or more", r.Gamma)
-	case r.Short.Files < 1 || r.Short.Texts < 1:
-		return fmt.Errorf("%d files of %d texts: want one or more", r.Short.Files, r.Short.Texts)
-	case r.Short.Prompt < 2 || r.Short.Length < r.Short.Prompt+2:
-		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", r.Short.Length, r.Short.Prompt)
-	case r.long() && (r.Long.Prompt < 2 || r.Long.Length < r.Long.Prompt+2):
-		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", r.Long.Length, r.Long.Prompt)
 	case r.Held.Length-r.Block <= r.Held.Prompt:
 		return fmt.Errorf("blocks of %d rows: held-out texts of %d tokens have no room for one after the %d that are given", r.Block, r.Held.Length, r.Held.Prompt)
 	}
@@ -109,8 +84,6 @@ func (r *HeadRecipe) check(target *Shape) error {
 	}
 	return r.checkFrom(target)
 }
-
-func (r *HeadRecipe) long() bool { return r.Long.Files > 0 }
 
 func (r *HeadRecipe) objective() objective {
 	o := objective{share: 1, temperature: r.Temperature, gamma: r.Gamma}

@@ -56,8 +56,9 @@ func (r *HeadRecipe) checkFrom(target *Shape) error {
 // warm makes layer i begin as block from[i] of the target, which checkFrom has passed. Its texts are examples of what the head
 // will read.
 func (h *BlockHead) warm(from []int, texts [][]int32) error {
-	w := warming{h: h, head: byName(h.Params), target: byName(h.target.Params)}
-	w.context(blocksOf(from))
+	w := warming{head: byName(h.Params), target: byName(h.target.Params)}
+	w.fuse("fc.weight", 0.1)
+	w.meanNorm("enc.output_norm.weight", blocksOf(from))
 	w.copy("output_norm.weight", "output_norm.weight")
 	for layer, b := range from {
 		if b != hand {
@@ -67,7 +68,7 @@ func (h *BlockHead) warm(from []int, texts [][]int32) error {
 	h.Pack()
 	for layer, b := range from {
 		if b == hand {
-			if err := w.handOn(layer, texts); err != nil {
+			if err := h.handOn(&w, layer, texts); err != nil {
 				return err
 			}
 		}
@@ -84,29 +85,33 @@ func byName(params *nn.Params) map[string]*nn.Param {
 	return m
 }
 
-type warming struct {
-	h            *BlockHead
-	head, target map[string]*nn.Param
-}
+// warming makes the parameters of a head begin as what those of its target are.
+type warming struct{ head, target map[string]*nn.Param }
 
 func (w *warming) copy(name, from string) { copy(w.head[name].Data, w.target[from].Data) }
 
-// context makes what all layers read the mean of the taps, under the mean of the blocks' norms, beside a little of what fc has
-// drawn.
-func (w *warming) context(blocks []int) {
-	fc, norm := w.head["fc.weight"], w.head["enc.output_norm.weight"]
+// fuse makes a projection of joined taps their mean, beside a little of what was drawn.
+func (w *warming) fuse(name string, drawn float32) {
+	fc := w.head[name]
+	taps := fc.Cols / fc.Rows
+	for i := range fc.Data {
+		fc.Data[i] *= drawn
+	}
+	for t := range taps {
+		for i := range fc.Rows {
+			fc.Data[i*fc.Cols+t*fc.Rows+i] += 1 / float32(taps)
+		}
+	}
+}
+
+// meanNorm makes a norm the mean of those before the attention of some blocks: what it normalises is to be read by layers that
+// begin as these.
+func (w *warming) meanNorm(name string, blocks []int) {
+	norm := w.head[name]
 	clear(norm.Data)
 	for _, b := range blocks {
 		for i, v := range w.target[fmt.Sprintf("blk.%d.attn_norm.weight", b)].Data {
 			norm.Data[i] += v / float32(len(blocks))
-		}
-	}
-	for i := range fc.Data {
-		fc.Data[i] *= 0.1
-	}
-	for t := range w.h.net.Taps {
-		for i := range fc.Rows {
-			fc.Data[i*fc.Cols+t*w.h.net.Hidden+i] += 1 / float32(len(w.h.net.Taps))
 		}
 	}
 }
@@ -119,30 +124,38 @@ func (w *warming) block(layer, b int) {
 	for _, part := range []string{"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm"} {
 		w.copy(name(part))
 	}
-	at := func(part string) (head, target *nn.Param) {
-		h, t := name(part)
-		return w.head[h], w.target[t]
+	w.mlp(layer, b)
+}
+
+// mlp makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are longest.
+func (w *warming) mlp(layer int, blocks ...int) {
+	at := func(m map[string]*nn.Param, layer int, part string) *nn.Param {
+		return m[fmt.Sprintf("blk.%d.%s.weight", layer, part)]
 	}
-	gate, gateT := at("ffn_gate")
-	up, upT := at("ffn_up")
-	down, downT := at("ffn_down")
-	// A unit's weight in the output is, for inputs of one length, about the product of the lengths of its weights.
-	units := make([]int, gateT.Rows)
-	size := make([]float64, len(units))
-	for u := range units {
-		units[u] = u
-		var d float64
-		for i := range downT.Rows {
-			d += float64(downT.Data[i*downT.Cols+u]) * float64(downT.Data[i*downT.Cols+u])
+	gate, up, down := at(w.head, layer, "ffn_gate"), at(w.head, layer, "ffn_up"), at(w.head, layer, "ffn_down")
+	type unit struct {
+		block, row int
+		size       float64
+	}
+	var units []unit
+	for _, b := range blocks {
+		gateT, upT, downT := at(w.target, b, "ffn_gate"), at(w.target, b, "ffn_up"), at(w.target, b, "ffn_down")
+		for u := range gateT.Rows {
+			// A unit's weight in the output is, for inputs of one length, about the product of the lengths of its weights.
+			var d float64
+			for i := range downT.Rows {
+				d += float64(downT.Data[i*downT.Cols+u]) * float64(downT.Data[i*downT.Cols+u])
+			}
+			units = append(units, unit{b, u, length(row(gateT, u)) * length(row(upT, u)) * math.Sqrt(d)})
 		}
-		size[u] = length(row(gateT, u)) * length(row(upT, u)) * math.Sqrt(d)
 	}
-	slices.SortStableFunc(units, func(a, b int) int { return cmp.Compare(size[b], size[a]) })
-	for i, u := range units[:gate.Rows] {
-		copy(row(gate, i), row(gateT, u))
-		copy(row(up, i), row(upT, u))
+	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(b.size, a.size) })
+	for i, u := range units[:min(gate.Rows, len(units))] {
+		downT := at(w.target, u.block, "ffn_down")
+		copy(row(gate, i), row(at(w.target, u.block, "ffn_gate"), u.row))
+		copy(row(up, i), row(at(w.target, u.block, "ffn_up"), u.row))
 		for j := range down.Rows {
-			down.Data[j*down.Cols+i] = downT.Data[j*downT.Cols+u]
+			down.Data[j*down.Cols+i] = downT.Data[j*downT.Cols+u.row]
 		}
 	}
 }

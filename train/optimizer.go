@@ -13,10 +13,7 @@ import (
 // made orthogonal, so that every direction of a matrix learns at one pace. Weight decay is decoupled,
 // and norms and biases have none.
 type Optimizer struct {
-	Rate         float32 // AdamW's, at the schedule's peak
-	Beta1, Beta2 float32
-	Eps          float32
-	Decay        float32
+	nn.AdamW // its Rate is that at the schedule's peak
 
 	Muon         bool
 	MuonRate     float32
@@ -26,7 +23,7 @@ type Optimizer struct {
 
 // DefaultOptimizer is what the recipes use.
 func DefaultOptimizer() Optimizer {
-	return Optimizer{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05, Muon: true, MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
+	return Optimizer{AdamW: nn.AdamW{Rate: 8e-3, Beta1: 0.9, Beta2: 0.95, Eps: 1e-10, Decay: 0.05}, Muon: true, MuonRate: 0.02, MuonMomentum: 0.95, MuonDecay: 0.05}
 }
 
 // optimizer is an Optimizer at work. Its state is m and v of every parameter; Muon has no v.
@@ -104,27 +101,9 @@ func (o *optimizer) step(step int, rate, clip float32) {
 		if t := &o.tasks[i]; t.muon {
 			o.muon(t, worker, rate, clip)
 		} else {
-			o.adam(t, step, rate, clip)
+			o.Part(t.p, t.m, t.v, t.from, t.to, step, rate, clip)
 		}
 	}))
-}
-
-func (o *optimizer) adam(t *optTask, step int, rate, clip float32) {
-	b1, b2 := o.Beta1, o.Beta2
-	c1 := float32(1 / (1 - math.Pow(float64(b1), float64(step))))
-	c2 := float32(1 / (1 - math.Pow(float64(b2), float64(step))))
-	lr := o.Rate * rate
-	keep := float32(1)
-	if !t.p.Vector {
-		keep = 1 - lr*o.Decay
-	}
-	m, v, w := t.m[t.from:t.to], t.v[t.from:t.to], t.p.Data[t.from:t.to]
-	for i, x := range t.p.Grad[t.from:t.to] {
-		x *= clip
-		m[i] = b1*m[i] + (1-b1)*x
-		v[i] = b2*v[i] + (1-b2)*x*x
-		w[i] = w[i]*keep - lr*m[i]*c1/(float32(math.Sqrt(float64(v[i]*c2)))+o.Eps)
-	}
 }
 
 // muon applies Nesterov momentum and makes the step orthogonal. The factor √max(1, out/in) gives

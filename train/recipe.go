@@ -24,7 +24,7 @@ import (
 //	DIR/target/…                Target: checkpoints, metrics.jsonl, loss.png
 //	DIR/target/model-f32.gguf, model-q8_0.gguf, hf/
 //	DIR/draft/…                 Draft: the same, and the text the target generated
-//	DIR/NAME/…                  Jet: the same of a block head; DIR/jet/generated has the target's text for all of them
+//	DIR/NAME/…                  Jet, Eagle, …: the same of a head; DIR/jet/generated has the target's text for all of them
 type Job struct {
 	Dir        string
 	Sources    []data.Source // training text

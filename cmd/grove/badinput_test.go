@@ -83,7 +83,7 @@ func TestBadInput(t *testing.T) {
 		{"chat -m M --template " + filepath.Join(dir, "none.jinja"), "hello\n", 1, "none.jinja"},
 		{"inspect", "", 2, "<file>"},
 		{"inspect " + truncated, "", 1, "truncated.gguf"},
-		{"inspect " + text, "", 1, "text.txt|neither a GGUF nor a safetensors"},
+		{"inspect " + text, "", 1, "text.txt|neither a GGUF, a safetensors nor"},
 		{"inspect " + empty, "", 1, "is empty"},
 		{"inspect " + dir, "", 1, "config.json"},
 		{"inspect " + broken, "", 1, "config.json|JSON"},

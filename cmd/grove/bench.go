@@ -18,6 +18,7 @@ import (
 type benchCmd struct {
 	Cost   benchCostCmd   `cmd:"" help:"What a pass of n rows costs."`
 	Spec   benchSpecCmd   `cmd:"" help:"What speculation brings: methods on suites of prompts."`
+	Adapt  benchAdaptCmd  `cmd:"" help:"What a drafter learns while it serves."`
 	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a method."`
 }
 
@@ -30,7 +31,7 @@ Examples:
 }
 
 type benchCostCmd struct {
-	Shape  string `help:"Shape of the model, with random weights; see grove synth --list." default:"qwen3-0.6b"`
+	Shape  string `help:"Shape of the model, with random weights; see grove synth --list. eagle3-NAME: of the EAGLE-3 head of such a model." default:"qwen3-0.6b"`
 	Type   string `help:"Type of its matrices: f32, f16, bf16 or q8_0." default:"bf16"`
 	Model  string `help:"Measure this model instead: a GGUF file or Hugging Face folder." placeholder:"FILE"`
 	Rows   []int  `help:"Sizes of the passes." default:"1,2,4,8,16,32,64,512" placeholder:"N,..."`
@@ -44,10 +45,14 @@ threads. The roof of a pass is the larger of reading the weights at that bandwid
 products at that peak; read_share is the share of the bandwidth that plain decoding reads its
 weights at. A shape's random weights go through a temporary file.
 
+Of the shape of an EAGLE-3 head it measures drafts instead: with the whole output head, and with
+shortlists of it (docs/bench.md).
+
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16
     grove bench cost --shape pythia-410m --type q8_0 --rows 1,16,64 --json
-    grove bench cost --model qwen3-0.6b-q8_0.gguf --threads 2`
+    grove bench cost --model qwen3-0.6b-q8_0.gguf --threads 2
+    grove bench cost --shape eagle3-llama3-8b --type q8_0`
 }
 
 func (cmd *benchCostCmd) Run(p *program) error {
@@ -61,6 +66,9 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
+	if target, ok := strings.CutPrefix(strings.ToLower(cmd.Shape), "eagle3-"); ok && cmd.Model == "" {
+		return cmd.drafts(ctx, p, target)
+	}
 	m, o, err := cmd.open(ctx, p)
 	if err != nil {
 		return err

@@ -33,7 +33,7 @@ type benchSpecCmd struct {
 	Budget       []int     `short:"b" help:"Nodes of a draft tree at most, root included; ${budget} by default. Of several each drafter is run with each." placeholder:"N" group:"Speculation"`
 	NoController bool      `help:"Every round drafts and verifies as much as its budget allows." group:"Speculation"`
 
-	Trained   string `help:"Folder of heads trained with grove train jet, for presets that compare such." placeholder:"DIR" group:"Where"`
+	Trained   string `help:"Folder of heads as grove train leaves them, and of token ranks, for presets that compare such." placeholder:"DIR" group:"Where"`
 	Data      string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/; ${default} by default." default:"../shared/data" placeholder:"DIR" group:"Where"`
 	GoRoot    string `name:"goroot" help:"The Go toolchain whose library the suite go reads; asked of the go command by default." placeholder:"DIR" group:"Where"`
 	Out       string `help:"Write the report (JSON and Markdown) and figures (PNG and SVG) into this folder." placeholder:"DIR" group:"Where"`
@@ -52,6 +52,7 @@ Prints Markdown, or JSON with --json. Ctrl-C ends it with what was measured so f
 Examples:
     grove bench spec --suite go --pad 500M
     grove bench spec --suite go,math,prose --methods plain,lookup,dynatree --json
+    grove bench spec --methods eagle3,eagle3+freq,eagle3+dynaspec,eagle3+context --no-controller
     grove bench spec --method dynatree --method "fixed:d={4,8},b=2@no-controller" --out report
     grove bench spec --suite edit --methods plain,lookup,dynatree --budget 64,256
     grove bench spec --preset dynatree-table1 --pad 500M --out table1
@@ -74,7 +75,7 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 		return usagef("--preset %s: %w", preset.Name, err)
 	}
 	for _, file := range missing {
-		fmt.Fprintf(p.stderr, "grove bench spec: there is no %s: left out\n", file)
+		fmt.Fprintf(p.stderr, "grove bench spec: there is no %s (--trained): left out\n", file)
 	}
 	if err := cmd.settle(&preset); err != nil {
 		return err

@@ -1,4 +1,5 @@
-// The presets of grove bench spec that measure something else than speed: what trees are worth believing, what drafting costs.
+// The presets of grove bench spec that measure something else than speed: what trees are worth believing, what drafting costs, what
+// shortlists leave out.
 
 package main
 
@@ -32,6 +33,15 @@ func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Pr
 		bar := p.specProgress()
 		o.Progress = bar.set
 		report, err = bench.Faithful(ctx, o)
+		bar.end()
+	case bench.MeasureCoverage:
+		o := bench.CoverageOptions{Target: target, Title: preset.Help, ModelName: name, MaxTokens: cmd.MaxTokens}
+		if o.Runs, err = cmd.methods(runs, target); err != nil {
+			return err
+		}
+		bar := p.specProgress()
+		o.Progress = bar.set
+		report, err = bench.Coverage(ctx, o)
 		bar.end()
 	case bench.MeasureDrafting:
 		bar := p.progress("measuring", false)

@@ -60,7 +60,7 @@ func (cmd *chatCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer p.close(m)
 	if request.Drafter == "" {
 		request.Drafter = cmd.drafter(m)
 	}

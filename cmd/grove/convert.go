@@ -14,23 +14,29 @@ import (
 )
 
 type convertCmd struct {
-	From   string `arg:"" help:"A Hugging Face folder or a GGUF file." type:"path"`
-	To     string `arg:"" help:"The GGUF file, or the folder, to write." type:"path"`
-	Type   string `help:"Type of the matrices: keep, f32, f16, bf16, or q8_0 (GGUF only)." default:"keep"`
-	Target string `help:"From the folder of a drafter's head: the model it drafts for, whose tokenizer the GGUF file gets." type:"path" placeholder:"FILE"`
-	Force  bool   `short:"f" help:"Replace a file that is there."`
+	From        string `arg:"" help:"A Hugging Face folder or a GGUF file." type:"path"`
+	To          string `arg:"" help:"The GGUF file, or the folder, to write." type:"path"`
+	Type        string `help:"Type of the matrices: keep, f32, f16, bf16, or q8_0 (GGUF only)." default:"keep"`
+	Target      string `help:"Of a drafter's head, the model it drafts for: its tokenizer goes into a GGUF file, its output matrix into the folder of an EAGLE head that has none." type:"path" placeholder:"FILE"`
+	Speculators bool   `help:"Write the folder of an EAGLE-3 head as vLLM's speculators have it (with --target)."`
+	Force       bool   `short:"f" help:"Replace a file that is there."`
 }
 
 func (convertCmd) Help() string {
 	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer.
-A tokenizer that would not encode alike afterwards is an error. Drafters' heads of the JetSpec and DFlash
-kinds are converted as well; with --target the GGUF file runs in llama.cpp (--spec-type draft-dflash),
-which takes every head for one that looks both ways.
+A tokenizer that would not encode alike afterwards is an error.
+
+Drafters' heads are converted as well: JetSpec, DFlash, EAGLE-2, EAGLE-3 (the folders of its authors, of
+SGLang's trainers and of vLLM's speculators) and SpecBlock. With --target the GGUF file runs in llama.cpp:
+block heads with --spec-type draft-dflash, which takes each for one that looks both ways, EAGLE-3 with
+draft-eagle3.
 
 Examples:
     grove convert ./Qwen3-0.6B qwen3-0.6b.gguf --type bf16
     grove convert qwen3-0.6b.gguf ./qwen3-folder
-    grove convert ./Qwen3-8B-DFlash dflash.gguf --target ./Qwen3-8B`
+    grove convert ./Qwen3-8B-DFlash dflash.gguf --target ./Qwen3-8B
+    grove convert ./EAGLE3-Llama-3.1-8B eagle3.gguf --target ./Llama-3.1-8B --type bf16
+    grove convert eagle3.gguf ./speculator --target ./Llama-3.1-8B --speculators`
 }
 
 func (cmd *convertCmd) Run(p *program) error {
@@ -42,7 +48,10 @@ func (cmd *convertCmd) Run(p *program) error {
 	if info.IsDir() {
 		f = convert.ToGGUF
 	}
-	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, cmd.Target, cmd.Force)
+	if cmd.Speculators && info.IsDir() {
+		return usagef("--speculators is for folders to be written: %s is to be a GGUF file", cmd.To)
+	}
+	return rewrite(p, f, cmd.From, cmd.To, cmd.Type, convert.Options{Target: cmd.Target, Speculators: cmd.Speculators}, cmd.Force)
 }
 
 type quantizeCmd struct {
@@ -60,13 +69,13 @@ Example:
 }
 
 func (cmd *quantizeCmd) Run(p *program) error {
-	return rewrite(p, convert.Quantize, cmd.From, cmd.To, cmd.Type, "", cmd.Force)
+	return rewrite(p, convert.Quantize, cmd.From, cmd.To, cmd.Type, convert.Options{}, cmd.Force)
 }
 
 type rewriter func(ctx context.Context, from, to string, o convert.Options) (notes []string, err error)
 
 // rewrite runs f, and says what it wrote.
-func rewrite(p *program, f rewriter, from, to, typ, target string, force bool) error {
+func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, force bool) error {
 	t := convert.Keep
 	if !strings.EqualFold(typ, "keep") {
 		var err error
@@ -83,7 +92,8 @@ func rewrite(p *program, f rewriter, from, to, typ, target string, force bool) e
 	ctx, stop := p.context()
 	defer stop()
 	bar := p.progress("writing", true)
-	notes, err := f(ctx, from, to, convert.Options{Type: t, Target: target, Progress: bar.set})
+	o.Type, o.Progress = t, bar.set
+	notes, err := f(ctx, from, to, o)
 	bar.end()
 	if err != nil {
 		return err

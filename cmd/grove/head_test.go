@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
@@ -58,7 +60,61 @@ func TestHead(t *testing.T) {
 	for wrong, args := range map[string][]string{
 		"there is no bidirectional": append(common, "-d", "dflash"),
 		"not a model":               {"run", "-m", at("q.gguf"), "x"},
-		"not a block head":          {"run", "-m", target, "--head", target, "x"},
+		"no drafter's head":         {"run", "-m", target, "--head", target, "x"},
+	} {
+		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, wrong) {
+			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)
+		}
+	}
+}
+
+// An EAGLE head goes to a folder for vLLM with its target's output matrix and back, is told from other files, and drafts; PyTorch's
+// files are inspected too.
+func TestEagleHead(t *testing.T) {
+	target, dir := tiny(t), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	f, err := gguf.Open(target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	m, err := model.ReadGGUF(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := eaglesynth.Config(rand.New(rand.NewPCG(1, 3)), 3, m, tensor.Q8_0)
+	c.DraftVocab, c.Taps, c.TargetLayers = m.Vocab, []int{1, 2, 3}, m.Layers
+	weights, err := eaglesynth.Tensors(c, tensor.Q8_0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eagle.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.Q8_0); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "", "convert", at("head.gguf"), at("vllm"), "--target", target, "--speculators")
+	must(t, "", "convert", at("vllm"), at("again.gguf"), "--target", target)
+	for h, want := range map[string]string{
+		"head.gguf": "EAGLE-3 head: layers", "vllm": "an output head of its own, taps after layers [1 2 3]", "again.gguf": "EAGLE-3 head", "": "PyTorch, 1.5 KB",
+	} {
+		path := at(h)
+		if h == "" {
+			path = filepath.Join("..", "..", "internal", "torch", "testdata", "protocol2.pt")
+		}
+		if out := must(t, "", "inspect", path); !strings.Contains(out, want) {
+			t.Errorf("inspect %s:\n%s", path, out)
+		}
+	}
+	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
+	want := must(t, "", append(common, "-d", "none")...)
+	for _, args := range [][]string{{"-d", "eagle3", "--head", at("head.gguf")}, {"--head", at("vllm")}, {"-d", "eagle3:model=" + at("again.gguf")}} {
+		if got := must(t, "", append(common, args...)...); got != want {
+			t.Errorf("grove run %q: %q, want %q", args, got, want)
+		}
+	}
+	for wrong, args := range map[string][]string{
+		"is to be a GGUF file": {"convert", at("vllm"), at("x.gguf"), "--speculators"},
+		"say which (--target":  {"convert", at("head.gguf"), at("y"), "--speculators"},
+		"want one of EAGLE-2":  append(common, "-d", "eagle2:model="+at("head.gguf")),
 	} {
 		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)

@@ -10,7 +10,7 @@ import (
 )
 
 type inspectCmd struct {
-	File    string `arg:"" help:"A GGUF or safetensors file, or a Hugging Face folder."`
+	File    string `arg:"" help:"A GGUF, safetensors or PyTorch file, or a Hugging Face folder."`
 	Tensors bool   `negatable:"" default:"true" help:"List every tensor."`
 	Full    bool   `help:"Give metadata arrays and long strings whole."`
 }

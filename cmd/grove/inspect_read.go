@@ -16,8 +16,10 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/heads"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/torch"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -48,9 +50,11 @@ func readContents(path string, tensors, full bool) (*contents, error) {
 	case bytes.HasPrefix(head[:n], []byte("GGUF")):
 		return readGGUF(path, tensors, full)
 	case n == 9 && head[8] == '{' || strings.HasSuffix(path, ".safetensors"):
-		return readSafetensors(path, tensors, full)
+		return readSafetensors(path, "safetensors", tensors, full)
+	case bytes.HasPrefix(head[:n], []byte(torch.Magic)):
+		return readSafetensors(path, "PyTorch", tensors, full)
 	}
-	return nil, fmt.Errorf("%s: neither a GGUF nor a safetensors file (it starts with %q): give one of those, or a Hugging Face folder", path, head[:min(n, 4)])
+	return nil, fmt.Errorf("%s: neither a GGUF, a safetensors nor a PyTorch file (it starts with %q): give one of those, or a Hugging Face folder", path, head[:min(n, 4)])
 }
 
 func readGGUF(path string, tensors, full bool) (*contents, error) {
@@ -75,7 +79,7 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 		}
 		c.Metadata = append(c.Metadata, e)
 	}
-	if c.Architecture == model.BlockHead {
+	if model.IsHead(c.Architecture) {
 		c.noteHead(path)
 	}
 	if n, ok := f.Uint(model.PaddingKey); ok {
@@ -85,13 +89,16 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 	for _, t := range f.Tensors {
 		c.Parts = max(c.Parts, t.Part+1)
 		c.addTensor(tensorEntry{t.Name, t.Type.String(), t.Shape, t.Size, t.Part}, tensors)
-		if !t.Type.Decodes() {
+		if !t.Type.Decodes() && !isList(t.Name) {
 			c.note("%s is of type %v, which grove does not run", tensor.Quote(t.Name), t.Type)
 		}
 	}
 	c.Bytes, err = fileBytes(path, c.Parts)
 	return c, err
 }
+
+// isList tells the tensors that are lists of tokens, in heads' files, from weights.
+func isList(name string) bool { return name == headfile.TokensName || name == headfile.MemberName }
 
 // few is how many elements of a long array are shown.
 const few = 6
@@ -136,13 +143,14 @@ func plainValue(v gguf.Value, full bool) any {
 	return f
 }
 
-func readSafetensors(path string, tensors, full bool) (*contents, error) {
+// readSafetensors describes a file of tensors alone, in the format named.
+func readSafetensors(path, format string, tensors, full bool) (*contents, error) {
 	f, err := safetensors.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	c := &contents{File: path, Format: "safetensors", Metadata: []metaEntry{}}
+	c := &contents{File: path, Format: format, Metadata: []metaEntry{}}
 	if err := c.addSafetensors(f, tensors, full); err != nil {
 		return nil, err
 	}
@@ -163,7 +171,7 @@ func (c *contents) addSafetensors(f *safetensors.File, tensors, full bool) error
 		c.Parts = max(c.Parts, t.Part+1)
 		c.Bytes += t.Size
 		c.addTensor(tensorEntry{t.Name, t.DType, t.Shape, t.Size, t.Part}, tensors)
-		if !t.Type.Decodes() {
+		if !t.Type.Decodes() && !isList(t.Name) {
 			c.note("%s is of type %s, which grove does not run", tensor.Quote(t.Name), t.DType)
 		}
 	}
@@ -188,7 +196,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if slices.ContainsFunc(c.Metadata, func(e metaEntry) bool { return e.Key == "architectures" && strings.Contains(e.text, "Draft") }) {
+	if heads.Is(draft.Head{Name: path}) {
 		c.noteHead(path) // whose tokens are its target's
 	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
 		c.note("no tokenizer.json: the model reads and writes token ids only")
@@ -223,22 +231,14 @@ func (c *contents) addConfig(data []byte, full bool) error {
 	return err
 }
 
-// noteHead says what a file is that is a drafter's block head, or why it is none that grove runs.
+// noteHead says what a file is that is a drafter's head, or why it is none that grove runs.
 func (c *contents) noteHead(path string) {
-	h, err := jet.ReadConfig(draft.Head{Name: path})
+	text, err := heads.Describe(draft.Head{Name: path})
 	if err != nil {
 		c.note("a drafter's head that does not run here: %v", err)
 		return
 	}
-	kind, target := "bidirectional (DFlash)", ""
-	if h.Causal {
-		kind = "causal (JetSpec)"
-	}
-	if h.TargetLayers > 0 {
-		target = fmt.Sprintf(" of %d", h.TargetLayers)
-	}
-	c.note("a drafter's block head, %s: blocks of %d rows, taps after layers %v%s of a target with hidden size %d and %d tokens, of which %d is the mask",
-		kind, h.Block, h.Taps, target, h.Hidden, h.Vocab, h.Mask)
+	c.note("a drafter's head. %s", text)
 }
 
 // note adds a remark; those beyond a few are of the same kind and left out.

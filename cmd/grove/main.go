@@ -41,6 +41,7 @@ type cli struct {
 	Demo     demoCmd     `cmd:"" help:"Show tree speculation at work."`
 	Inspect  inspectCmd  `cmd:"" help:"Show what is in a model file or folder."`
 	Synth    synthCmd    `cmd:"" help:"Write a seeded random model of a named shape."`
+	Adapt    adaptCmd    `cmd:"" help:"Show, export or forget what a drafter learned while it served."`
 	Train    trainCmd    `cmd:"" help:"Train the project's own models."`
 	Eval     evalCmd     `cmd:"" help:"Measure how well a model predicts text."`
 	Convert  convertCmd  `cmd:"" help:"Convert between Hugging Face folders and GGUF files."`

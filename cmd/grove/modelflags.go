@@ -7,7 +7,10 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tensor"
@@ -21,6 +24,7 @@ type modelFlags struct {
 	Model      string   `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model, which has a draft model." placeholder:"FILE"`
 	DraftModel string   `env:"GROVE_DRAFT_MODEL" help:"A draft model with the same tokenizer, for the drafters that run one." placeholder:"FILE"`
 	Head       []string `env:"GROVE_HEADS" help:"A drafter's head made for the model: a GGUF file or a Hugging Face folder; may be given again for another." placeholder:"FILE"`
+	Adapt      string   `env:"GROVE_ADAPT" help:"Let drafters with trained heads learn from what is generated, and keep what they learn in this folder." placeholder:"DIR"`
 	Context    int      `help:"Most tokens of prompt and answer; 0 for what the model was made for." default:"0" placeholder:"N"`
 
 	padFlags
@@ -41,6 +45,9 @@ func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error)
 		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
 	o := grove.Options{Threads: p.Threads, Context: f.Context, Draft: f.DraftModel, Heads: f.Head, ChatTemplate: template}
+	if f.Adapt != "" {
+		o.Adapt = &grove.AdaptOptions{Dir: f.Adapt}
+	}
 	var err error
 	if o.Pad, o.PadType, err = f.padding(); err != nil {
 		return nil, err
@@ -85,16 +92,27 @@ func (f *modelFlags) drafter(m *grove.Model) string {
 		return "lookup" // beside a pass of the small model no other pays
 	}
 	target := m.Target()
-	if _, err := jet.Find(target, true); err == nil {
-		return "jetspec"
-	}
-	if _, err := jet.Find(target, false); err == nil {
-		return "ddtree"
+	for _, d := range headed {
+		if d.find(target) == nil {
+			return d.name
+		}
 	}
 	if m.HasDraft() {
 		return "best-first"
 	}
 	return "lookup"
+}
+
+// headed are drafters that run heads, the best first.
+var headed = []struct {
+	name string
+	find func(draft.Target) error // an error where the target has no such head
+}{
+	{"jetspec", func(t draft.Target) error { _, err := jet.Find(t, true); return err }},
+	{"eagle3", func(t draft.Target) error { _, err := eagle.Find(t, 3); return err }},
+	{"specblock", func(t draft.Target) error { _, err := specblock.Find(t); return err }},
+	{"ddtree", func(t draft.Target) error { _, err := jet.Find(t, false); return err }},
+	{"eagle2", func(t draft.Target) error { _, err := eagle.Find(t, 2); return err }},
 }
 
 // padding reads the flags: no parameters for no padding.

@@ -65,7 +65,7 @@ func (cmd *runCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	defer m.Close()
+	defer p.close(m)
 	if request.Drafter == "" {
 		request.Drafter = cmd.drafter(m)
 	}

@@ -21,6 +21,10 @@ type trainCmd struct {
 	Target    trainTargetCmd    `cmd:"" help:"Train the target model, and the vocabulary before it."`
 	Draft     trainDraftCmd     `cmd:"" help:"Train the draft model, distilled from the target."`
 	Jet       trainJetCmd       `cmd:"" help:"Train a block head, which drafts a whole tree in one pass."`
+	Eagle     trainEagleCmd     `cmd:"" help:"Train an EAGLE head, a layer that goes on from its own states."`
+	SpecBlock trainSpecBlockCmd `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts in blocks that go on from each other."`
+	Router    trainRouterCmd    `cmd:"" help:"Train a router, which chooses the tokens that an EAGLE head computes."`
+	Sibling   trainSiblingCmd   `cmd:"" help:"Train a family with a vocabulary of twice the size, to study output heads."`
 }
 
 func (trainCmd) Help() string {

@@ -16,6 +16,7 @@ type trainJetCmd struct {
 	Name string `help:"Folder below --dir for this head: jet or dflash by default." placeholder:"NAME"`
 
 	Text      *string  `enum:"generated,corpus" help:"Text to learn from: what the target says after beginnings of the training text (generated), or that text itself (corpus)." placeholder:"generated|corpus" group:"What it learns"`
+	Only      *string  `help:"A source of the training text: learn from that alone, and from what the target says after beginnings of it." placeholder:"SOURCE" group:"What it learns"`
 	Loss      *string  `enum:"kl,reverse-kl,ce" help:"What is made small: the divergence from the target's distributions (kl, reverse-kl), or the cross-entropy of the text (ce)." placeholder:"kl|reverse-kl|ce" group:"What it learns"`
 	Softening *float32 `help:"Temperature of both distributions in the divergence." placeholder:"T" group:"What it learns"`
 	Gamma     *float64 `help:"Row k of a block counts exp(-(k-1)/gamma); 0: all rows alike." placeholder:"G" group:"What it learns"`
@@ -73,6 +74,7 @@ func (c *trainJetCmd) recipe() train.HeadRecipe {
 	set(&r.HeadDim, c.HeadDim)
 	set(&r.RopeBase, c.RopeBase)
 	set(&r.Text, c.Text)
+	set(&r.Only, c.Only)
 	set(&r.Loss, c.Loss)
 	set(&r.Temperature, c.Softening)
 	set(&r.Gamma, c.Gamma)
@@ -100,13 +102,21 @@ func set[T any](to *T, value *T) {
 	}
 }
 
+// headName refuses folders that other stages use.
+func headName(name string) error {
+	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == "target" || name == "draft" || name == "cache" {
+		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
+	}
+	return nil
+}
+
 func (c *trainJetCmd) Run(p *program) error {
 	name := c.Name
 	if name == "" {
 		name = map[string]string{"causal": "jet", "bidirectional": "dflash"}[c.Head]
 	}
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == "target" || name == "draft" || name == "cache" {
-		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
+	if err := headName(name); err != nil {
+		return err
 	}
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {
 		if err := train.Target(ctx, j, train.TargetRecipe()); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
@@ -46,7 +47,7 @@ func BenchmarkRound(b *testing.B) {
 			for _, o := range []jet.Options{{Tree: jet.AccumLogP}, {Tree: jet.DDTree}, {Tree: jet.Conditioned}} {
 				b.Run(fmt.Sprintf("%s/depth%d/t%g", o.Tree, depth, temperature), func(b *testing.B) {
 					o.Depth = depth
-					d, err := jet.New(o, n, as(m))
+					d, err := jet.New(o, n, As(m))
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -4,8 +4,10 @@ package jet
 
 import (
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -22,14 +24,21 @@ type state struct {
 	taps    []float32 // theirs: len(waiting) × len(Taps)·Hidden
 	chain   tree.Tree
 
-	knowledge
+	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
+	lists  []*shortlist.List // of each depth of the last draft
+	text   *clues.Text       // nil where trees are not conditioned
+	strays []bool            // of each node of a conditioned tree: its path left the head's first guesses
 	growth
 }
 
 func (s *state) Close() {
 	s.forget()
 	s.waiting, s.taps = nil, nil
-	s.knowledge = knowledge{}
+	s.text = nil
+	if s.words != nil {
+		s.words.Close()
+		s.words = nil
+	}
 }
 
 // forget empties the context.
@@ -47,11 +56,10 @@ func (s *state) commit(r *draft.Rows) {
 	}
 	s.at += len(r.Tokens)
 	if s.text != nil {
-		s.learn(r.Tokens)
-		for i := range s.asides.Learn(r) {
-			s.d.heard = append(s.d.heard, hearing{s, r, i})
-		}
+		s.text.Learn(r.Tokens)
+		s.d.heard.Learn(&s.text.Asides, r, s.sampler, s.history)
 	}
+	s.tell(r)
 	if r.Pass == nil {
 		s.forget()
 		return

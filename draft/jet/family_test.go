@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -35,7 +36,7 @@ func TestFamilies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer vocabulary.Close()
-	target := as(m)
+	target := As(m)
 	target.Shared = new(draft.Shared)
 	for i, causal := range []bool{false, true, false, true} { // each is known by its taps
 		c := jetsynth.Config(rand.New(rand.NewPCG(uint64(i), 0)), m.Config, tensor.F32)

@@ -4,14 +4,11 @@ package jet
 
 import (
 	"fmt"
-	"io"
 	"math"
-	"os"
 	"path/filepath"
 
-	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -113,8 +110,8 @@ func defaultLayers(target, draft int) []int {
 	return ids
 }
 
-// Fields is config.json; ReadFolder is its inverse.
-func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
+// fields is config.json; ReadFolder is its inverse.
+func (c *Config) fields(typ tensor.Type) (map[string]any, error) {
 	m, err := c.Config.Fields(typ)
 	if err != nil {
 		return nil, err
@@ -134,37 +131,30 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	return m, nil
 }
 
+// folderName is a folder's name of a tensor.
+func folderName(name string) string {
+	hf, _ := model.HFName(model.BlockHead, name)
+	return hf
+}
+
+// Folder is what a folder holds whose matrices are to be of type typ: config.json, and the tensors.
+func (c *Config) Folder(weights []tensor.Tensor, typ tensor.Type) (fields map[string]any, list []headfile.Out, err error) {
+	if err := c.check(weights); err != nil {
+		return nil, nil, err
+	}
+	for _, w := range weights {
+		w.Name = folderName(w.Name)
+		list = append(list, headfile.Out{Tensor: w})
+	}
+	fields, err = c.fields(typ)
+	return fields, list, err
+}
+
 // WriteFolder writes a head that has the weights, by GGUF name, as a folder: config.json and model.safetensors in F32.
 func WriteFolder(dir string, c *Config, weights []tensor.Tensor) error {
-	if err := c.check(weights); err != nil {
+	fields, list, err := c.Folder(weights, tensor.F32)
+	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	fields, err := c.Fields(tensor.F32)
-	if err != nil {
-		return err
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return err
-	}
-	w := safetensors.NewWriter()
-	w.SetMetadata("format", "pt")
-	for _, x := range weights {
-		name, _ := model.HFName(model.BlockHead, x.Name)
-		w.Add(name, tensor.F32, x.Shape, func(out io.Writer) error {
-			values, err := x.Float32s()
-			if err != nil {
-				return err
-			}
-			x, err := tensor.FromFloat32s(name, tensor.F32, x.Shape, values)
-			if err != nil {
-				return err
-			}
-			_, err = out.Write(x.Data)
-			return err
-		})
-	}
-	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
-		return err
-	}
-	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), fields)
+	return headfile.WriteFolder(dir, fields, list)
 }

@@ -4,22 +4,21 @@ package jet
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
 // Keys beyond those of a model. llama.cpp reads all but the causal one, which is its generic key for the mask of attention, and
-// the last, which is ours: it runs every head as if it saw both ways.
+// model.TargetLayersKey, which is ours: it runs every head as if it saw both ways.
 const (
 	blockKey  = model.BlockHead + ".block_size"
 	tapsKey   = model.BlockHead + ".target_layers"
 	causalKey = model.BlockHead + ".attention.causal"
 	maskKey   = "tokenizer.ggml.mask_token_id"
-	layersKey = "grove.target.block_count"
 )
 
 // ReadGGUF reads the shape of a head from a GGUF file.
@@ -47,7 +46,7 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	c.Block = k.Int(blockKey, 16)
 	c.Causal = k.Bool(causalKey, false)
 	c.Mask = int32(k.Int(maskKey))
-	c.TargetLayers = k.Int(layersKey, 0)
+	c.TargetLayers = k.Int(model.TargetLayersKey, 0)
 	for _, t := range k.Ints(tapsKey) {
 		c.Taps = append(c.Taps, int(min(max(t, -1), 1<<31-1)))
 	}
@@ -69,14 +68,27 @@ func (c *Config) SetGGUF(w *gguf.Writer, name string, typ tensor.Type) {
 	w.Set(causalKey, c.Causal)
 	w.Set(maskKey, uint32(c.Mask))
 	if c.TargetLayers > 0 {
-		w.Set(layersKey, uint32(c.TargetLayers))
+		w.Set(model.TargetLayersKey, uint32(c.TargetLayers))
 	}
+}
+
+// GGUFTensors are the tensors of a GGUF file.
+func (c *Config) GGUFTensors(weights []tensor.Tensor) ([]headfile.Out, error) {
+	if err := c.check(weights); err != nil {
+		return nil, err
+	}
+	var list []headfile.Out
+	for _, w := range weights {
+		list = append(list, headfile.Out{Tensor: w})
+	}
+	return list, nil
 }
 
 // WriteGGUF writes a head that has the weights, by GGUF name. vocabulary is an open file of its target, whose tokenizer llama.cpp wants in
 // the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func WriteGGUF(path, name string, c *Config, weights []tensor.Tensor, vocabulary *gguf.File, t tensor.Type) error {
-	if err := c.check(weights); err != nil {
+	list, err := c.GGUFTensors(weights)
+	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	w := gguf.NewWriter()
@@ -86,75 +98,38 @@ func WriteGGUF(path, name string, c *Config, weights []tensor.Tensor, vocabulary
 		}
 	}
 	c.SetGGUF(w, name, t)
-	for _, x := range weights {
-		kind := t
-		if len(x.Shape) < 2 {
-			kind = tensor.F32
-		}
-		if x.Type != kind {
-			values, err := x.Float32s()
-			if err != nil {
-				return err
-			}
-			if x, err = tensor.FromFloat32s(x.Name, kind, x.Shape, values); err != nil {
-				return err
-			}
-		}
-		w.AddTensor(x)
+	if err := headfile.SetFactors(w, &c.Config); err != nil {
+		return err
 	}
-	return w.WriteFile(path)
+	return headfile.WriteGGUF(path, w, list, t)
 }
 
 // Tensors are trained weights as files have them.
-func Tensors(params []*nn.Param) ([]tensor.Tensor, error) {
-	var weights []tensor.Tensor
-	for _, p := range params {
-		t, err := tensor.FromFloat32s(p.Name, tensor.F32, p.Shape(), p.Data)
-		if err != nil {
-			return nil, err
-		}
-		weights = append(weights, t)
-	}
-	return weights, nil
-}
+func Tensors(params []*nn.Param) ([]tensor.Tensor, error) { return headfile.Tensors(params) }
 
 // check refuses weights that do not make the head that c describes.
 func (c *Config) check(weights []tensor.Tensor) error {
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	want := c.shapes()
-	for _, w := range weights {
-		shape, ok := want[w.Name]
-		switch {
-		case !ok:
-			return fmt.Errorf("tensor %s is not one of a head of this shape, or is there twice", w.Name)
-		case !slices.Equal(shape, w.Shape):
-			return fmt.Errorf("tensor %s has shape %v: want %v", w.Name, w.Shape, shape)
-		}
-		delete(want, w.Name)
-	}
-	for name := range want {
-		if name != "token_embd.weight" && name != "output.weight" {
-			return fmt.Errorf("tensor %s is missing", name)
-		}
-	}
-	return nil
+	return c.shapes().Check(weights, nil)
 }
 
-// shapes are the tensors of a head by GGUF name. The embedding and the output head are the target's where a file has none.
-func (c *Config) shapes() map[string][]int {
+// shapes are the tensors of a head. The embedding and the output head are the target's where a file has none.
+func (c *Config) shapes() headfile.Shapes {
 	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	s := map[string][]int{
-		"fc.weight": {h, len(c.Taps) * h}, "enc.output_norm.weight": {h}, "output_norm.weight": {h},
-		"token_embd.weight": {c.Vocab, h}, "output.weight": {c.Vocab, h},
-	}
+	s := headfile.Shapes{}
+	s.May("token_embd.weight", c.Vocab, h)
+	s.May("output.weight", c.Vocab, h)
+	s.Need("fc.weight", h, len(c.Taps)*h)
+	s.Need("enc.output_norm.weight", h)
+	s.Need("output_norm.weight", h)
 	for i := range c.Layers {
 		for part, shape := range map[string][]int{
 			"attn_norm": {h}, "attn_q": {q, h}, "attn_k": {kv, h}, "attn_v": {kv, h}, "attn_q_norm": {c.HeadDim}, "attn_k_norm": {c.HeadDim},
 			"attn_output": {h, q}, "ffn_norm": {h}, "ffn_gate": {c.FFN, h}, "ffn_up": {c.FFN, h}, "ffn_down": {h, c.FFN},
 		} {
-			s[fmt.Sprintf("blk.%d.%s.weight", i, part)] = shape
+			s.Need(fmt.Sprintf("blk.%d.%s.weight", i, part), shape...)
 		}
 	}
 	return s

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -46,7 +47,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 	if err := jet.WriteGGUF(head, "random head", &c, weights, vocabulary, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	h, err := jet.Open(draft.Head{Name: head}, as(m))
+	h, err := jet.Open(draft.Head{Name: head}, As(m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,12 +71,12 @@ func TestAsLlamaDrafts(t *testing.T) {
 		if err := pass.Run(t.Context(), []model.Rows{{Cache: cache, Tree: rows.Tree}}, d.Taps()); err != nil {
 			t.Fatal(err)
 		}
-		state := begin(t, d, draft.Options{}, 0)
+		state := Begin(t, d, draft.Options{}, 0)
 		rows.State, rows.Pass = state.State, pass
-		commit(t, d, rows)
-		state.root = prompt[last]
-		q := state.request(c.Block, c.Block, nil)
-		propose(t, d, q)
+		Commit(t, d, rows)
+		state.Root = prompt[last]
+		q := state.Request(c.Block, c.Block, nil)
+		Propose(t, d, q)
 		if got := q.Tree.Token[1:]; !slices.Equal(got, want) {
 			t.Errorf("prompt %d: drafts %v, llama.cpp drafts %v", p, got, want)
 		}

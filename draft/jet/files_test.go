@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
@@ -48,11 +49,11 @@ func fileTarget(t testing.TB) (*model.Model, *gguf.File) {
 func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
 	t.Helper()
 	d := newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m)
-	s := begin(t, d, draft.Options{}, 7)
+	s := Begin(t, d, draft.Options{}, 7)
 	defer s.Close()
-	commit(t, d, s.prompt([]int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, n.Hidden, true))
-	q := s.request(60, 20, nil)
-	propose(t, d, q)
+	Commit(t, d, s.Prompt([]int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, n.Hidden, true))
+	q := s.Request(60, 20, nil)
+	Propose(t, d, q)
 	return q
 }
 
@@ -104,14 +105,14 @@ func TestFilesRoundTrip(t *testing.T) {
 			if d := cmp.Diff(expect, got); d != "" {
 				t.Errorf("%s: the shape came back otherwise: %s", h.Name, d)
 			}
-			head, err := jet.Open(h, as(m))
+			head, err := jet.Open(h, As(m))
 			if err != nil {
 				t.Fatal(err)
 			}
 			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
 				continue
 			}
-			if err := same(proposal(t, head.Network, m).Tree, want.Tree); err != nil {
+			if err := Same(proposal(t, head.Network, m).Tree, want.Tree); err != nil {
 				t.Errorf("%s, %v: %v", h.Name, kind, err)
 			}
 		}
@@ -145,13 +146,13 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 		if err := jet.WriteGGUF(path, "x", &c, w, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		h, err := jet.Open(draft.Head{Name: path}, as(m))
+		h, err := jet.Open(draft.Head{Name: path}, As(m))
 		if err != nil {
 			t.Fatal(err)
 		}
 		trees[own] = proposal(t, h.Network, m)
 		for other, q := range trees {
-			if other != own && same(q.Tree, trees[own].Tree) == nil {
+			if other != own && Same(q.Tree, trees[own].Tree) == nil {
 				t.Errorf("own %q proposes what own %q proposes", own, other)
 			}
 		}
@@ -180,7 +181,7 @@ func TestRefusedHeads(t *testing.T) {
 		if err := jet.WriteGGUF(path, "x", &c, weights, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
-		_, err = jet.Open(draft.Head{Name: path}, as(m))
+		_, err = jet.Open(draft.Head{Name: path}, As(m))
 		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
 			t.Errorf("%q: %v", want, err)
 		}
@@ -215,7 +216,7 @@ func TestRefusedHeads(t *testing.T) {
 // The first head of its kind is taken, once for all who ask.
 func TestFind(t *testing.T) {
 	m, vocabulary := fileTarget(t)
-	target := as(m)
+	target := As(m)
 	target.Shared = &draft.Shared{}
 	if _, err := jet.Find(target, true); err == nil || !strings.Contains(err.Error(), "model=FILE") {
 		t.Errorf("no heads: %v", err)
@@ -271,7 +272,7 @@ func FuzzOpen(f *testing.F) {
 	f.Fuzz(func(t *testing.T, at uint32, value byte) {
 		bad := slices.Clone(data)
 		bad[int(at)%head] = value
-		h, err := jet.Open(draft.Head{Name: "damaged", Data: bad}, as(m))
+		h, err := jet.Open(draft.Head{Name: "damaged", Data: bad}, As(m))
 		if err != nil {
 			if !strings.Contains(err.Error(), "damaged") {
 				t.Fatalf("an error that does not name the file: %v", err)

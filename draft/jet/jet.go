@@ -13,12 +13,15 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 )
 
-// Options of the drafter.
+// Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows
+// at a node's parent: a block head knows nothing of nodes.
 type Options struct {
 	Head   string  `draft:"head" help:"causal or bidirectional: the first such head of those the target was opened with; empty: as the one that model names"`
 	Tree   string  `draft:"tree" help:"conditioned, accum-logp, ddtree, hybrid, entropy or chain"`
@@ -27,6 +30,8 @@ type Options struct {
 	Lambda float64 `draft:"lambda" help:"hybrid: the weight of a depth's entropy beside the path's log-probability"`
 	Preset string  `draft:"preset" help:"paper: what is not given is as the drafter's paper has it; empty: as listed here"`
 	Model  string  `draft:"model" help:"head: a GGUF file or a Hugging Face folder; empty: one that the target was opened with"`
+
+	shortlist.Options
 }
 
 // New returns a drafter with a head that fits the target.
@@ -43,15 +48,20 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if err := n.Fits(target.Model.Config); err != nil {
 		return nil, err
 	}
+	lists, err := draft.Shortlists(o.Options, shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}, n, target)
+	if err != nil {
+		return nil, err
+	}
 	d := &drafter{
-		n: n, shape: shape, rows: n.Block - 1, deepest: o.Depth, pool: target.Model.Pool(),
+		listing: listing{method: lists},
+		n:       n, shape: shape, rows: n.Block - 1, deepest: o.Depth, pool: target.Model.Pool(),
 		exec: nn.NewExec(target.Model.Pool()), pages: n.Pages(),
 	}
 	if o.Depth > 0 {
 		d.rows = o.Depth
 	}
 	if o.Tree == Conditioned {
-		d.best = shape.(*mostProbable)
+		d.conditioned, d.width = true, o.Width
 	}
 	d.workers = make([]*sample.Sampler, d.pool.Threads())
 	for i := range d.workers {
@@ -66,16 +76,17 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 }
 
 type drafter struct {
-	n       *Network
-	shape   Shape
-	best    *mostProbable // the shape, where trees are conditioned
-	rows    int           // of a block at most, the anchor's left out
-	deepest int           // depth of nodes at most; 0: that of rows, of conditioned trees without limit
-	pool    *par.Pool
-	exec    *nn.Exec
-	pages   nn.Pages
-	workers []*sample.Sampler // scratch of each worker
-	reach   [2]reach          // at temperature 0 and above
+	n           *Network
+	shape       Shape
+	conditioned bool
+	width       int // of conditioned trees; 0: no limit
+	rows        int // of a block at most, the anchor's left out
+	deepest     int // depth of nodes at most; 0: that of rows, of conditioned trees without limit
+	pool        *par.Pool
+	exec        *nn.Exec
+	pages       nn.Pages
+	workers     []*sample.Sampler // scratch of each worker
+	reach       [2]reach          // at temperature 0 and above
 
 	// The computation under way.
 	live            []*state
@@ -83,12 +94,14 @@ type drafter struct {
 	tokens          []int32
 	taps, x, wanted nn.Buffer
 	logits          nn.Buffer
-	out             nn.Mat // logits
+	out             nn.Mat // logits, or what shortlists ask for
 	tasks           []task
 	bufs            Buffers
 	path            []float32
-	paths           paths
-	heard           []hearing // of the Commit under way
+	grower          clues.Grower
+	heard           draft.Hearings // of the Commit under way
+
+	listing
 }
 
 func (d *drafter) Taps() []int { return d.n.Taps }
@@ -102,8 +115,11 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if o.Sampling.Temperature > 0 {
 		s.warm = 1
 	}
-	if d.best != nil {
-		s.knowledge.begin(&o.Sampling)
+	if d.conditioned {
+		s.text = clues.NewText(&o.Sampling, &clues.BlockHead)
+	}
+	if d.method != nil {
+		s.words = d.method.Begin()
 	}
 	if o.Sampling.Penalised() {
 		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
@@ -117,7 +133,8 @@ const mostWaiting = 64
 
 // Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
 func (d *drafter) Commit(rows []draft.Rows) error {
-	d.live, d.heard = d.live[:0], d.heard[:0]
+	d.live = d.live[:0]
+	d.heard.Reset()
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
@@ -125,7 +142,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
-	d.pool.Run(len(d.heard), (*hearings)(d))
+	d.heard.Run(d.pool, d.workers, d.n.Vocab)
 	d.read()
 	return nil
 }

@@ -1,49 +1,19 @@
 package jet_test
 
 import (
-	"context"
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/model"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/spec"
 )
 
-// generate decodes prompts in one loop.
-func generate(t *testing.T, m *model.Model, d draft.Drafter, o spec.Options, p sample.Params, prompts [][]int32) ([][]int32, *spec.Stats) {
-	t.Helper()
-	l, err := spec.New(spec.Model(m), d, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var batch []*spec.Sequence
-	for _, prompt := range prompts {
-		s, err := l.Start(prompt, spec.Request{Sampling: p, MaxTokens: 30})
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer s.Close()
-		batch = append(batch, s)
-	}
-	for slices.ContainsFunc(batch, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
-		if err := l.Step(context.Background(), batch); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var out [][]int32
-	for _, s := range batch {
-		out = append(out, slices.Clone(s.Output()))
-	}
-	return out, l.Stats()
-}
-
 // Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every tree and either mask, under a
 // controller and without one, whether heads are right or wrong. They are right where a bias leaves the choice to the noise.
 func TestSameTokens(t *testing.T) {
-	m := openTarget(t, 512)
+	m := OpenTarget(t, 512)
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}
 	choice := map[int32]float32{7: 60, 8: 60, 9: 60}
 	var causal, both *jet.Network
@@ -60,14 +30,14 @@ func TestSameTokens(t *testing.T) {
 	} {
 		var want [][]int32
 		for _, prompt := range prompts {
-			out, _ := generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
+			out, _ := Generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
 		for _, name := range []string{jet.Conditioned, jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain} {
 			for _, n := range []*jet.Network{causal, both} {
 				for _, free := range []bool{false, true} {
 					d := newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m)
-					out, stats := generate(t, m, d, spec.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
+					out, stats := Generate(t, m, d, spec.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
 					for i := range want {
 						if !slices.Equal(out[i], want[i]) {
 							t.Errorf("%s, causal %v, %+v, uncontrolled %v, text %d: %v, want %v", name, n.Causal, p, free, i, out[i], want[i])

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
@@ -22,10 +23,10 @@ func oracle(n *jet.Network, m *model.Model, id int, text []int32, root int32, ch
 	defer c.Free()
 	var f nn.Forest
 	var bufs jet.Buffers
-	p := pass{text: id, hidden: n.Hidden}
+	p := Pass{Text: id, Hidden: n.Hidden}
 	for len(text) > 0 {
 		size := min(chunk, len(text))
-		p.at, p.tree = c.Len(), tree.Chain(text[:size])
+		p.At, p.Tree = c.Len(), tree.Chain(text[:size])
 		taps := nn.NewMat(size, len(n.Taps)*n.Hidden)
 		for i := range size {
 			for t := range n.Taps {
@@ -33,7 +34,7 @@ func oracle(n *jet.Network, m *model.Model, id int, text []int32, root int32, ch
 			}
 		}
 		f.Reset()
-		f.Add(c, p.tree, 0)
+		f.Add(c, p.Tree, 0)
 		c.Reserve(0, size)
 		n.Context(e, &f, taps, &bufs)
 		c.CommitAll()
@@ -61,10 +62,10 @@ func sameBits(a, b []float32) bool {
 // A context read in chunks is the one read a row at a time, and a causal block's rows do not change when the block is
 // shortened: to the bit. (Those of a block that looks both ways do.)
 func TestBlockCachedAndShortened(t *testing.T) {
-	m := openTarget(t, 400)
+	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		text, root := genText(r, 1, 70), rapid.Int32Range(0, vocab-1).Draw(r, "root")
+		text, root := GenText(r, 1, 70), rapid.Int32Range(0, Vocab-1).Draw(r, "root")
 		want := oracle(n, m, 1, text, root, 1, n.Block)
 		rows := n.Block
 		if n.Causal {
@@ -81,44 +82,44 @@ func TestBlockCachedAndShortened(t *testing.T) {
 // The chain that is proposed is what a target would choose that had the head's logits: with the same processors, the same noise
 // at the same positions, and row k for the token k places after the anchor.
 func TestChainMeetsTheNoise(t *testing.T) {
-	m := openTarget(t, 400)
+	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		d := newDrafter(r, jet.Options{Tree: jet.Chain}, n, m)
 		var requests []draft.Request
 		var rows []draft.Rows
-		var all []*told
+		var all []*Told
 		var params []sample.Params
 		for id := range 2 {
-			p := genParams(r)
-			s := begin(r, d, draft.Options{Sampling: p}, id)
-			if cached := genText(r, 0, 20); len(cached) > 0 {
-				commit(r, d, s.prompt(cached, n.Hidden, false))
+			p := GenParams(r)
+			s := Begin(r, d, draft.Options{Sampling: p}, id)
+			if cached := GenText(r, 0, 20); len(cached) > 0 {
+				Commit(r, d, s.Prompt(cached, n.Hidden, false))
 			}
-			before := len(s.text)
+			before := len(s.Text)
 			text := make([]int32, rapid.IntRange(1, 379).Draw(r, "length"))
 			for i := range text {
-				text[i] = int32(i*i+id) % vocab
+				text[i] = int32(i*i+id) % Vocab
 			}
-			rows = append(rows, s.prompt(text, n.Hidden, true))
-			rows[id].Pass.(*pass).at -= before // taps by their place in the context
+			rows = append(rows, s.Prompt(text, n.Hidden, true))
+			rows[id].Pass.(*Pass).At -= before // taps by their place in the context
 			all, params = append(all, s), append(params, p)
-			requests = append(requests, s.request(100, 100, nil))
+			requests = append(requests, s.Request(100, 100, nil))
 		}
-		commit(r, d, rows...)
-		propose(r, d, requests...)
+		Commit(r, d, rows...)
+		Propose(r, d, requests...)
 		for id, s := range all {
-			logits := oracle(n, m, id, rows[id].Tokens, s.root, 400, n.Block)
-			sampler, err := sample.New(params[id], vocab)
+			logits := oracle(n, m, id, rows[id].Tokens, s.Root, 400, n.Block)
+			sampler, err := sample.New(params[id], Vocab)
 			if err != nil {
 				r.Fatal(err)
 			}
 			h := sample.NewHistory(params[id].PenaltyLast)
-			for _, token := range append(slices.Clone(s.text), s.root) {
+			for _, token := range append(slices.Clone(s.Text), s.Root) {
 				h.Push(token)
 			}
 			for k := 1; k < n.Block; k++ {
-				if want := sampler.Sample(logits[k], len(s.text)+k, h); requests[id].Tree.Token[k] != want {
+				if want := sampler.Sample(logits[k], len(s.Text)+k, h); requests[id].Tree.Token[k] != want {
 					r.Fatalf("sequence %d, %+v: token %d of the chain is %d, want %d", id, params[id], k, requests[id].Tree.Token[k], want)
 				}
 			}

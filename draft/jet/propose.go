@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -94,8 +94,7 @@ func (d *drafter) run() {
 		from += s.block.Len()
 		s.cache.Reserve(0, 0) // the block's keys and values go
 	}
-	d.out = d.logits.Mat(wanted, n.Vocab)
-	d.exec.Linear(nn.Source{X: rows, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: d.out})
+	d.head(rows)
 }
 
 // task is a depth of a sequence, whose candidates are to be found.
@@ -113,7 +112,7 @@ func (d *drafter) rank() {
 	for _, s := range d.live {
 		s.ranked = min(max(d.shape.Ranked(s.budget), rankedLeast), d.n.Vocab)
 		if s.text != nil {
-			s.ranked = min(headMost, d.n.Vocab)
+			s.ranked = min(clues.HeadMost, d.n.Vocab)
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
@@ -142,7 +141,12 @@ func (d *ranking) Do(worker, number int) {
 	s, i := t.s, t.depth-1
 	sampler := d.workers[worker]
 	sampler.Like(s.sampler)
-	c := sampler.Top(s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], d.out.Row(s.first+i), s.at+t.depth, s.history)
+	c, row := s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], d.out.Row(s.first+i)
+	if l := s.list(t.depth); l != nil {
+		c = sampler.TopOf(c, row[:l.Len()], l.Tokens(), l.LogOutside(row, s.sampler.Params().Temperature), s.at+t.depth, s.history)
+	} else {
+		c = sampler.Top(c, row, s.at+t.depth, s.history)
+	}
 	if s.warm > 0 && s.text == nil {
 		temperature := s.sampler.Params().Temperature
 		draft.CoupledChances(c, s.ranked, temperature, spread(temperature, t.depth))
@@ -160,11 +164,14 @@ func spread(temperature float32, depth int) float32 {
 func (d *drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
 	if s.text != nil {
-		d.paths.reset(s)
-		d.best.grow(t, &d.paths, s.budget)
+		deepest := s.request.Depth
+		if d.deepest > 0 {
+			deepest = min(deepest, d.deepest)
+		}
+		d.grower.Grow(t, s.text, (*grown)(s), s.budget, deepest, d.width, g)
 	} else {
 		for i, level := range s.levels {
-			value(g, i+1, level)
+			clues.Value(g, i+1, level)
 		}
 		d.shape.Grow(t, s.levels, s.budget)
 	}
@@ -174,18 +181,5 @@ func (d *drafter) grow(s *state) {
 			d.path = append(d.path, d.path[t.Parent[i]]*min(g.Chance(int(t.Depth[i]), t.LogProb[i]), 1))
 		}
 		d.reach[s.warm].learn(t, d.path, s.depth)
-	}
-}
-
-// value makes the scores of candidates: the logarithms of their chances, as the guide has them if there is one.
-func value(g draft.Guide, depth int, c []sample.Candidate) {
-	last := 0.0
-	for i := range c {
-		c[i].Score = float64(c[i].LogProb)
-		if g != nil {
-			c[i].Score = math.Log(float64(g.Chance(depth, c[i].LogProb)))
-		}
-		c[i].Score = min(c[i].Score, last) // a later place is not worth more, whatever chances were learned
-		last = c[i].Score
 	}
 }

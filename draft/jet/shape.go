@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -59,7 +60,7 @@ func NewShape(name string, width int, lambda float64) (Shape, error) {
 	}
 	switch name {
 	case DDTree, Conditioned:
-		return &mostProbable{width: width}, nil
+		return &mostProbable{clues.MostProbable{Width: width}, nil}, nil
 	case Chain:
 		return chain{}, nil
 	}
@@ -76,16 +77,13 @@ func NewShape(name string, width int, lambda float64) (Shape, error) {
 	return e, nil
 }
 
-// possible reports whether a candidate has a chance at all.
-func possible(c *sample.Candidate) bool { return c.Score > math.Inf(-1) } // not so NaN
-
 // expanding is paper 003's algorithm 1: the open node of the highest score gets its children, width of them at once, until
 // the budget is used up. So a node's unlikely children come in with the likely ones.
 type expanding struct {
 	width        int
 	path, lambda float64 // a node's score is path·(its path's log-probability) + lambda·(its depth's entropy)
 
-	heap    frontier
+	heap    clues.Frontier
 	entropy []float64 // by depth
 }
 
@@ -100,11 +98,11 @@ func (e *expanding) Grow(t *tree.Tree, levels [][]sample.Candidate, budget int) 
 		}
 		e.entropy = append(e.entropy, h)
 	}
-	e.heap.reset()
-	e.heap.push(opening{})
-	for len(e.heap.open) > 0 && t.Len() < budget {
-		o := e.heap.pop()
-		depth := int(t.Depth[o.node])
+	e.heap.Reset()
+	e.heap.Push(clues.Opening{})
+	for e.heap.Len() > 0 && t.Len() < budget {
+		o := e.heap.Pop()
+		depth := int(t.Depth[o.Node])
 		if depth == len(levels) {
 			continue
 		}
@@ -112,12 +110,12 @@ func (e *expanding) Grow(t *tree.Tree, levels [][]sample.Candidate, budget int) 
 		level = level[:min(len(level), e.width)]
 		for i := range level {
 			c, n := &level[i], t.Len()
-			if n >= budget || !possible(c) {
+			if n >= budget || !clues.Possible(c) {
 				break
 			}
-			if node := t.Append(int(o.node), c.Token, c.LogProb); node == n {
-				sum := o.sum + c.Score
-				e.heap.push(opening{score: e.path*sum + e.lambda*e.entropy[depth+1], sum: sum, node: int32(node)})
+			if node := t.Append(int(o.Node), c.Token, c.LogProb); node == n {
+				sum := o.Sum + c.Score
+				e.heap.Push(clues.Opening{Score: e.path*sum + e.lambda*e.entropy[depth+1], Sum: sum, Node: int32(node)})
 			}
 		}
 	}
@@ -138,26 +136,17 @@ func entropy(level []sample.Candidate) float64 {
 	return h
 }
 
-// mostProbable grows DDTree's tree: of all prefixes the most probable, under the product of the depths' distributions, as many
-// as the budget allows. A prefix is less probable than the one it extends, and than the one whose last token ranks before its own; so
-// when those two open it, the next of all is always among the open ones.
+// mostProbable grows DDTree's tree: of all prefixes the most probable, under the product of the depths' distributions.
 type mostProbable struct {
-	width  int // 0: no limit
-	heap   frontier
+	clues.MostProbable
 	levels levels
-	lists  [][]sample.Candidate // below each node
-}
-
-// source has the candidates below the nodes of a tree, the likeliest first: Score is the logarithm of the chance given the parent.
-type source interface {
-	// below is called once for every node, the root's first, when it has been added. The list lasts until the tree is grown.
-	below(t *tree.Tree, node int) []sample.Candidate
 }
 
 // levels are the same below all nodes of a depth.
 type levels [][]sample.Candidate
 
-func (l *levels) below(t *tree.Tree, node int) []sample.Candidate {
+// Below makes levels a clues.Source.
+func (l *levels) Below(t *tree.Tree, node int) []sample.Candidate {
 	if depth := int(t.Depth[node]); depth < len(*l) {
 		return (*l)[depth]
 	}
@@ -166,44 +155,16 @@ func (l *levels) below(t *tree.Tree, node int) []sample.Candidate {
 
 func (m *mostProbable) Ranked(budget int) int {
 	n := max(budget-1, 0)
-	if m.width > 0 {
-		n = min(n, m.width)
+	if m.Width > 0 {
+		n = min(n, m.Width)
 	}
 	return n
 }
 
 func (m *mostProbable) Grow(t *tree.Tree, levels [][]sample.Candidate, budget int) {
 	m.levels = levels
-	m.grow(t, &m.levels, budget)
+	m.MostProbable.Grow(t, &m.levels, budget)
 	m.levels = nil
-}
-
-func (m *mostProbable) grow(t *tree.Tree, from source, budget int) {
-	m.heap.reset()
-	m.lists = append(m.lists[:0], from.below(t, 0))
-	m.open(opening{})
-	for len(m.heap.open) > 0 && t.Len() < budget {
-		o := m.heap.pop()
-		c := m.lists[o.node][o.rank]
-		m.open(opening{sum: o.sum, node: o.node, rank: o.rank + 1})
-		n := t.Len()
-		if node := t.Append(int(o.node), c.Token, c.LogProb); node == n {
-			m.lists = append(m.lists, from.below(t, node))
-			m.open(opening{sum: o.score, node: int32(node)})
-		}
-	}
-}
-
-// open puts the child of a rank on the heap, if the node has one; sum is the node's.
-func (m *mostProbable) open(o opening) {
-	list, rank := m.lists[o.node], int(o.rank)
-	if rank >= len(list) || m.width > 0 && rank >= m.width {
-		return
-	}
-	if c := &list[rank]; possible(c) {
-		o.score = o.sum + c.Score
-		m.heap.push(o)
-	}
 }
 
 // chain is DFlash's draft.
@@ -214,7 +175,7 @@ func (chain) Ranked(int) int { return 1 }
 func (chain) Grow(t *tree.Tree, levels [][]sample.Candidate, budget int) {
 	node := 0
 	for _, level := range levels {
-		if len(level) == 0 || !possible(&level[0]) || t.Len() >= budget {
+		if len(level) == 0 || !clues.Possible(&level[0]) || t.Len() >= budget {
 			return
 		}
 		node = t.Append(node, level[0].Token, level[0].LogProb)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft/jet"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -31,7 +32,7 @@ func genLevels(r *rapid.T, depths, width int) [][]sample.Candidate {
 	return levels
 }
 
-func shape(t fataler, name string, width int, lambda float64) jet.Shape {
+func shape(t Fataler, name string, width int, lambda float64) jet.Shape {
 	t.Helper()
 	s, err := jet.NewShape(name, width, lambda)
 	if err != nil {

@@ -1,13 +1,49 @@
 package lm
 
 import (
+	"context"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 )
+
+const vocab = 420
+
+// small is the shape of the tests' models.
+var small = synth.Shape{
+	Name: "small", Arch: "qwen3", Vocab: vocab, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 64,
+	Context: 400, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2,
+}
+
+func openSynth(t *testing.T, s synth.Shape) *model.Model {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "model.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// models are a target and a draft model of its kind.
+type models struct{ target, draft *model.Model }
+
+func openModels(t *testing.T) models { return models{openSynth(t, small), openSynth(t, small)} }
+
+func (m models) as() draft.Target {
+	return draft.Target{Vocab: m.target.Config.Vocab, Context: m.target.Context(), Model: m.target}
+}
 
 // A draft model whose tokens are not the target's is refused, in words that say what differs.
 func TestStrangersAreRefused(t *testing.T) {
@@ -15,22 +51,22 @@ func TestStrangersAreRefused(t *testing.T) {
 	wide, other := small, small
 	wide.Vocab = 440
 	other.Tokens = "gpt-2"
-	bare := &model.Model{Network: m.rounded.Network}
+	bare := &model.Model{Network: m.draft.Network}
 	for want, c := range map[string]struct {
 		m      *model.Model
 		target draft.Target
 	}{
-		"440 tokens and the target's 420":                   {openSynth(t, wide, tensor.F32, 1, model.Options{Threads: 1}), m.as()},
-		"in the draft model and":                            {openSynth(t, other, tensor.F32, 1, model.Options{Threads: 1}), m.as()},
-		"the draft model has 420 tokens and the target 421": {m.rounded, draft.Target{Vocab: 421, Context: 100}},
+		"440 tokens and the target's 420":                   {openSynth(t, wide), m.as()},
+		"in the draft model and":                            {openSynth(t, other), m.as()},
+		"the draft model has 420 tokens and the target 421": {m.draft, draft.Target{Vocab: 421, Context: 100}},
 		"420 tokens and the target 422":                     {bare, draft.Target{Vocab: 422, Context: 100, Model: m.target}},
 	} {
-		if _, err := New(ptr(DefaultLinear()), c.m, c.target); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(&grow.Linear{K: 3}, shortlist.Options{}, c.m, c.target); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error that says %q", err, want)
 		}
 	}
 	for _, ok := range []draft.Target{m.as(), {Vocab: vocab, Context: 100}} {
-		if _, err := New(ptr(DefaultLinear()), m.rounded, ok); err != nil {
+		if _, err := New(&grow.Linear{K: 3}, shortlist.Options{}, m.draft, ok); err != nil {
 			t.Error(err)
 		}
 	}
@@ -40,10 +76,10 @@ func TestStrangersAreRefused(t *testing.T) {
 func TestFamilies(t *testing.T) {
 	m := openModels(t)
 	target := m.as()
-	target.Draft = m.rounded
+	target.Draft = m.draft
 	for _, text := range []string{
 		"lm", "lm:shape=linear,k=3", "lm:k=3,shape=linear", "lm:shape=fixed,b=2", "lm:shape=dynatree,d0=3,adapt=false", "lm:shape=best-first,width=4",
-		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first",
+		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first", "lm:shape=dynamic,preset=paper,k=4",
 		"dynatree:preset=paper,d-max=9", "fixed:b=2,preset=paper", "linear:preset=paper",
 	} {
 		if _, err := draft.New(text, target); err != nil {
@@ -53,7 +89,7 @@ func TestFamilies(t *testing.T) {
 	for text, want := range map[string]string{
 		"lm:shape=round": "want one of linear", "linear:k=0": "k is 0", "linear:tau=1": "no such option", "lm:shape=linear,width=3": "no such option",
 		"fixed:b=0": "b is 0", "fixed:tau=NaN": "tau is NaN", "fixed:n=1": "n is 1", "fixed:d=99999": "d is 99999",
-		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=15": "d0", "dynatree:preset=paper,d0=9": "d0", "dynatree:preset=mine": "preset=mine", "dynatree:rho-stop=0.6": "rho", "best-first:preset=paper": "no such option", "dynatree:window=0": "window",
+		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=15": "d0", "dynatree:preset=paper,d0=9": "d0", "dynatree:preset=mine": "preset=mine", "dynatree:rho-stop=0.6": "rho", "best-first:preset=paper": "no such option", "dynatree:window=0": "window", "lm:shape=dynamic,n=1": "n is 1", "lm:shape=dynamic,k=65": "k is 65", "lm:shape=dynamic,depth=-1": "depth is -1", "dynamic": "there is no",
 		"dynatree:eta-h=-1": "eta-h", "dynatree:target=2": "target", "best-first:width=0": "width", "best-first:branch=65": "branch", "best-first:depth=0": "depth",
 		"linear:model=x.gguf": "no model can be opened",
 	} {
@@ -65,8 +101,29 @@ func TestFamilies(t *testing.T) {
 		t.Errorf("without a draft model: %v", err)
 	}
 	opened := ""
-	target.Open = func(path string) (*model.Model, error) { opened = path; return m.rounded, nil }
+	target.Open = func(path string) (*model.Model, error) { opened = path; return m.draft, nil }
 	if _, err := draft.New("lm:model=a.gguf,shape=fixed", target); err != nil || opened != "a.gguf" {
 		t.Errorf("opened %q: %v", opened, err)
+	}
+}
+
+func TestShortlistOptions(t *testing.T) {
+	m := openModels(t)
+	target := m.as()
+	target.Draft = m.draft
+	for text, ok := range map[string]bool{
+		"best-first:shortlist=freq,size=64":            true,
+		"linear:shortlist=freq-pa":                     true,
+		"fixed:shortlist=context,size=32,extra=100":    true,
+		"dynatree:preset=paper,shortlist=freq,size=50": true,
+		"linear:shortlist=best":                        false,
+		"linear:shortlist=freq,size=100000":            false,
+		"linear:shortlist=freq,size=-1":                false,
+		"linear:shortlist=context,extra=-1":            false,
+		"linear:shortlist=freq,ranks=absent.gguf":      false,
+	} {
+		if _, err := draft.New(text, target); (err == nil) != ok {
+			t.Errorf("%s: %v", text, err)
+		}
 	}
 }

@@ -16,7 +16,7 @@ import (
 // A case is a text, a tree under its end, and a random model of one of four architectures and four
 // types. The reference reads text and tree one token a pass, on one thread. Then the same
 // context is reached in other ways (see way), each at a kernel level and a number of threads of its
-// own, and every logit of every node must be equal to the bit. A random block head then reads the same text in two ways.
+// own, and every logit of every node must be equal to the bit. A random head then reads the same text in two ways.
 func Bits(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -59,7 +59,10 @@ func bitsCase(ctx context.Context, v *variant, rng *rand.Rand) error {
 			return err
 		}
 	}
-	return headCase(ctx, v, rng, text, t.Token[0], level)
+	if rng.IntN(2) == 0 {
+		return blockCase(ctx, v, rng, text, t.Token[0], level)
+	}
+	return draftCase(ctx, v, rng, text, t.Token[0], level)
 }
 
 // randomLevel draws a level, the portable one less often: it takes many times as long as the others.

@@ -106,9 +106,9 @@ func textOf(t *tree.Tree, node int) string {
 
 // Law 2 on a few cases; grove check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
-	cases := 32
+	cases := 24
 	if testing.Short() {
-		cases = 16
+		cases = 12
 	}
 	r, err := Tokens(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
 	if err != nil {

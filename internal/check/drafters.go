@@ -38,31 +38,59 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 
 // randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.
 func randomModelDrafter(rng *rand.Rand, vocab int) string {
-	text := randomShapeOfTrees(rng)
-	if rng.IntN(3) == 0 {
-		methods := []string{"freq", "freq-pa", "context"}
-		text += fmt.Sprintf(",shortlist=%s,size=%d,extra=%d", methods[rng.IntN(len(methods))], 1+rng.IntN(min(vocab, 300)), 1+rng.IntN(100))
-	}
-	return text
+	return "lm:shape=" + randomTrees(rng) + randomList(rng, min(vocab, 300))
 }
 
-func randomShapeOfTrees(rng *rand.Rand) string {
+// randomEagle describes an EAGLE head's drafter.
+func randomEagle(rng *rand.Rand) string {
+	list := randomList(rng, draftable)
+	if rng.IntN(4) == 0 {
+		list = ",shortlist=" + []string{"dynaspec", "dynaspec-pa"}[rng.IntN(2)]
+	}
+	return fmt.Sprintf("eagle%d:tree=%s%s", 2+rng.IntN(2), randomTrees(rng), list)
+}
+
+// randomSpecBlock describes a SpecBlock head's drafter.
+func randomSpecBlock(rng *rand.Rand) string {
+	text := fmt.Sprintf("specblock:tree=%s,blocks=%d,starts=%d,nodes=%d,raw=%v%s",
+		[]string{"conditioned", "ranked"}[rng.IntN(2)], 1+rng.IntN(3), rng.IntN(12), 2+rng.IntN(70), rng.IntN(3) == 0, randomList(rng, draftable))
+	if rng.IntN(2) == 0 {
+		return text + fmt.Sprintf(",uniform=%d", 1+rng.IntN(5))
+	}
+	return text + fmt.Sprintf(",widths=%d/%d/%d/%d", 1+rng.IntN(3), 1+rng.IntN(5), 1+rng.IntN(10), rng.IntN(5))
+}
+
+// randomList describes a shortlist of so many tokens at most, sometimes.
+func randomList(rng *rand.Rand, most int) string {
+	if rng.IntN(3) > 0 {
+		return ""
+	}
+	methods := []string{"freq", "freq-pa", "context"}
+	return fmt.Sprintf(",shortlist=%s,size=%d,extra=%d", methods[rng.IntN(len(methods))], 1+rng.IntN(most), 1+rng.IntN(100))
+}
+
+// randomTrees describes a shape, with options.
+func randomTrees(rng *rand.Rand) string {
 	p := func() float64 { return math.Round(rng.Float64()*rng.Float64()*100) / 100 }
-	switch rng.IntN(4) {
+	switch rng.IntN(6) {
 	case 0:
-		return fmt.Sprintf("linear:k=%d", 1+rng.IntN(12))
+		return fmt.Sprintf("linear,k=%d", 1+rng.IntN(12))
 	case 1:
-		return fmt.Sprintf("fixed:d=%d,b=%d,tau=%g,prune=%v", 1+rng.IntN(8), 1+rng.IntN(5), 0.9*p(), rng.IntN(2) == 0)
+		return fmt.Sprintf("fixed,d=%d,b=%d,tau=%g,prune=%v", 1+rng.IntN(8), 1+rng.IntN(5), 0.9*p(), rng.IntN(2) == 0)
 	case 2:
 		low, b, d := p(), 1+rng.IntN(2), 1+rng.IntN(5)
 		stop := p()
-		return fmt.Sprintf("dynatree:tau-l=%g,tau-h=%g,b-min=%d,b-mid=%d,b-max=%d,d0=%d,d-max=%d,rho-stop=%g,rho-deep=%g,tau=%g,window=%d",
+		return fmt.Sprintf("dynatree,tau-l=%g,tau-h=%g,b-min=%d,b-mid=%d,b-max=%d,d0=%d,d-max=%d,rho-stop=%g,rho-deep=%g,tau=%g,window=%d",
 			low, max(low, p()), b, b+rng.IntN(2), b+1+rng.IntN(3), d, d+rng.IntN(5), stop, max(stop, p()), 0.9*p(), 1+rng.IntN(10))
+	case 3:
+		return fmt.Sprintf("conditioned,width=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(12))
+	case 4:
+		return fmt.Sprintf("dynamic,k=%d,depth=%d,n=%d", 1+rng.IntN(10), rng.IntN(9), 2+rng.IntN(70))
 	}
-	return fmt.Sprintf("best-first:width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
+	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
 }
 
-// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a block head's, any two of them.
+// randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a head's, any two of them.
 func randomMerge(rng *rand.Rand, vocab int) string {
 	mode, first := "", "lookup"
 	if rng.IntN(3) == 0 {
@@ -72,8 +100,13 @@ func randomMerge(rng *rand.Rand, vocab int) string {
 		first = randomModelDrafter(rng, vocab)
 	}
 	second := randomModelDrafter(rng, vocab)
-	if rng.IntN(2) == 0 {
+	switch rng.IntN(4) {
+	case 0:
 		second = randomBlock(rng)
+	case 1:
+		second = randomEagle(rng)
+	case 2:
+		second = randomSpecBlock(rng)
 	}
 	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, second)
 }

@@ -1,24 +1,32 @@
+// Heads of random numbers, in files, and drafters that run them.
+
 package check
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/jet"
 	jetsynth "github.com/grovellm/grove/draft/jet/synth"
+	"github.com/grovellm/grove/draft/specblock"
+	specsynth "github.com/grovellm/grove/draft/specblock/synth"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
+	listsynth "github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
-	"github.com/grovellm/grove/tree"
 )
 
-// heads are files of random block heads for the variant, one that is causal and one that is not.
-func (v *variant) heads(target model.Config) ([]draft.Head, error) {
+// draftable is the least size of a draft vocabulary, so that options about its size have a place.
+const draftable = 100
+
+// heads are files of random heads for the variant: a block head that is causal, one that is not, EAGLE heads of either version, a
+// SpecBlock head, and a router.
+func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
 	if v.headFiles != nil {
 		return v.headFiles, nil
 	}
@@ -26,31 +34,89 @@ func (v *variant) heads(target model.Config) ([]draft.Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer vocabulary.Close()
+	defer func() { err = errors.Join(err, vocabulary.Close()) }()
 	rng := rand.New(rand.NewPCG(v.seed, 0x68656164))
+	v.headContext = target.Context
 	var files []draft.Head
-	for _, causal := range []bool{true, false} {
+	for _, write := range []func(path string, typ tensor.Type) error{
+		func(path string, typ tensor.Type) error {
+			return v.writeBlock(path, rng, target, true, typ, vocabulary)
+		},
+		func(path string, typ tensor.Type) error {
+			return v.writeBlock(path, rng, target, false, typ, vocabulary)
+		},
+		func(path string, typ tensor.Type) error { return v.writeEagle(path, rng, target, 3, typ) },
+		func(path string, typ tensor.Type) error { return v.writeEagle(path, rng, target, 2, typ) },
+		func(path string, typ tensor.Type) error { return v.writeSpecBlock(path, rng, target, typ) },
+		func(path string, typ tensor.Type) error {
+			return listsynth.Write(path, rng, target.Vocab, target.Hidden, typ)
+		},
+	} {
 		typ := types[rng.IntN(len(types))]
 		if target.Hidden%32 != 0 { // rows of Q8_0 are whole blocks
 			typ = tensor.BF16
 		}
-		c := jetsynth.Config(rng, target, typ)
-		c.Causal = causal
-		if rng.IntN(4) == 0 {
-			c.Context = 20 + rng.IntN(150)
-		}
-		weights, err := jetsynth.Tensors(c, typ, rng.Uint64())
-		if err != nil {
-			return nil, err
-		}
-		path := fmt.Sprintf("%s.head-%v", v.path, causal)
-		if err := jet.WriteGGUF(path, "check", &c, weights, vocabulary, typ); err != nil {
+		path := fmt.Sprintf("%s.head%d", v.path, len(files))
+		if err := write(path, typ); err != nil {
 			return nil, err
 		}
 		files = append(files, draft.Head{Name: path})
 	}
 	v.headFiles = files
 	return files, nil
+}
+
+// shorten ends a head's context early, sometimes.
+func (v *variant) shorten(rng *rand.Rand, context *int) {
+	if rng.IntN(4) == 0 {
+		*context = 20 + rng.IntN(150)
+	}
+	v.headContext = min(v.headContext, *context)
+}
+
+func (v *variant) writeBlock(path string, rng *rand.Rand, target model.Config, causal bool, typ tensor.Type, vocabulary *gguf.File) error {
+	c := jetsynth.Config(rng, target, typ)
+	c.Causal = causal
+	v.shorten(rng, &c.Context)
+	weights, err := jetsynth.Tensors(c, typ, rng.Uint64())
+	if err != nil {
+		return err
+	}
+	return jet.WriteGGUF(path, "check", &c, weights, vocabulary, typ)
+}
+
+func (v *variant) writeEagle(path string, rng *rand.Rand, target model.Config, version int, typ tensor.Type) error {
+	c := eaglesynth.Config(rng, version, target, typ)
+	c.DraftVocab = max(c.DraftVocab, draftable)
+	v.shorten(rng, &c.Context)
+	seed := rng.Uint64()
+	weights, err := eaglesynth.Tensors(c, typ, seed)
+	if err != nil {
+		return err
+	}
+	return eagle.WriteGGUF(path, "check", &c, weights, eaglesynth.Tokens(c, seed), nil, typ)
+}
+
+func (v *variant) writeSpecBlock(path string, rng *rand.Rand, target model.Config, typ tensor.Type) error {
+	c := specsynth.Config(rng, target, typ)
+	c.RankWidth = max(c.RankWidth, 32) // so that all options have a meaning
+	if c.DraftVocab > 0 {
+		c.DraftVocab = max(c.DraftVocab, draftable)
+	}
+	v.shorten(rng, &c.Context)
+	seed := rng.Uint64()
+	weights, err := specsynth.Tensors(c, typ, seed)
+	if err != nil {
+		return err
+	}
+	return specblock.WriteGGUF(path, "check", &c, weights, specsynth.Tokens(c, seed), nil, typ)
+}
+
+// removeHeads removes the variant's head files.
+func (v *variant) removeHeads() {
+	for _, h := range v.headFiles {
+		os.Remove(h.Name)
+	}
 }
 
 // headed is o as the target of drafters.
@@ -70,116 +136,4 @@ func randomBlock(rng *rand.Rand) string {
 		s += fmt.Sprintf(",lambda=%.2f", 4*rng.Float64())
 	}
 	return "jet:" + s + ",head=" + pick(jet.Causal, jet.Bidirectional) + ",tree=" + pick(jet.Conditioned, jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain)
-}
-
-// headCase checks law 1 for a head: what its block says does not depend on how the context was read (in what chunks, at what
-// kernel level, by how many threads, beside which others), nor, if it is causal, on how many rows the block has.
-func headCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, anchor int32, level cpu.Level) error {
-	causal := rng.IntN(2) == 0
-	rows := 0 // all
-	read := func(level cpu.Level, threads int, chunk func(left int) int) (logits [][]float32, err error) {
-		defer cpu.Use(level)()
-		o, err := v.threads(threads)
-		if err != nil {
-			return nil, err
-		}
-		target, err := v.headed(o)
-		if err != nil {
-			return nil, err
-		}
-		h, err := jet.Find(target, causal)
-		if err != nil {
-			return nil, err
-		}
-		b := block{o: o, h: h, pages: h.Pages(), e: nn.NewExec(o.m.Pool())}
-		if rows == 0 || !causal {
-			rows = h.Block
-		}
-		rows = min(rows, h.Block)
-		return b.run(ctx, rng, text, anchor, chunk, rows)
-	}
-	want, err := read(level, 1, func(int) int { return 1 })
-	if err != nil {
-		return err
-	}
-	rows = 1 + rng.IntN(len(want))
-	other, threads := randomLevel(rng), 1+rng.IntN(maxThreads)
-	got, err := read(other, threads, func(left int) int { return 1 + rng.IntN(left) })
-	if err != nil {
-		return err
-	}
-	for row := range got {
-		if i := firstDifference(got[row], want[row]); i >= 0 {
-			return mismatchf("%v, a head (causal %v), %d threads at %v: after %d tokens, row %d of %d: logit %d is %v; a row a pass at %v made it %v",
-				v, causal, threads, other, len(text), row, len(got), i, got[row][i], level, want[row][i])
-		}
-	}
-	return nil
-}
-
-// block is a head at work.
-type block struct {
-	o     *opened
-	h     *jet.Head
-	pages nn.Pages
-	e     *nn.Exec
-
-	f    nn.Forest
-	bufs jet.Buffers
-}
-
-// run reads the text in chunks, in the target and in the head, and returns the logits of so many rows of a block after it. Another
-// sequence, which gets a row a chunk, shares the head's passes.
-func (b *block) run(ctx context.Context, rng *rand.Rand, text []int32, anchor int32, chunk func(left int) int, rows int) ([][]float32, error) {
-	cache := b.o.m.NewCache()
-	defer cache.Free()
-	own, other := &mate{cache: b.pages.NewCache(), tree: new(tree.Tree)}, &mate{cache: b.pages.NewCache(), tree: tree.New(0)}
-	defer own.cache.Free()
-	defer other.cache.Free()
-	for len(text) > 0 {
-		n := chunk(len(text))
-		own.tree.ResetChain(text[:n])
-		text = text[n:]
-		if err := b.o.p.Run(ctx, []model.Rows{{Cache: cache, Tree: own.tree}}, b.h.Taps); err != nil {
-			return nil, err
-		}
-		cache.CommitAll()
-		both := []*mate{own, other}
-		if rng.IntN(2) == 0 {
-			both = []*mate{other, own}
-		}
-		b.f.Reset()
-		taps := nn.NewMat(n+1, len(b.h.Taps)*b.h.Hidden)
-		for _, m := range both {
-			for node := range m.tree.Len() {
-				for i := range b.h.Taps {
-					copy(taps.Row(b.f.Len() + node)[i*b.h.Hidden:], b.o.p.Tap(i, 0, node))
-				}
-			}
-			m.cache.Reserve(0, m.tree.Len())
-			b.f.Add(m.cache, m.tree, 0)
-		}
-		b.h.Context(b.e, &b.f, taps, &b.bufs)
-		own.cache.CommitAll()
-		other.cache.CommitAll()
-	}
-	b.h.LayOut(own.tree, anchor, rows)
-	own.cache.Reserve(0, rows)
-	b.f.Reset()
-	b.f.Add(own.cache, own.tree, 0)
-	x, out := nn.NewMat(rows, b.h.Hidden), nn.NewMat(rows, b.h.Vocab)
-	b.h.Run(b.e, &b.f, own.tree.Token, x, &b.bufs)
-	b.e.Linear(nn.Source{X: x, Norm: &b.h.Norm}, nn.Proj{Linear: &b.h.Head, Dst: out})
-	var logits [][]float32
-	for i := range rows {
-		logits = append(logits, out.Row(i))
-	}
-	return logits, nil
-}
-
-// removeHeads removes the variant's head files.
-func (v *variant) removeHeads() {
-	for _, h := range v.headFiles {
-		os.Remove(h.Name)
-	}
 }

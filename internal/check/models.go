@@ -41,7 +41,8 @@ type variant struct {
 	seed   uint64
 	opened [maxThreads]*opened
 
-	headFiles []draft.Head // see heads
+	headFiles   []draft.Head // see heads
+	headContext int          // the shortest that any of them is made for
 }
 
 // opened is a model with one pass, kept so that a pass's memory sees many cases.

@@ -2,6 +2,7 @@ package check
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 
@@ -14,9 +15,9 @@ import (
 // emits what plain decoding emits.
 //
 // A case is a random model, a few sequences with prompts and sampling options of their own, and drafters: lookup,
-// one that knows the answer, one that goes beyond its budget, a hostile one, a draft model and block heads with trees of random
-// shapes, and a merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with each
-// drafter, at another level and number of threads.
+// one that knows the answer, one that goes beyond its budget, a hostile one, a draft model and heads of every kind with trees of
+// random shapes, and a merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with
+// each drafter, at another level and number of threads, while the weights of heads that can learn change under way.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -47,7 +48,7 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomBlock(rng), randomBlock(rng), randomMerge(rng, vocab)} {
+	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomBlock(rng), randomBlock(rng), randomEagle(rng), randomEagle(rng), randomSpecBlock(rng), randomMerge(rng, vocab)} {
 		if err := speculate(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
 		}
@@ -121,7 +122,7 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 }
 
 // speculate decodes all scripts in one loop, the later ones starting while others are under way.
-func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) error {
+func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) (failed error) {
 	level := randomLevel(rng)
 	defer cpu.Use(level)()
 	o, err := v.threads(1 + rng.IntN(maxThreads))
@@ -132,6 +133,11 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 	if err != nil {
 		return err
 	}
+	d, learned, err := learning(d, rng, v.shape.Vocab, o)
+	if err != nil {
+		return err
+	}
+	defer func() { failed = errors.Join(failed, learned()) }()
 	// A controller goes by the clock, so that a case without one is the surer to be run again as it was.
 	loop, err := spec.New(spec.Model(o.m), d, spec.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(4) > 0})
 	if err != nil {
@@ -158,6 +164,9 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 			seqs = append(seqs, seq)
 		}
 		if err := loop.Step(ctx, seqs); err != nil {
+			return err
+		}
+		if err := swap(d, rng); err != nil {
 			return err
 		}
 		running = len(seqs) < len(scripts)

@@ -123,10 +123,14 @@ func (m *Matrix) Row(dst []float32, i int) {
 			dst[k] = num.BF16(le.Uint16(w[(k/2*Panel+lane)*4+k%2*2:]))
 		}
 	case Q8_0:
-		for k := range dst {
-			b := w[k/block*packedBlock:]
-			q := int8(b[Panel*2+(k%block/4*Panel+lane)*4+k%4] ^ 0x80)
-			dst[k] = num.F16(le.Uint16(b[lane*2:])) * float32(q)
+		for k := 0; k < len(dst); k += block {
+			b := w[k/block*packedBlock:][:packedBlock]
+			scale := num.F16(le.Uint16(b[lane*2:]))
+			for i := 0; i < block; i += 4 {
+				q := le.Uint32(b[Panel*2+(i/4*Panel+lane)*4:]) ^ 0x80808080
+				d := dst[k+i:][:4]
+				d[0], d[1], d[2], d[3] = scale*float32(int8(q)), scale*float32(int8(q>>8)), scale*float32(int8(q>>16)), scale*float32(int8(q>>24))
+			}
 		}
 	}
 	runtime.KeepAlive(m)

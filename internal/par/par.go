@@ -66,6 +66,7 @@ type Pool struct {
 	_      pad
 	epoch  atomic.Uint32 // what waiting workers watch
 	usable atomic.Int32  // how many workers there are processors for
+	spared atomic.Int32  // processors left to others
 	tasks  atomic.Uint64 // epoch<<32 | number of tasks
 	job    Job
 
@@ -108,7 +109,15 @@ func (p *Pool) Threads() int { return p.threads }
 
 // count looks up how many workers can run at once.
 func (p *Pool) count() {
-	p.usable.Store(int32(min(p.threads, runtime.GOMAXPROCS(0), runtime.NumCPU())))
+	n := min(int32(runtime.GOMAXPROCS(0)), int32(runtime.NumCPU())) - p.spared.Load()
+	p.usable.Store(max(min(int32(p.threads), n), 1))
+}
+
+// Spare leaves n more of the processors to others, or takes −n back: so many workers fewer take part in regions, but one always
+// does. It may be called at any time.
+func (p *Pool) Spare(n int) {
+	p.spared.Add(int32(n))
+	p.count()
 }
 
 // Run does tasks 0 to tasks-1 of j and returns when all are done. If a task panics, those not

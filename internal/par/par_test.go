@@ -261,6 +261,39 @@ func TestFewProcessors(t *testing.T) {
 	}
 }
 
+// Processors may be left to others and taken back at any time: every task is done once.
+func TestSpare(t *testing.T) {
+	p := New(4)
+	defer p.Close()
+	stop := make(chan struct{})
+	var spared sync.WaitGroup
+	spared.Go(func() {
+		for i := 0; ; i++ {
+			p.Spare(i % 6)
+			runtime.Gosched()
+			p.Spare(-(i % 6))
+			select {
+			case <-stop:
+				return
+			default:
+			}
+		}
+	})
+	for range 2000 {
+		c := newCount(4, 64)
+		p.Run(64, c)
+		c.check(t, 1)
+	}
+	close(stop)
+	spared.Wait()
+	if p.Spare(100); p.usable.Load() != 1 {
+		t.Errorf("all processors are left to others, and %d workers take part", p.usable.Load())
+	}
+	if p.Spare(-100); p.usable.Load() != int32(min(4, runtime.GOMAXPROCS(0), runtime.NumCPU())) {
+		t.Errorf("no processor is left to others, and %d workers take part", p.usable.Load())
+	}
+}
+
 func TestRunAllocatesNothing(t *testing.T) {
 	p := New(4)
 	defer p.Close()

@@ -35,6 +35,8 @@ var shapes = []Shape{
 	{Name: "llama-3.2-1b", Arch: "llama", Vocab: 128256, Hidden: 2048, Layers: 16, Heads: 32, KVHeads: 8, HeadDim: 64, FFN: 8192,
 		Context: 131072, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 64, Llama3: &Llama3Rope{Factor: 32, Low: 1, High: 4, Original: 8192},
 		Tied: true, Tokens: Llama3},
+	{Name: "llama3-8b", Arch: "llama", Vocab: 128256, Hidden: 4096, Layers: 32, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 14336,
+		Context: 8192, NormEps: 1e-5, RopeBase: 5e5, RopeDims: 128, Tokens: Llama3},
 	{Name: "tinyllama-1.1b", Arch: "llama", Vocab: 32000, Hidden: 2048, Layers: 22, Heads: 32, KVHeads: 4, HeadDim: 64, FFN: 5632,
 		Context: 2048, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 64, Tokens: SPM},
 	{Name: "smollm2-135m", Arch: "llama", Vocab: 49152, Hidden: 576, Layers: 30, Heads: 9, KVHeads: 3, HeadDim: 64, FFN: 1536,

@@ -92,6 +92,12 @@ func (m *Mix) Row(r uint64, dst []int32) {
 	m.sets[s].Read(dst[:m.length+1], at)
 }
 
+// Source is the name of the set that row r is of.
+func (m *Mix) Source(r uint64) string {
+	set, _ := m.locate(r)
+	return m.sets[set].Name
+}
+
 // locate finds a row's set and where in it the row begins.
 func (m *Mix) locate(r uint64) (set, at int) {
 	c := m.slots[r%cycleRows]

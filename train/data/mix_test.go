@@ -113,6 +113,15 @@ func TestRows(t *testing.T) {
 		if a.Fingerprint() != b.Fingerprint() {
 			t.Fatal("the same mix has two fingerprints")
 		}
+		of := map[string]float64{}
+		for r := range uint64(1000) {
+			of[a.Source(r)]++
+		}
+		for name, epochs := range a.Epochs(1000) {
+			if got := of[name] * float64(length) / float64(n); math.Abs(got-epochs) > 1e-9*epochs {
+				t.Fatalf("%g rows are of source %s, which has been read %g times", of[name], name, epochs)
+			}
+		}
 	})
 }
 

@@ -1,0 +1,268 @@
+package adapt
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Policy is how it is decided when to learn.
+type Policy string
+
+const (
+	Bandit Policy = "bandit" // what pays: the default
+	OSD    Policy = "osd"    // Online Speculative Decoding: an update of all every eight queries, from rejected places, whatever it brings
+
+	// For studies (paper 004, Table 2).
+	Always Policy = "always" // an update of all whenever its buffer is full
+	Whole  Policy = "full"   // the bandit without updates of the last part alone
+)
+
+var policies = []Policy{Bandit, OSD, Always, Whole}
+
+// Options of an Adapter.
+type Options struct {
+	Policy  Policy
+	Threads int    // workers of updates; 0: one
+	State   string // file that what was learned is kept in over restarts; empty: it is not
+	Seed    uint64
+
+	// Wait makes the end of a query wait for the update that it begins: for studies of what learning brings, whose outcome then does not
+	// depend on how fast the machine is.
+	Wait bool
+
+	// Workers are those that decode: as many of them as an update has workers of its own rest while it runs, so that it has
+	// processors and decoding is not held up by workers that wait for one. Nil: they do not.
+	Workers Workers
+
+	Tuning
+}
+
+// Workers are a pool; see package par.
+type Workers interface {
+	Threads() int
+	Spare(processors int) // more than before, or, where negative, fewer
+}
+
+// Tuning is numbers that the paper leaves open. The zero value stands for those of DefaultTuning.
+type Tuning struct {
+	WarmUp  int              // queries before the first update
+	Buffer  [actions]int     // queries that saturate the buffer of an action
+	Steps   [actions]int     // of the optimiser in an update: the first on the buffer alone, the others on older queries too
+	Rate    [actions]float32 // of AdamW
+	Rounds  int              // of a step
+	Replay  int              // lessons of older queries that are kept
+	Keep    float32          // λ: the weight of the divergence from the head as it was at first
+	Gamma   float64          // see learn.Study
+	Window  int              // N: queries after an update on which its outcome is measured
+	Judged  int              // rounds of those that are drafted again
+	Horizon float64          // queries that a gain is taken to last
+	Minimum float64          // the least gain over the first head that rollback takes for one; below it an adapted head is worse
+}
+
+// DefaultTuning are the numbers in use.
+func DefaultTuning() Tuning {
+	return Tuning{
+		WarmUp: 10, Buffer: [actions]int{Head: 2, Full: 2}, Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 1e-3, Full: 3e-4},
+		Rounds: 32, Replay: 48, Keep: 0.01, Gamma: 4, Window: 2, Judged: 48, Horizon: 64, Minimum: -0.02,
+	}
+}
+
+// Adapter is a drafter's head that learns. Any number of goroutines use it.
+type Adapter struct {
+	o     Options
+	vocab int
+	first learn.Head
+	head  atomic.Pointer[learn.Head] // to draft with
+
+	mu     sync.Mutex // of what follows, held briefly
+	bandit bandit
+	rng    *rand.Rand
+	frozen bool
+	filled [actions]filling
+	heard  []*learn.Lesson // since the last update, to judge it by
+	open   *event          // the update that is being judged
+	since  int             // queries since one was
+	stats  Stats
+	busy   bool // the worker has something to do
+	closed bool
+	done   sync.WaitGroup
+
+	work worker // used by one goroutine at a time: that of busy, or one that holds mu while nobody is
+}
+
+// filling is the buffer of an action.
+type filling struct {
+	lessons []*learn.Lesson
+	queries int
+	signal  float64 // of the last query
+}
+
+// event is an update from its beginning to the end of the interval it is judged in.
+type event struct {
+	action  Action
+	signal  float64
+	before  learn.Head
+	seconds float64 // of decoding that it cost
+	queries int     // since it came into use
+}
+
+// Stats say what was learned and what it cost.
+type Stats struct {
+	Queries   int              `json:"queries"`
+	Rejected  int              `json:"rejected"` // places
+	Actions   [actions]int     `json:"actions"`  // queries by what their feedback was used for: skip, head, full
+	Updates   [actions]int     `json:"updates"`
+	Refused   int              `json:"refused"` // of these, that did worse where they had learned, and were not used
+	Rollbacks int              `json:"rollbacks"`
+	Seconds   float64          `json:"seconds"`         // of processors that updates took, judging included
+	Value     [actions]float64 `json:"value"`           // of the bandit
+	Gain      float64          `json:"gain"`            // accepted length over the first head's, on the rounds last judged
+	Error     string           `json:"error,omitempty"` // what ended learning, if anything did
+}
+
+// New makes an adapter that begins with a head, or, where there is a state file, with what that had learned.
+func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
+	if o.Policy == "" {
+		o.Policy = Bandit
+	}
+	switch {
+	case !slices.Contains(policies, o.Policy):
+		return nil, fmt.Errorf("adapt: Policy is %q: want one of %q", o.Policy, policies)
+	case o.Threads < 0:
+		return nil, fmt.Errorf("adapt: Threads is %d: want 1 or more, or 0 for one", o.Threads)
+	}
+	if o.Tuning == (Tuning{}) {
+		o.Tuning = DefaultTuning()
+	}
+	o.Threads = max(o.Threads, 1)
+	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(o.WarmUp), rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
+	a.head.Store(&first)
+	a.work.a, a.work.rng = a, rand.New(rand.NewPCG(o.Seed, 0x776f726b))
+	if o.State != "" {
+		if err := a.load(); err != nil {
+			return nil, err
+		}
+	}
+	return a, nil
+}
+
+// Head is what drafters draft with now.
+func (a *Adapter) Head() learn.Head { return a.now() }
+
+func (a *Adapter) now() learn.Head { return *a.head.Load() }
+
+// use brings a head into use.
+func (a *Adapter) use(h learn.Head) { a.head.Store(&h) }
+
+// collects reports whether the text of a query that begins now may be used.
+func (a *Adapter) collects() bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return !a.frozen && !a.closed && a.stats.Error == "" && (a.o.Policy == OSD || a.o.Policy == Always || a.open != nil || a.since+1 >= checkUp || a.bandit.hopes())
+}
+
+// Freeze stops learning, and goes on with it: what was learned stays in use.
+func (a *Adapter) Freeze(frozen bool) {
+	a.mu.Lock()
+	a.frozen = frozen
+	a.mu.Unlock()
+}
+
+// Stats are those so far.
+func (a *Adapter) Stats() Stats {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	s := a.stats
+	s.Value = a.bandit.Value
+	return s
+}
+
+// idle waits for the worker, and calls f while it does nothing.
+func (a *Adapter) idle(f func() error) error {
+	a.mu.Lock()
+	for a.busy {
+		a.mu.Unlock()
+		a.done.Wait()
+		a.mu.Lock()
+	}
+	defer a.mu.Unlock()
+	return f()
+}
+
+// Reset forgets all that was learned, in the state file too.
+func (a *Adapter) Reset() error {
+	return a.idle(func() error {
+		a.bandit, a.stats = newBandit(a.o.WarmUp), Stats{}
+		a.filled, a.heard, a.open = [actions]filling{}, nil, nil
+		a.use(a.first)
+		if err := a.work.reset(); err != nil {
+			return err
+		}
+		return a.save()
+	})
+}
+
+// Export writes the head as it now is as a GGUF file of its family, with matrices of type t.
+func (a *Adapter) Export(path, name string, t tensor.Type) error {
+	return a.idle(func() error {
+		s, err := a.work.ready()
+		if err != nil {
+			return err
+		}
+		weights, err := s.Tensors()
+		if err != nil {
+			return err
+		}
+		return a.first.Write(path, name, weights, t)
+	})
+}
+
+// Close waits for the update under way, if there is one, and saves the state. Drafters can go on with the head as it then is.
+func (a *Adapter) Close() error {
+	return a.idle(func() error {
+		if a.closed {
+			return nil
+		}
+		a.closed = true
+		err := a.save()
+		a.work.close()
+		if a.stats.Error != "" {
+			err = errors.Join(err, errors.New(a.stats.Error))
+		}
+		return err
+	})
+}
+
+// spare leaves processors to an update, or takes them back; see par.Pool.
+func (a *Adapter) spare(processors int) {
+	if a.o.Workers != nil {
+		a.o.Workers.Spare(processors)
+	}
+}
+
+// Rest waits for the update under way, if there is one.
+func (a *Adapter) Rest() { _ = a.idle(func() error { return nil }) }
+
+// Share is the share of decoding's speed that an update takes: that of its workers among those that decode.
+func (a *Adapter) Share() float64 {
+	if a.o.Workers == nil {
+		return 1
+	}
+	return min(1, float64(a.o.Threads)/float64(a.o.Workers.Threads()))
+}
+
+// study is how an action's update learns.
+func (a *Adapter) study(action Action) learn.Study {
+	return learn.Study{
+		Last: action == Head, Rejected: a.o.Policy == OSD, Keep: a.o.Keep, Gamma: a.o.Gamma,
+		AdamW: nn.AdamW{Rate: a.o.Rate[action], Beta1: .9, Beta2: .99, Eps: 1e-8},
+	}
+}

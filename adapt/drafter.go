@@ -1,0 +1,128 @@
+package adapt
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/spec"
+)
+
+// Wrap makes a drafter of the adapter's head learn. It is used as the drafter itself would be.
+func (a *Adapter) Wrap(d learn.Learner) draft.Drafter {
+	w := &drafter{Learner: d, a: a}
+	if s, ok := d.(draft.Sampler); ok {
+		return sampler{w, s}
+	}
+	return w
+}
+
+// drafter is a drafter that learns.
+type drafter struct {
+	learn.Learner
+	a        *Adapter
+	using    learn.Head
+	requests []draft.Request
+	rows     []draft.Rows
+}
+
+// sampler is a drafter that draws.
+type sampler struct {
+	*drafter
+	s draft.Sampler
+}
+
+func (d sampler) Drawn(s draft.State, node int) []float32 { return d.s.Drawn(s.(*state).State, node) }
+
+// state is a sequence, a query of the paper's.
+type state struct {
+	draft.State
+	a         *Adapter
+	collector *learn.Collector // nil: its text will not be used
+	query     query
+}
+
+// query is what a sequence came to.
+type query struct {
+	lessons   []*learn.Lesson
+	signal    float64 // s, equation 8
+	rejected  int
+	rounds    int // verified, with drafted nodes or without
+	committed int
+	seconds   float64 // of the rounds
+}
+
+func (d *drafter) Begin(o draft.Options) (draft.State, error) {
+	inner, err := d.Learner.Begin(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{State: inner, a: d.a}
+	if d.a.collects() {
+		if s.collector, err = learn.NewCollector(len(d.Taps()), d.a.vocab); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// renew takes the newest head into use.
+func (d *drafter) renew() {
+	if h := d.a.now(); h != d.using {
+		d.Use(h)
+		d.using = h
+	}
+}
+
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+	d.renew()
+	d.requests = append(d.requests[:0], requests...)
+	for i := range d.requests {
+		d.requests[i].State = d.requests[i].State.(*state).State
+	}
+	return d.Learner.Propose(ctx, d.requests)
+}
+
+// most places beyond the rejected one that a round is taken to have looked at.
+const looksOn = 2
+
+func (d *drafter) Commit(rows []draft.Rows) error {
+	d.rows = append(d.rows[:0], rows...)
+	for i := range d.rows {
+		r := &d.rows[i]
+		s := r.State.(*state)
+		r.State = s.State
+		var round *learn.Round
+		if r.Next >= 0 && r.Tree.Len() > 1 {
+			at := learn.Round{Accepted: len(r.Nodes) - 1}
+			at.Looked = at.Accepted + 1 + looksOn
+			var p float32
+			if p, at.Rejected = d.Chance(r); at.Rejected {
+				s.query.signal += float64(1 - p)
+				s.query.rejected++
+			}
+			round = &at
+		}
+		if s.collector == nil {
+			continue
+		}
+		if l := s.collector.Take(r, round); l != nil {
+			s.query.lessons = append(s.query.lessons, l)
+		}
+	}
+	return d.Learner.Commit(d.rows)
+}
+
+// Ended tells the adapter what the sequence came to.
+func (s *state) Ended(stats *spec.Stats) {
+	q := &s.query
+	if s.collector != nil {
+		if l := s.collector.Finish(); l != nil {
+			q.lessons = append(q.lessons, l)
+		}
+	}
+	q.rounds, q.committed = stats.Rounds, stats.Committed
+	q.seconds = (stats.Draft + stats.Verify + stats.Rest).Seconds()
+	s.a.ended(q)
+	s.collector = nil
+}

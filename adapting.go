@@ -1,0 +1,106 @@
+package grove
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/grovellm/grove/adapt"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
+// the token; what changes is how much of it is drafted. See package adapt.
+type AdaptOptions struct {
+	// Dir is a folder that what was learned is kept in, for the next time the model is opened: a file for each head. Empty: it is
+	// forgotten when the model is closed.
+	Dir string
+
+	Threads int  // processors that an update takes from decoding while it runs; 0: one
+	Frozen  bool // use what was learned before, and learn no more
+}
+
+// Adapter is a drafter's head that learns: it can be frozen, reset and exported.
+type Adapter = adapt.Adapter
+
+// adapter is that of the head that a drafter text names, made when first asked for.
+func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
+	f := &m.drafting
+	head := d.Head()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if a := f.adapters[head]; a != nil {
+		return a, nil
+	}
+	o := adapt.Options{Threads: f.adapt.Threads, Workers: m.m.Pool()}
+	if f.adapt.Dir != "" {
+		if err := os.MkdirAll(f.adapt.Dir, 0o777); err != nil {
+			return nil, err
+		}
+		o.State = filepath.Join(f.adapt.Dir, adapt.Fingerprint(head)+".safetensors")
+	}
+	a, err := adapt.New(head, m.m.Config.Vocab, o)
+	if err != nil {
+		return nil, err
+	}
+	a.Freeze(f.adapt.Frozen)
+	if f.adapters == nil {
+		f.adapters = map[learn.Head]*adapt.Adapter{}
+	}
+	f.adapters[head] = a
+	return a, nil
+}
+
+// learning makes a drafter that can learn do so, where the model was opened for it.
+func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
+	l, ok := d.(learn.Learner)
+	if !ok || m.drafting.adapt == nil {
+		return d, nil
+	}
+	a, err := m.adapter(l)
+	if err != nil {
+		return nil, err
+	}
+	return a.Wrap(l), nil
+}
+
+// Adapter is the one of the head that a drafter, described as in Request.Drafter, runs. The model must have been opened with
+// Options.Adapt.
+func (m *Model) Adapter(drafter string) (*Adapter, error) {
+	if m.drafting.adapt == nil {
+		return nil, optionf("Adapt", "it is not set, so that no drafter learns: open the model with it")
+	}
+	d, err := draft.New(drafter, m.Target())
+	if err != nil {
+		return nil, optionf("Drafter", "%v", err)
+	}
+	l, ok := d.(learn.Learner)
+	if !ok {
+		return nil, optionf("Drafter", "%q has no head that can learn: name one with a trained head, such as eagle3, specblock or jetspec", drafter)
+	}
+	return m.adapter(l)
+}
+
+// ExportHead writes the head of a drafter as it has learned to be as a GGUF file with matrices of Q8_0, which Options.Heads takes.
+func (m *Model) ExportHead(drafter, path string) error {
+	a, err := m.Adapter(drafter)
+	if err != nil {
+		return err
+	}
+	return a.Export(path, "grove adapted "+drafter, tensor.Q8_0)
+}
+
+// closeAdapters ends learning and saves what was learned.
+func (f *drafting) closeAdapters() error {
+	var errs []error
+	for _, a := range f.adapters {
+		if err := a.Close(); err != nil {
+			errs = append(errs, fmt.Errorf("what the drafter learned: %w", err))
+		}
+	}
+	f.adapters = nil
+	return errors.Join(errs...)
+}

@@ -1,0 +1,73 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/adapt"
+)
+
+type adaptCmd struct {
+	modelFlags
+
+	Drafter string `short:"d" help:"The drafter whose head it is about; the one that grove run would take by default." placeholder:"NAME"`
+	Reset   bool   `help:"Forget what was learned."`
+	Export  string `help:"Write the head as it has learned to be, a GGUF file that --head takes." type:"path" placeholder:"FILE"`
+}
+
+func (adaptCmd) Help() string {
+	return `Says what a drafter has learned while grove run, chat or serve had --adapt DIR, forgets it, or exports
+the head. The files of the folder belong to the heads that they were learned on.
+
+Examples:
+    grove chat --adapt learned
+    grove adapt --adapt learned
+    grove adapt --adapt learned --export better.gguf
+    grove adapt --adapt learned --reset`
+}
+
+func (cmd *adaptCmd) Run(p *program) error {
+	if cmd.Adapt == "" {
+		return usagef("name the folder of what was learned with --adapt DIR")
+	}
+	m, err := cmd.open(p)
+	if err != nil {
+		return err
+	}
+	defer p.close(m)
+	name := cmd.Drafter
+	if name == "" {
+		name = cmd.drafter(m)
+	}
+	a, err := m.Adapter(name)
+	if err != nil {
+		return err
+	}
+	if cmd.Export != "" {
+		if err := m.ExportHead(name, cmd.Export); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.stderr, cmd.Export)
+	}
+	if cmd.Reset {
+		if err := a.Reset(); err != nil {
+			return err
+		}
+	}
+	s := a.Stats()
+	if p.JSON {
+		return p.printJSON(s)
+	}
+	fmt.Fprintf(p.stdout, "%s: %d queries, %d rejected places\n", name, s.Queries, s.Rejected)
+	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of all; %d refused, %d rolled back; %.1f s of a processor\n",
+		s.Updates[adapt.Head], s.Updates[adapt.Full], s.Refused, s.Rollbacks, s.Seconds)
+	fmt.Fprintf(p.stdout, "accepted length, over the head as it was at first, where it was last compared: %+.1f %%\n", 100*s.Gain)
+	return nil
+}
+
+// close closes a model, and says so where that fails: what drafters learned is saved then.
+func (p *program) close(m *grove.Model) {
+	if err := m.Close(); err != nil {
+		fmt.Fprintf(p.stderr, "grove: %v\n", err)
+	}
+}

@@ -1,0 +1,117 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grovellm/grove/adapt"
+	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/sample"
+)
+
+type benchAdaptCmd struct {
+	modelFlags
+
+	Stream  []string `help:"Streams of prompts, separated by commas: a suite (grove bench spec --list), novels or attack; kinds joined by + are mixed, stretches joined by > follow each other, attack*100 is of 100 prompts." default:"novels,math" placeholder:"NAME,..." group:"What"`
+	Drafter string   `short:"d" help:"A drafter with a trained head, with its options." default:"specblock" placeholder:"NAME" group:"What"`
+	Policy  []string `help:"Policies, separated by commas, the first of which the others are compared with: frozen (no learning), bandit (what pays), always (the same without the bandit), full (the bandit without updates of the last part alone), osd (every eight queries)." default:"frozen,bandit,osd" placeholder:"NAME,..." group:"What"`
+
+	Queries     int     `help:"Queries of a stream." default:"300" placeholder:"N" group:"How much"`
+	Epochs      int     `help:"Times that each stream is run through." default:"1" placeholder:"N" group:"How much"`
+	MaxTokens   int     `short:"n" help:"Tokens of an output at most." default:"128" placeholder:"N" group:"How much"`
+	Temperature float32 `short:"t" help:"0 takes the likeliest token." default:"0" placeholder:"T" group:"How much"`
+	Seed        uint64  `help:"Of streams, sampling and learning." default:"0" placeholder:"N" group:"How much"`
+
+	Budget       int     `short:"b" help:"Nodes of a draft tree at most; 0 for the default." default:"0" placeholder:"N" group:"Speculation"`
+	NoController bool    `help:"Every round drafts and verifies as much as its budget allows." group:"Speculation"`
+	Wait         bool    `help:"Wait for each update at the end of its query: τ then does not depend on the machine's speed." group:"Learning"`
+	Workers      int     `help:"Processors of an update." default:"1" placeholder:"N" group:"Learning"`
+	Horizon      float64 `help:"Queries that what an update brings is taken to last, which its cost is set against; 0 for the default." default:"0" placeholder:"N" group:"Learning"`
+	Rate         float32 `help:"Rate of updates of all; 0 for the default." default:"0" placeholder:"R" group:"Learning"`
+
+	Data   string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/; ${default} by default." default:"../shared/data" placeholder:"DIR" group:"Where"`
+	GoRoot string `name:"goroot" help:"The Go toolchain whose library the suite go reads; asked of the go command by default." placeholder:"DIR" group:"Where"`
+	Out    string `help:"Write the report (JSON and Markdown) and figures (PNG and SVG) into this folder." placeholder:"DIR" group:"Where"`
+}
+
+func (benchAdaptCmd) Help() string {
+	return `Decodes streams of prompts with a drafter as it is and with the same drafter while it learns: τ (tokens
+committed a pass) and tokens a second, the cost of learning taken off, and whether every token is the
+same. docs/adapt.md says how a drafter learns and how to read it.
+
+Prints Markdown, or JSON with --json. Ctrl-C ends it with what was measured so far.
+
+Examples:
+    grove bench adapt --head code-only.gguf --pad 500M --json
+    grove bench adapt -d jetspec --stream novels+math --epochs 4 --queries 100
+    grove bench adapt -d eagle3 --stream "attack*100>go" --policy frozen,bandit,always,full,osd --wait`
+}
+
+func (cmd *benchAdaptCmd) Run(p *program) error {
+	for _, f := range []struct {
+		name        string
+		v, low, top int
+	}{{"queries", cmd.Queries, 1, 1e6}, {"epochs", cmd.Epochs, 1, 1e4}, {"max-tokens", cmd.MaxTokens, 2, 1e6}, {"budget", cmd.Budget, 0, maxBudget}, {"workers", cmd.Workers, 1, 1024}} {
+		if f.v < f.low || f.v > f.top || f.name == "budget" && f.v == 1 {
+			return usagef("--%s %d: want %d to %d", f.name, f.v, f.low, f.top)
+		}
+	}
+	sampling := sample.Params{Temperature: cmd.Temperature, Seed: cmd.Seed}
+	if err := sampling.Validate(); err != nil {
+		return usagef("%w", err)
+	}
+	o := bench.AdaptOptions{
+		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens, Budget: cmd.Budget, Uncontrolled: cmd.NoController,
+		Adapt: adapt.Options{Wait: cmd.Wait, Seed: cmd.Seed, Threads: cmd.Workers, Tuning: adapt.DefaultTuning()},
+	}
+	if cmd.Rate > 0 {
+		o.Adapt.Rate[adapt.Full] = cmd.Rate
+	}
+	if cmd.Horizon > 0 {
+		o.Adapt.Horizon = cmd.Horizon
+	}
+	from := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot}
+	for _, text := range cmd.Stream {
+		if strings.Contains(text, "go") || strings.Contains(text, "edit") {
+			from.GoRoot = (&benchSpecCmd{GoRoot: cmd.GoRoot}).goRoot()
+		}
+		s, err := bench.OpenStream(text, cmd.Queries, cmd.Seed, from)
+		if err != nil {
+			return usagef("--stream: %w", err)
+		}
+		o.Streams = append(o.Streams, s)
+	}
+	ctx, stop := p.context()
+	defer stop()
+	m, err := cmd.open(p)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	o.Target = m.Target()
+	o.ModelName = ownName(o.Target.Model, cmd.Model)
+	bar := p.progress("queries", false)
+	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	report, err := bench.Adapt(ctx, o)
+	bar.end()
+	if report == nil || len(report.Streams) == 0 {
+		return err
+	}
+	if p.JSON {
+		if err := p.printJSON(report); err != nil {
+			return err
+		}
+	} else if err := report.Markdown(p.stdout); err != nil {
+		return err
+	}
+	if cmd.Out != "" {
+		files, saveErr := report.Save(cmd.Out)
+		for _, f := range files {
+			fmt.Fprintln(p.stderr, f)
+		}
+		if saveErr != nil {
+			return saveErr
+		}
+	}
+	return err
+}

@@ -1,0 +1,237 @@
+// Learning while serving: the head as package learn trains it.
+
+package eagle
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head and Use make the drafter a learn.Learner.
+func (d *drafter) Head() learn.Head { return taught{d.rows.n} }
+
+func (d *drafter) Use(h learn.Head) { d.rows.n = h.(taught).Network }
+
+// Chance is that of the node where the walk stopped, if it was expanded.
+func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
+	list := grow.Candidates(r.State, r.Tokens)
+	for _, c := range list {
+		if c.Token == r.Next {
+			return float32(math.Exp(float64(c.LogProb))), true
+		}
+	}
+	return 0, len(list) > 0
+}
+
+// taught is a network as a learn.Head.
+type taught struct{ *Network }
+
+func (h taught) Weights(yield func(learn.Weight)) {
+	n := h.Network
+	learn.Yield("fc", &n.Fuse, yield)
+	if n.Version == 3 {
+		learn.YieldNorm("blk.0.attn_norm_2", &n.GNorm, yield)
+	}
+	learn.YieldNorm("output_norm", n.Norm, yield)
+	learn.YieldNorm("output_norm", n.outNorm, yield)
+	learn.YieldNorm("enc.output_norm", n.InputNorm, yield)
+	for i := range n.TapNorms {
+		learn.YieldNorm(fmt.Sprintf("fc_norm.%d", i), &n.TapNorms[i], yield)
+	}
+	learn.YieldBlocks(n.Blocks, yield)
+}
+
+// Rebuild leaves embedding and output as they are, the head's own ones too: they are not trained.
+func (h taught) Rebuild(w model.Weights) (learn.Head, error) {
+	n := h.Network
+	own := model.Network{Embed: n.Embed, Head: n.Head, Norm: n.GNorm}
+	if n.Tokens != nil {
+		w = learn.Keep(w, "output.weight", n.Head.W)
+	}
+	twin, err := NewNetwork(n.Config, w, n.Tokens, &own)
+	return taught{twin}, err
+}
+
+// Last is the feed-forward half of the layer and the norm after it; of a head with more layers, or one that normalises its states, the
+// norm alone.
+func (h taught) Last(name string) bool {
+	return name == "output_norm.weight" || h.Layers == 1 && h.outNorm == nil && strings.HasPrefix(name, "blk.0.ffn_")
+}
+
+func (h taught) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+	return h.Norm, &h.Network.Head, h.Tokens
+}
+
+func (h taught) Write(path, name string, weights []tensor.Tensor, t tensor.Type) error {
+	n := h.Network
+	if n.Tokens != nil { // the output is of its own
+		own, err := learn.Matrix("output.weight", n.Head.W)
+		if err != nil {
+			return err
+		}
+		weights = append(slices.Clone(weights), own)
+	}
+	return WriteGGUF(path, name, &n.Config, weights, n.Tokens, nil, t)
+}
+
+// Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row
+// has the state of the one before for its feature, as in the training-time test.
+func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+	n, p := h.Network, newReplay(h.Network, b)
+	width := 0
+	for _, l := range b.Lessons {
+		width += len(l.Tokens) - 1
+	}
+	taps, at := nn.NewMat(width, n.Width()), 0
+	for _, l := range b.Lessons {
+		at += copy(taps.Data[at:], l.Taps)
+	}
+	g := e.Mat(new(nn.Buffer), width, n.Hidden)
+	n.Features(e, taps, g, &p.bufs)
+
+	var parts []part
+	for tokens := p.trunk(); len(tokens) > 0; tokens = p.branches() {
+		in, states := g, e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
+		if len(parts) > 0 {
+			in = e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
+			e.Gather(g, p.from, in)
+		}
+		at := part{states: states, wanted: p.wanted}
+		if h.again(b) {
+			n.attend(e, p.forest, tokens, in, states, &p.bufs)
+			at.before = nn.NewMat(states.Rows, states.Cols)
+			e.Normalise(nil, states, at.before)
+			n.finish(e, p.forest, states, &p.bufs)
+		} else {
+			n.Run(e, p.forest, tokens, in, states, &p.bufs)
+		}
+		parts = append(parts, at)
+		rows = append(rows, p.rows...)
+		g = states
+	}
+	return h.collect(e, b, parts, len(rows)), rows
+}
+
+// again says that the last part alone learns, and can be computed row by row.
+func (h taught) again(b *learn.Batch) bool { return b.Alone() && h.Last("blk.0.ffn_down.weight") }
+
+// part is what came of a pass.
+type part struct {
+	before, states nn.Mat // what enters the feed-forward half, where it is computed again; what leaves the layers
+	wanted         []int32
+}
+
+// collect brings the wanted rows of all passes together. Where the last part alone learns, it is computed once more, under the tape.
+func (h taught) collect(e *nn.Exec, b *learn.Batch, parts []part, total int) nn.Mat {
+	x := e.Mat(new(nn.Buffer), total, h.Hidden)
+	at := 0
+	for _, p := range parts {
+		src := p.states
+		if h.again(b) {
+			src = p.before
+		}
+		e.Gather(src, p.wanted, x.Slice(at, at+len(p.wanted)))
+		at += len(p.wanted)
+	}
+	x = b.Part(e, x)
+	if h.again(b) {
+		h.finish(e, nil, x, new(Buffers))
+	}
+	return x
+}
+
+// replay lays out the passes of a batch.
+type replay struct {
+	n      *Network
+	b      *learn.Batch
+	caches []*nn.Cache
+	trees  []*tree.Tree
+	chains []chain
+
+	// The pass under way.
+	forest *nn.Forest
+	from   []int32 // of each of its rows but the first pass's, the row of the pass before
+	wanted []int32 // rows that the rounds look at
+	rows   []learn.Row
+	bufs   Buffers
+}
+
+// chain is a round's rows so far.
+type chain struct {
+	lesson, round int
+	step          int   // of its last row
+	node, row     int32 // of its last row, in its tree and in the pass
+}
+
+func newReplay(n *Network, b *learn.Batch) *replay { return &replay{n: n, b: b} }
+
+// trunk is the pass of the entries: entry i of a lesson is of token i+1, and the taps of row i.
+func (p *replay) trunk() (tokens []int32) {
+	pages := p.n.Pages()
+	p.forest = new(nn.Forest)
+	for i, l := range p.b.Lessons {
+		t, c := new(tree.Tree), pages.NewCache()
+		t.ResetChain(l.Tokens[1:])
+		p.forest.Add(c, t, 0)
+		c.Reserve(0, t.Len())
+		for _, number := range p.b.Rounds[i] {
+			if r := &l.Rounds[number]; r.Root > 0 {
+				p.chains = append(p.chains, chain{i, number, 1, int32(r.Root - 1), int32(len(tokens) + r.Root - 1)})
+			}
+		}
+		tokens = append(tokens, t.Token...)
+		p.caches, p.trees = append(p.caches, c), append(p.trees, t)
+	}
+	p.note()
+	return tokens
+}
+
+// branches is a pass of a row more of each round that looked further, as far as the text is known.
+func (p *replay) branches() (tokens []int32) {
+	p.forest, p.from = new(nn.Forest), nil // a tape holds on to them
+	kept := p.chains[:0]
+	first := make([]int, len(p.trees))
+	for i, t := range p.trees {
+		first[i] = t.Len()
+	}
+	for _, c := range p.chains {
+		l := p.b.Lessons[c.lesson]
+		r := &l.Rounds[c.round]
+		if c.step >= r.Looked || r.Root+c.step+1 >= len(l.Tokens) {
+			continue
+		}
+		token := l.Tokens[r.Root+c.step]
+		p.from = append(p.from, c.row)
+		kept = append(kept, chain{c.lesson, c.round, c.step + 1, int32(p.trees[c.lesson].AppendApart(int(c.node), token)), int32(len(tokens))})
+		tokens = append(tokens, token)
+	}
+	p.chains = kept
+	for i, t := range p.trees {
+		if more := t.Len() - first[i]; more > 0 {
+			p.caches[i].Reserve(first[i], more)
+			p.forest.Add(p.caches[i], t, first[i])
+		}
+	}
+	p.note()
+	return tokens
+}
+
+// note lists the rows of the pass that rounds look at.
+func (p *replay) note() {
+	p.wanted, p.rows = nil, nil
+	for _, c := range p.chains {
+		root := p.b.Lessons[c.lesson].Rounds[c.round].Root
+		p.wanted = append(p.wanted, c.row)
+		p.rows = append(p.rows, learn.Row{Lesson: c.lesson, Round: c.round, At: root + c.step, Step: c.step})
+	}
+}

@@ -1,0 +1,79 @@
+package eagle
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/model"
+)
+
+// Config is the shape of an EAGLE head: one decoder layer over the embedding of a token and the feature of the place before it
+// (reference specblock.md §5.1 and §5.3). Of the model.Config Arch is "llama" or "qwen3" (with norms of queries and keys), and Vocab
+// and Hidden are the target's. Layers is 1, or more where ordinary layers follow the first.
+type Config struct {
+	model.Config
+
+	Version int // 3, or 2: EAGLE-1 and EAGLE-2, whose feature is the target's last hidden state
+
+	// Taps are the layers of the target that the feature is made of, in order: 0 is the embedding, i what block i puts out, which llama.cpp
+	// and vLLM call the input of layer i. Of EAGLE-2 it is the last alone.
+	Taps []int
+
+	DraftVocab int // tokens of the head's own output; Vocab where it has none
+
+	// Variants of EAGLE-3 in vLLM's speculators format (reference specblock.md §9.1).
+	NormBeforeResidual bool // the layer adds to the normalised feature
+	NormBeforeFC       bool // the joined taps are normalised
+	FCNorm             bool // each tap is normalised
+	NormOutput         bool // the feature of the next row is the normalised state
+
+	TargetLayers int // of the target the head was made for; 0: not known
+}
+
+// maxTaps bounds what a file may claim.
+const maxTaps = 1 << 8
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Version != 2 && c.Version != 3:
+		return fmt.Errorf("EAGLE version is %d: want 2 or 3", c.Version)
+	case c.Arch != "llama" && c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
+	case c.Parallel:
+		return fmt.Errorf("attention and MLP are parallel: want one after the other")
+	case c.DraftVocab < 1 || c.DraftVocab > c.Vocab:
+		return fmt.Errorf("draft vocabulary is %d: want 1 to the vocabulary's %d", c.DraftVocab, c.Vocab)
+	case len(c.Taps) < 1 || len(c.Taps) > maxTaps:
+		return fmt.Errorf("%d tapped layers: want 1 to %d", len(c.Taps), maxTaps)
+	case c.Version == 2 && len(c.Taps) != 1:
+		return fmt.Errorf("%d tapped layers of an EAGLE-2 head: want the last alone", len(c.Taps))
+	case c.Version == 2 && (c.NormBeforeResidual || c.NormBeforeFC || c.FCNorm || c.NormOutput):
+		return fmt.Errorf("an EAGLE-2 head with norms of EAGLE-3's variants: want none")
+	case c.TargetLayers < 0:
+		return fmt.Errorf("the target's layer count is %d: want a positive number", c.TargetLayers)
+	}
+	for _, t := range c.Taps {
+		if t < 0 || c.TargetLayers > 0 && t > c.TargetLayers {
+			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", c.Taps, c.TargetLayers)
+		}
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error {
+	switch {
+	case c.Hidden != target.Hidden:
+		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
+	case c.Vocab != target.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
+	case c.TargetLayers > 0 && c.TargetLayers != target.Layers && target.Padded == 0: // padding adds layers
+		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, target.Layers)
+	case slices.Max(c.Taps) > target.Layers:
+		return fmt.Errorf("the head taps layers %v, the target has %d", c.Taps, target.Layers)
+	case c.Version == 2 && c.Taps[0] != target.Layers && target.Padded == 0:
+		return fmt.Errorf("the EAGLE-2 head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
+	}
+	return nil
+}

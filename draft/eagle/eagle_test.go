@@ -1,0 +1,246 @@
+package eagle_test
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/grow"
+	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tree"
+	"pgregory.net/rapid"
+)
+
+// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks of a prompt or at once, by
+// rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
+// rows came without a pass, on nothing before them but their number.
+func TestContextIsItsText(t *testing.T) {
+	m := OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n, shape := genHead(r, m), genShape(r)
+		lists := genLists(r, n)
+		d, other := newDrafter(r, n, shape, lists, m), newDrafter(r, n, shape, lists, m)
+		var all []*Told
+		var options []draft.Options
+		for id := range rapid.IntRange(1, 3).Draw(r, "sequences") {
+			options = append(options, draft.Options{Sampling: GenParams(r), Sampled: rapid.IntRange(0, 3).Draw(r, "drawn") == 0, Seed: 3})
+			all = append(all, Begin(r, d, options[id], id))
+		}
+		Live(r, d, n.Hidden, rapid.IntRange(1, 6).Draw(r, "rounds"), all...)
+		var got []draft.Request
+		for _, s := range all {
+			got = append(got, s.Request(40, 20, nil))
+		}
+		Propose(r, d, got...)
+		for i, s := range all {
+			if lists.Method == "context" { // its lists know what the target nearly said
+				break
+			}
+			fresh := s.Fresh(r, other, options[i], n.Hidden)
+			want := fresh.Request(40, 20, nil)
+			Propose(r, other, want)
+			if err := Same(got[i].Tree, want.Tree); err != nil {
+				r.Fatalf("sequence %d of %d, version %d, %+v: %v", i, len(all), n.Version, shape, err)
+			}
+			fresh.Close()
+			s.Close()
+		}
+	})
+}
+
+// A node's probability is what the head says in the plainest way: its text entry by entry, then the path token by token, each
+// row's feature the state of the row before, in passes of one row over a cache of its own.
+func TestNodesAreTheHeads(t *testing.T) {
+	m := OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n, shape := genHead(r, m), genShape(r)
+		d := newDrafter(r, n, shape, shortlist.Options{}, m)
+		s := Begin(r, d, draft.Options{}, 1)
+		defer s.Close()
+		Commit(r, d, s.Prompt(GenText(r, 1, 40), n.Hidden, true))
+		q := s.Request(30, 9, nil)
+		Propose(r, d, q)
+		sampler := Must(sample.New(sample.Params{}, Vocab))(r)
+		one := newOneByOne(n, s, len(s.Text), nn.NewExec(m.Pool()))
+		defer one.cache.Free()
+		var below func(node int, g []float32)
+		below = func(node int, g []float32) {
+			children := q.Tree.Children(node, nil)
+			if len(children) == 0 {
+				return
+			}
+			state, logits := one.row(q.Tree.Token[node], g)
+			c := sampler.TopOf(make([]sample.Candidate, 0, max(len(children), 8)), logits, one.tokens, math.Inf(-1), len(s.Text)+int(q.Tree.Depth[node])+1, nil)
+			for i, child := range children {
+				if c[i].Token != q.Tree.Token[child] || c[i].LogProb != q.Tree.LogProb[child] {
+					r.Fatalf("version %d, %+v: child %d of node %d is %d, %g: want %d, %g", n.Version, shape, i, node, q.Tree.Token[child], q.Tree.LogProb[child], c[i].Token, c[i].LogProb)
+				}
+				below(int(child), state)
+			}
+			if err := one.cache.Truncate(one.cache.Len() - 1); err != nil {
+				r.Fatal(err)
+			}
+		}
+		below(0, one.g(len(s.Text)-1))
+	})
+}
+
+// oneByOne is a head's rows, each in a pass of its own.
+type oneByOne struct {
+	n      *eagle.Network
+	e      *nn.Exec
+	cache  *nn.Cache
+	pass   Pass
+	tokens []int32
+	bufs   eagle.Buffers
+}
+
+// newOneByOne reads so many tokens of a sequence's text.
+func newOneByOne(n *eagle.Network, s *Told, read int, e *nn.Exec) *oneByOne {
+	pages := n.Pages()
+	o := &oneByOne{n: n, e: e, cache: pages.NewCache(), tokens: n.Tokens, pass: Pass{Text: s.ID, Hidden: n.Hidden, Tree: tree.Chain(s.Text)}}
+	if o.tokens == nil {
+		for i := range int32(n.Vocab) {
+			o.tokens = append(o.tokens, i)
+		}
+	}
+	for at := 1; at < read; at++ {
+		o.row(s.Text[at], o.g(at-1))
+	}
+	return o
+}
+
+// g is the feature of a place.
+func (o *oneByOne) g(at int) []float32 {
+	taps, g := nn.NewMat(1, o.n.Width()), nn.NewMat(1, o.n.Hidden)
+	for t := range o.n.Taps {
+		copy(taps.Data[t*o.n.Hidden:], o.pass.Tap(t, 0, at))
+	}
+	o.n.Features(o.e, taps, g, &o.bufs)
+	return g.Data
+}
+
+// row appends a row to the cache.
+func (o *oneByOne) row(token int32, g []float32) (state, logits []float32) {
+	in, x, out := nn.NewMat(1, o.n.Hidden), nn.NewMat(1, o.n.Hidden), nn.NewMat(1, o.n.DraftVocab)
+	copy(in.Data, g)
+	var f nn.Forest
+	f.Add(o.cache, tree.New(token), 0)
+	o.cache.Reserve(0, 1)
+	o.n.Run(o.e, &f, []int32{token}, in, x, &o.bufs)
+	o.cache.CommitAll()
+	o.e.Linear(o.n.Output(x), nn.Proj{Linear: &o.n.Head, Dst: out})
+	return x.Data, out.Data
+}
+
+// Trees keep to what was asked for, and to the shape's and the guide's limits.
+func TestTreesKeepToTheRequest(t *testing.T) {
+	m := OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n := genHead(r, m)
+		d := newDrafter(r, n, genShape(r), genLists(r, n), m)
+		s := Begin(r, d, draft.Options{Sampling: GenParams(r)}, 1)
+		defer s.Close()
+		Commit(r, d, s.Prompt(GenText(r, 1, 40), n.Hidden, true))
+		g := &Judge{Levels: rapid.IntRange(1, 10).Draw(r, "levels")}
+		q := s.Request(rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"), nil)
+		if rapid.Bool().Draw(r, "guided") {
+			q.Guide = g
+		}
+		Propose(r, d, q)
+		if err := q.Tree.Check(Vocab); err != nil || q.Tree.Len() > max(q.Budget, 1) || q.Tree.MaxDepth() > q.Depth || q.Guide != nil && q.Tree.MaxDepth() > g.Levels {
+			r.Fatalf("budget %d, depth %d, %d levels: %v, %v", q.Budget, q.Depth, g.Levels, q.Tree, err)
+		}
+		if n.Tokens != nil {
+			in := map[int32]bool{}
+			for _, token := range n.Tokens {
+				in[token] = true
+			}
+			for _, token := range q.Tree.Token[1:] {
+				if !in[token] {
+					r.Fatalf("token %d is not of the draft vocabulary", token)
+				}
+			}
+		}
+	})
+}
+
+// A text longer than the head's context is drafted for all the same: the head starts afresh.
+func TestContextStartsAfresh(t *testing.T) {
+	m := OpenTarget(t, 400)
+	for _, context := range []int{1, 2, 7, 40} {
+		n := head(t, m, 3, 2)
+		n.Config.Context = context
+		d := newDrafter(t, n, &grow.Linear{K: 3}, shortlist.Options{}, m)
+		s := Begin(t, d, draft.Options{}, 1)
+		rng := rand.New(rand.NewPCG(1, 1))
+		for round := range 60 {
+			if round%7 == 0 {
+				var text []int32
+				for range 1 + rng.IntN(50) {
+					text = append(text, rng.Int32N(Vocab))
+				}
+				Commit(t, d, s.Prompt(text, n.Hidden, true))
+			}
+			q := s.Request(30, 9, nil)
+			Propose(t, d, q)
+			if q.Tree.Len() < 2 {
+				t.Fatalf("context %d: nothing is drafted after %d tokens", context, len(s.Text))
+			}
+			Commit(t, d, s.Accept(q.Tree, rng.IntN(q.Tree.Len()), 7, n.Hidden))
+		}
+		s.Close()
+	}
+}
+
+// Once buffers have grown a round allocates nothing.
+func TestSteadyStateAllocatesNothing(t *testing.T) {
+	m := OpenTarget(t, 4000)
+	conditioned := grow.DefaultConditioned()
+	for _, version := range []int{2, 3} {
+		for _, method := range []string{"", "freq"} {
+			for _, temperature := range []float32{0, 1} {
+				t.Run(fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), func(t *testing.T) {
+					n := head(t, m, version, 1)
+					d := newDrafter(t, n, &conditioned, shortlist.Options{Method: method}, m)
+					s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, 1)
+					defer s.Close()
+					Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))
+					requests := []draft.Request{s.Request(30, 20, nil)}
+					rows := []draft.Rows{{State: s.State, Nodes: []int32{0, 1}, Tokens: make([]int32, 2), Next: 1, Tree: requests[0].Tree}}
+					taps := fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}
+					rows[0].Pass = taps
+					round := func() {
+						tr := requests[0].Tree
+						tr.Reset(1)
+						if err := d.Propose(t.Context(), requests); err != nil {
+							t.Fatal(err)
+						}
+						copy(rows[0].Tokens, tr.Token[:2])
+						if err := d.Commit(rows); err != nil {
+							t.Fatal(err)
+						}
+					}
+					for range 100 {
+						round()
+					}
+					if got := testing.AllocsPerRun(40, round); got > 0.5 { // pages of the cache grow with the text
+						t.Errorf("%g allocations a round", got)
+					}
+				})
+			}
+		}
+	}
+}
+
+// fixedTaps is a pass that gives the same for all rows.
+type fixedTaps struct{ tap, logits []float32 }
+
+func (p fixedTaps) Tap(int, int, int) []float32 { return p.tap }
+func (p fixedTaps) Logits(int, int) []float32   { return p.logits }

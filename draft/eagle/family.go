@@ -1,0 +1,73 @@
+// The drafters' names: a family for each version of the heads.
+
+package eagle
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// options are those of the usual tree.
+type options struct {
+	Tree   string `draft:"tree" help:"conditioned, dynamic, best-first, linear, fixed or dynatree; further options are those of the tree: below conditioned's"`
+	Preset string `draft:"preset" help:"paper: EAGLE-2's dynamic tree, and of it and others what is not given as the papers have it; empty: as listed here"`
+	grow.Conditioned
+}
+
+// trees reads options. The usual tree is none of the papers'.
+func trees(text string) (grow.Parsed, error) {
+	usual := "conditioned"
+	if strings.Contains(text, "preset=") {
+		usual = "dynamic"
+	}
+	return grow.Parse(text, "tree", usual)
+}
+
+func init() {
+	for _, f := range []struct {
+		name, help string
+		version    int
+	}{
+		{"eagle3", "an EAGLE-3 head, drafting trees put right by the text, EAGLE-2's dynamic trees, or others", 3},
+		{"eagle2", "an EAGLE-1 or EAGLE-2 head, drafting the same trees", 2},
+	} {
+		o := options{Tree: "conditioned", Conditioned: grow.DefaultConditioned()}
+		draft.Register(draft.Family{Name: f.name, Help: f.help, Options: &o, New: func(text string, target draft.Target) (draft.Drafter, error) {
+			p, err := trees(text)
+			if err != nil {
+				return nil, err
+			}
+			if target.Model == nil {
+				return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
+			}
+			h, err := find(p.Model, f.version, target)
+			if err != nil {
+				return nil, err
+			}
+			n, m := h.Network, target.Model
+			lists, err := draft.Shortlists(p.Lists, shortlist.Drafter{
+				Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
+			}, h, target)
+			if err != nil {
+				return nil, err
+			}
+			return New(n, p.Shape, lists, m.Pool(), target)
+		}})
+	}
+}
+
+// find opens the head at path, or the target's own.
+func find(path string, version int, target draft.Target) (*Head, error) {
+	if path == "" {
+		return Find(target, version)
+	}
+	h, err := Open(draft.Head{Name: path}, target)
+	if err == nil && h.Version != version {
+		err = fmt.Errorf("model=%s is an EAGLE-%d head: want one of EAGLE-%d", path, h.Version, version)
+	}
+	return h, err
+}

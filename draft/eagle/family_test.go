@@ -1,0 +1,88 @@
+package eagle_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
+	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	listsynth "github.com/grovellm/grove/shortlist/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Each family takes the first head of its version, or the file it is given, and says what does not fit.
+func TestFamilies(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "target.gguf")
+	shape, _ := synth.Lookup("tiny-qwen3")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Type: tensor.F32, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m := Must(model.Open(path, model.Options{Threads: 1}))(t)
+	defer m.Close()
+	target := As(m)
+	target.Shared = new(draft.Shared)
+	for i, version := range []int{2, 3, 3} { // those of EAGLE-3 are known by their taps
+		c := eaglesynth.Config(rand.New(rand.NewPCG(uint64(i), 0)), version, m.Config, tensor.F32)
+		c.DraftVocab = c.Vocab
+		if version == 3 {
+			c.Taps = make([]int, i+1)
+		}
+		h := draft.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
+		if err := eagle.WriteGGUF(h.Name, "head", &c, Must(eaglesynth.Tensors(c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+			t.Fatal(err)
+		}
+		target.Heads = append(target.Heads, h)
+	}
+	router := filepath.Join(dir, "router")
+	if err := listsynth.Write(router, rand.New(rand.NewPCG(1, 1)), m.Config.Vocab, m.Config.Hidden, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	last, of2, of3 := []int{m.Config.Layers}, target.Heads[0].Name, target.Heads[2].Name
+	for text, taps := range map[string][]int{
+		"eagle2": last, "eagle3": {0, 0}, "eagle3:preset=paper": {0, 0}, "eagle3:tree=linear,k=3": {0, 0}, "eagle2:tree=best-first,width=3": last,
+		"eagle3:tree=dynamic,k=4,depth=3,n=20,raw=true": {0, 0}, "eagle3:preset=paper,k=4": {0, 0}, "eagle3:width=3": {0, 0}, "eagle3:tree=dynatree,preset=paper": {0, 0}, "eagle3:tree=fixed": {0, 0},
+		"eagle3:model=" + of3: {0, 0, 0}, "eagle2:model=" + of2: last,
+		"eagle3:shortlist=freq,size=64": {0, 0}, "eagle2:shortlist=context": last, "eagle3:shortlist=dynaspec,router=" + router: {0, 0},
+	} {
+		d, err := draft.New(text, target)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+		} else if got := d.Taps(); !slices.Equal(got, taps) {
+			t.Errorf("%s taps %v, want the head that taps %v", text, got, taps)
+		}
+	}
+	for text, say := range map[string]string{
+		"eagle3:model=" + of2:                 "is an EAGLE-2 head: want one of EAGLE-3",
+		"eagle3:tree=oak":                     "want one of linear",
+		"eagle3:tree=linear,depth=3":          "no such option",
+		"eagle3:tree=dynamic,k=0":             "k is 0",
+		"eagle2:depth=0":                      "depth is 0",
+		"eagle2:tree=dynamic,n=1":             "n is 1",
+		"eagle3:preset=mine":                  "want paper, or none",
+		"eagle3:width=0":                      "width is 0",
+		"eagle3:model=" + path:                "not an EAGLE head",
+		"eagle3:shortlist=dynaspec":           "there is no router",
+		"eagle3:shortlist=freq,size=99999999": "size=99999999",
+	} {
+		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v, want an error that says %q", text, err, say)
+		}
+	}
+	target.Heads = target.Heads[:1]
+	if _, err := draft.New("eagle3", target); err == nil || !strings.Contains(err.Error(), "no EAGLE-3 head") {
+		t.Errorf("without a head: %v", err)
+	}
+	target.Model = nil
+	if _, err := draft.New("eagle2", target); err == nil {
+		t.Error("a target without layers to tap was taken")
+	}
+}

@@ -1,0 +1,154 @@
+// Hugging Face folders: those of EAGLE's authors (reference specblock.md §5.1, §5.3), and vLLM's speculators, which describe the layer
+// apart (§9).
+
+package eagle
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field from a zero.
+type folderConfig struct {
+	Speculators        string `json:"speculators_model_type"`
+	DraftVocab         *int   `json:"draft_vocab_size"`
+	HiddenSize         int    `json:"hidden_size"`
+	TargetHidden       *int   `json:"target_hidden_size"`
+	TargetLayers       int    `json:"num_target_layers"`
+	NormBeforeResidual *bool  `json:"norm_before_residual"`
+	NormBeforeFC       *bool  `json:"norm_before_fc"`
+	FCNorm             *bool  `json:"fc_norm"`
+	NormOutput         bool   `json:"norm_output"`
+	Inputs             []int  `json:"eagle_aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
+	Eagle              *struct {
+		Outputs []int `json:"eagle_aux_hidden_state_layer_ids"` // SGLang's: of layers whose output is read
+	} `json:"eagle_config"`
+}
+
+// others are kinds of vLLM's speculators that are not this one.
+var others = map[string]string{
+	"eagle":  "it is of their first format, whose fusion and norms differ: take the folder it was converted from",
+	"peagle": "it drafts in parallel, with a feature for places that have none",
+	"mtp":    "it is a layer of its target's own",
+	"dflash": "it is a block head",
+	"dspark": "it is a block head with corrections by the token before",
+}
+
+// Check refuses heads that are not of this kind, before fields that they may not have are missed.
+func (f *folderConfig) Check() error {
+	switch {
+	case f.Speculators != "" && f.Speculators != "eagle3":
+		if why, ok := others[f.Speculators]; ok {
+			return fmt.Errorf("%w: speculators_model_type is %q: %s; want eagle3", ErrKind, f.Speculators, why)
+		}
+		return fmt.Errorf("%w: speculators_model_type is %q: want eagle3", ErrKind, f.Speculators)
+	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
+		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
+	case f.DraftVocab != nil && *f.DraftVocab < 1:
+		return fmt.Errorf("field \"draft_vocab_size\" is %d: want a positive number", *f.DraftVocab)
+	}
+	return nil
+}
+
+// readFolder reads an open folder.
+func (x *File) readFolder() error {
+	first := layer0
+	if x.Has(midlayer + "hidden_norm.weight") {
+		first = midlayer
+	}
+	version := 3
+	if !x.Has(first + "hidden_norm.weight") {
+		version = 2
+	}
+	if !x.Has("fc.weight") || !x.Has(first+"self_attn.q_proj.weight") || version == 2 && x.Has(first+"input_layernorm.weight") {
+		return fmt.Errorf("%w: the folder has no tensors fc.weight and %sself_attn.q_proj.weight as such heads have", ErrKind, first)
+	}
+	text, err := flat(x.JSON)
+	if err != nil {
+		return err
+	}
+	var f folderConfig
+	base, err := model.ParseFolder(text, &f)
+	if err != nil {
+		return err
+	}
+	base.Arch, base.Tied = "llama", false // whatever model_type says: a layer without norms of queries and keys is llama's
+	if x.Has(first + "self_attn.q_norm.weight") {
+		base.Arch = "qwen3"
+	}
+	x.Config = Config{Config: base, Version: version, DraftVocab: base.Vocab, TargetLayers: f.TargetLayers}
+	if f.DraftVocab != nil {
+		x.DraftVocab = *f.DraftVocab
+	}
+	if version == 3 {
+		x.variants(&f)
+	}
+	x.first = first
+	return x.readTensors()
+}
+
+// flat is a config.json with what it says of the layer apart moved to the top.
+func flat(text []byte) ([]byte, error) {
+	var top, layer map[string]any
+	if err := json.Unmarshal(text, &top); err != nil {
+		return nil, err
+	}
+	layer, ok := top["transformer_layer_config"].(map[string]any)
+	if !ok {
+		return text, nil
+	}
+	maps.Copy(top, layer)
+	return json.Marshal(top)
+}
+
+// variants reads the taps and the norms of an EAGLE-3 head.
+func (x *File) variants(f *folderConfig) {
+	x.Taps = f.Inputs
+	if x.Taps == nil && f.Eagle != nil {
+		for _, id := range f.Eagle.Outputs {
+			x.Taps = append(x.Taps, id+1)
+		}
+	}
+	set := func(value *bool, missing bool) bool {
+		if value == nil {
+			return missing
+		}
+		return *value
+	}
+	x.NormBeforeResidual = set(f.NormBeforeResidual, f.Speculators != "") // as each kind's own code has it
+	x.NormBeforeFC = set(f.NormBeforeFC, x.Has("input_norm.weight"))
+	x.FCNorm = set(f.FCNorm, x.Has("fc_norm.0.weight"))
+	x.NormOutput = f.NormOutput
+}
+
+// readTensors reads the tensors of a folder.
+func (x *File) readTensors() error {
+	at := x.somehow()
+	if err := at.Validate(); err != nil { // before its numbers size anything
+		return err
+	}
+	names := at.names(x.first)
+	for _, name := range x.Names() {
+		if name == headfile.TokensName || name == headfile.MemberName {
+			continue
+		}
+		gguf, ok := names[name]
+		if !ok {
+			return fmt.Errorf("tensor %s has no place in an EAGLE-%d head of this shape: this is another kind of head", tensor.Quote(name), x.Version)
+		}
+		t, err := x.Load(name)
+		if err != nil {
+			return err
+		}
+		t.Name = gguf
+		x.Weights = append(x.Weights, t)
+	}
+	var err error
+	x.Tokens, err = x.File.Tokens(x.Vocab)
+	return err
+}

@@ -1,0 +1,83 @@
+package eagle_test
+
+import (
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
+	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/gguf"
+	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// goldenConfig is the shape of a head that llama.cpp runs, with a draft vocabulary and the normalised residual or without.
+func goldenConfig(m *model.Model, variant bool) eagle.Config {
+	c := eagle.Config{Config: m.Config, Version: 3, Taps: []int{1, 3, 2}, DraftVocab: m.Config.Vocab}
+	c.Arch, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Rope.Dims, c.Rope.Base = "llama", 1, 6, 2, 48, 224, 48, 5e5
+	if variant {
+		c.DraftVocab, c.NormBeforeResidual, c.NormBeforeFC = 300, true, true
+	}
+	return c
+}
+
+// A head drafts here what it drafts in llama.cpp (draft-eagle3, d32676d; F32 files, keys and values in F32), which was given the
+// files that this test writes and the same prompts: the taps, their order, entries, positions, rotation, norms, names and the draft
+// vocabulary agree.
+func TestAsLlamaDrafts(t *testing.T) {
+	dir := t.TempDir()
+	path, file := filepath.Join(dir, "target.gguf"), filepath.Join(dir, "head.gguf")
+	s := Must(synth.Lookup("tiny-qwen3"))(t)
+	if err := synth.Write(t.Context(), path, s, synth.Options{Type: tensor.F32, Seed: 7}); err != nil {
+		t.Fatal(err)
+	}
+	m := Must(model.Open(path, model.Options{Threads: 2}))(t)
+	defer m.Close()
+	vocabulary := Must(gguf.Open(path))(t)
+	defer vocabulary.Close()
+	for variant, drafts := range [][][]int32{
+		{{425, 373, 837, 837, 837, 837, 736}, {624, 260, 572, 572, 572, 572, 572}, {50, 642, 634, 634, 478, 478, 478}, {585, 120, 687, 687, 687, 687, 687}},
+		{{743, 743, 743, 743, 524, 524, 719}, {380, 380, 380, 400, 931, 931, 931}, {828, 255, 255, 255, 255, 844, 844}, {659, 659, 591, 64, 64, 64, 676}},
+	} {
+		c, seed := goldenConfig(m, variant == 1), uint64(variant+1)
+		weights := Must(eaglesynth.Tensors(c, tensor.F32, seed))(t)
+		if err := eagle.WriteGGUF(file, "random head", &c, weights, eaglesynth.Tokens(c, seed), vocabulary, tensor.F32); err != nil {
+			t.Fatal(err)
+		}
+		h := Must(eagle.Open(draft.Head{Name: file}, As(m)))(t)
+		d := newDrafter(t, h.Network, &grow.Linear{K: 7, Raw: grow.Raw{Raw: true}}, shortlist.Options{}, m)
+		for p, want := range drafts {
+			var prompt []int32
+			for i := range 20 + 15*p {
+				prompt = append(prompt, int32((i*i*31+7+p*101)%900+20))
+			}
+			last := len(prompt) - 1
+			rows := draft.Rows{Tokens: prompt[:last], Tree: tree.Chain(prompt[:last]), Next: -1}
+			for i := range rows.Tokens {
+				rows.Nodes = append(rows.Nodes, int32(i))
+			}
+			pass, cache := m.NewPass(), m.NewCache()
+			if err := pass.Run(t.Context(), []model.Rows{{Cache: cache, Tree: rows.Tree}}, d.Taps()); err != nil {
+				t.Fatal(err)
+			}
+			state := Must(d.Begin(draft.Options{}))(t)
+			rows.State, rows.Pass = state, pass
+			Commit(t, d, rows)
+			var b tree.Tree
+			b.Reset(prompt[last])
+			Propose(t, d, draft.Request{State: state, Tree: &b, Budget: 8, Depth: 8})
+			if got := b.Token[1:]; !slices.Equal(got, want) {
+				t.Errorf("variant %d, prompt %d: drafts %v, llama.cpp drafts %v", variant, p, got, want)
+			}
+			state.Close()
+			cache.Free()
+		}
+	}
+}

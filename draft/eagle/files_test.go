@@ -1,0 +1,275 @@
+package eagle_test
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
+	"github.com/grovellm/grove/gguf"
+	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// fileTarget is a small random model and its file.
+func fileTarget(t testing.TB) (*model.Model, *gguf.File) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "target.gguf")
+	s := Must(synth.Lookup("tiny-qwen3"))(t)
+	if err := synth.Write(t.Context(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m := Must(model.Open(path, model.Options{Threads: 2}))(t)
+	t.Cleanup(func() { m.Close() })
+	f := Must(gguf.Open(path))(t)
+	t.Cleanup(func() { f.Close() })
+	return m, f
+}
+
+// logits are those of a draft of two rows after a text of three entries, which tells heads apart.
+func logits(n *eagle.Network, m *model.Model) []float32 {
+	e, rng := nn.NewExec(m.Pool()), rand.New(rand.NewPCG(1, 1))
+	mat := func(rows, cols int) nn.Mat {
+		x := nn.Mat{Rows: rows, Cols: cols, Stride: cols, Data: make([]float32, rows*cols)}
+		for i := range x.Data {
+			x.Data[i] = float32(rng.NormFloat64())
+		}
+		return x
+	}
+	tokens := []int32{3, 1, 4, 1, 5}
+	for i := range tokens {
+		tokens[i] %= int32(n.Vocab)
+	}
+	var b eagle.Buffers
+	g, x, out := mat(5, n.Hidden), mat(5, n.Hidden), mat(5, n.DraftVocab)
+	n.Features(e, mat(3, n.Width()), g.Slice(0, 3), &b)
+	pages := n.Pages()
+	cache := pages.NewCache()
+	defer cache.Free()
+	var f nn.Forest
+	f.Add(cache, tree.Chain(tokens), 0)
+	cache.Reserve(0, 5)
+	n.Run(e, &f, tokens, g, x, &b)
+	e.Linear(n.Output(x), nn.Proj{Linear: &n.Head, Dst: out})
+	return out.Data
+}
+
+// close reports how far numbers are apart, relative to the largest.
+func apart(a, b []float32) float64 {
+	if len(a) != len(b) {
+		return math.Inf(1)
+	}
+	most, gap := 1e-9, 0.0
+	for i := range a {
+		most, gap = max(most, math.Abs(float64(a[i]))), max(gap, math.Abs(float64(a[i]-b[i])))
+	}
+	return gap / most
+}
+
+// written is a random head with an output of its own, in every form.
+func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, kind tensor.Type, seed uint64) (c eagle.Config, n *eagle.Network, files map[string]draft.Head) {
+	t.Helper()
+	c = eaglesynth.Config(rand.New(rand.NewPCG(seed, 9)), version, m.Config, kind)
+	c.Name = fmt.Sprint("head ", seed)
+	weights, tokens := Must(eaglesynth.Tensors(c, kind, seed))(t), eaglesynth.Tokens(c, seed)
+	n = Must(eaglesynth.Network(c, kind, seed, &m.Network))(t)
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := eagle.WriteGGUF(at("with.gguf"), c.Name, &c, weights, tokens, vocabulary, kind); err != nil {
+		t.Fatal(err)
+	}
+	if err := eagle.WriteGGUF(at("without.gguf"), c.Name, &c, weights, tokens, nil, kind); err != nil {
+		t.Fatal(err)
+	}
+	files = map[string]draft.Head{"file": {Name: at("without.gguf")}, "data": {Name: "embedded", Data: Must(os.ReadFile(at("with.gguf")))(t)}}
+	if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
+		if err := eagle.WriteFolder(at("folder"), &c, weights, tokens); err == nil || !strings.Contains(err.Error(), "add the target's") {
+			t.Errorf("a folder without an output: %v", err)
+		}
+		return c, n, files
+	}
+	if err := eagle.WriteFolder(at("folder"), &c, weights, tokens); err != nil {
+		t.Fatal(err)
+	}
+	files["folder"] = draft.Head{Name: at("folder")}
+	if version == 3 {
+		if err := eagle.WriteSpeculators(at("speculators"), &c, weights, tokens, m.Config); err != nil {
+			t.Fatal(err)
+		}
+		files["speculators"] = draft.Head{Name: at("speculators")}
+	}
+	return c, n, files
+}
+
+// A head comes back from a file of any type and from folders of both layouts as it was: its shape, its tokens, and what it computes.
+func TestFilesRoundTrip(t *testing.T) {
+	m, vocabulary := fileTarget(t)
+	for seed := range uint64(12) {
+		kind := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}[seed%4]
+		version := 3 - int(seed/4%3/2)
+		c, made, files := written(t, m, vocabulary, version, kind, seed)
+		want := logits(made, m)
+		for form, h := range files {
+			got, err := eagle.ReadConfig(h, m.Config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			folder := form == "folder" || form == "speculators"
+			expect := c
+			if folder {
+				expect.Name = "" // which folders do not say
+			}
+			expect.Rope.Neighbours = c.Arch == "llama" && !folder
+			if d := cmp.Diff(expect, got); d != "" {
+				t.Errorf("%s: the shape came back otherwise: %s", form, d)
+			}
+			head, err := eagle.Open(h, As(m))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.Equal(head.Tokens, made.Tokens) {
+				t.Errorf("%s: the draft vocabulary came back otherwise", form)
+			}
+			most := 0.0
+			switch {
+			case folder && kind == tensor.Q8_0: // F32 there: the same numbers, multiplied otherwise
+				most = 0.05
+			case folder && kind != tensor.F32 || expect.Rope.Neighbours: // the same, in another order
+				most = 0.02
+				if kind == tensor.F32 {
+					most = 1e-5
+				}
+			}
+			if d := apart(logits(head.Network, m), want); d > most {
+				t.Errorf("%s, EAGLE-%d %s, %v: logits are %g apart, want %g at most", form, version, c.Arch, kind, d, most)
+			}
+		}
+	}
+}
+
+// A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
+func TestRefusedHeads(t *testing.T) {
+	m, vocabulary := fileTarget(t)
+	good := eaglesynth.Config(rand.New(rand.NewPCG(3, 3)), 3, m.Config, tensor.F32)
+	good.Taps, good.TargetLayers, good.DraftVocab, good.Arch = []int{1, 2, 3}, m.Config.Layers, 50, "llama"
+	path := filepath.Join(t.TempDir(), "head.gguf")
+	for want, change := range map[string]func(c *eagle.Config){
+		"":                       func(*eagle.Config) {},
+		"hidden size is 96":      func(c *eagle.Config) { c.Hidden = 96 },
+		"vocabulary has 999":     func(c *eagle.Config) { c.Vocab = 999 },
+		"made for a target of 9": func(c *eagle.Config) { c.TargetLayers = 9 },
+		"taps layers [1 2 7]":    func(c *eagle.Config) { c.Taps, c.TargetLayers = []int{1, 2, 7}, 0 },
+		"want the last": func(c *eagle.Config) {
+			*c = eaglesynth.Config(rand.New(rand.NewPCG(3, 3)), 2, m.Config, tensor.F32)
+			c.Taps, c.TargetLayers = []int{1}, 0
+		},
+	} {
+		c := good
+		change(&c)
+		weights := Must(eaglesynth.Tensors(c, tensor.F32, 1))(t)
+		if err := eagle.WriteGGUF(path, "x", &c, weights, eaglesynth.Tokens(c, 1), vocabulary, tensor.F32); err != nil {
+			t.Fatal(err)
+		}
+		_, err := eagle.Open(draft.Head{Name: path}, As(m))
+		if want == "" != (err == nil) || err != nil && (!strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), path)) {
+			t.Errorf("%q: %v", want, err)
+		}
+	}
+	weights, tokens := Must(eaglesynth.Tensors(good, tensor.F32, 1))(t), eaglesynth.Tokens(good, 1)
+	extra := Must(tensor.FromFloat32s("extra.weight", tensor.F32, []int{2}, []float32{1, 2}))(t)
+	wide := slices.Clone(weights)
+	wide[0].Shape = []int{wide[0].Shape[1], wide[0].Shape[0]}
+	twice := slices.Clone(tokens)
+	twice[1] = twice[0]
+	partial := good
+	partial.Rope.Dims -= 2
+	type part struct {
+		c       eagle.Config
+		weights []tensor.Tensor
+		tokens  []int32
+	}
+	for want, p := range map[string]part{
+		"is missing":            {good, weights[:len(weights)-1], tokens},
+		"not one of a head":     {good, append(slices.Clone(weights), extra), tokens},
+		"has shape":             {good, wide, tokens},
+		"is there twice":        {good, append(slices.Clone(weights), weights[0]), tokens},
+		"want their ids":        {good, weights, nil},
+		"want as many":          {good, weights, tokens[1:]},
+		"once at most":          {good, weights, twice},
+		"dimensions of a head":  {partial, weights, tokens},
+		"no tensor output.weig": {good, slices.DeleteFunc(slices.Clone(weights), func(w tensor.Tensor) bool { return w.Name == "output.weight" }), tokens},
+	} {
+		if err := eagle.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if _, err := eagle.Read(draft.Head{Name: vocabulary.Path}); !errors.Is(err, eagle.ErrKind) {
+		t.Errorf("a model for a head: %v", err)
+	}
+	if err := eagle.WriteGGUF(path, "x", &good, weights, tokens, vocabulary, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := model.Open(path, model.Options{}); err == nil || !strings.Contains(err.Error(), "a drafter's head") {
+		t.Errorf("a head for a model: %v", err)
+	}
+}
+
+// The first head of its version is taken, once for all who ask.
+func TestFind(t *testing.T) {
+	m, vocabulary := fileTarget(t)
+	target := As(m)
+	target.Shared = &draft.Shared{}
+	if _, err := eagle.Find(target, 3); err == nil || !strings.Contains(err.Error(), "model=FILE") {
+		t.Errorf("no heads: %v", err)
+	}
+	target.Heads = []draft.Head{{Name: vocabulary.Path}} // of another kind
+	for i, version := range []int{2, 3, 3} {
+		_, _, files := written(t, m, vocabulary, version, tensor.F32, uint64(i))
+		target.Heads = append(target.Heads, files["file"])
+	}
+	for i, version := range map[int]int{1: 2, 2: 3} {
+		h := Must(eagle.Find(target, version))(t)
+		again, err := eagle.Open(target.Heads[i], target)
+		if err != nil || h != again || h.Name != target.Heads[i].Name || h.Version != version {
+			t.Errorf("EAGLE-%d: got %s, which is loaded anew: %v", version, h.Name, h != again)
+		}
+	}
+}
+
+// Whatever happens to a file, opening it ends in an error that names it or in a head that drafts.
+func FuzzOpen(f *testing.F) {
+	m, vocabulary := fileTarget(f)
+	_, _, files := written(f, m, vocabulary, 3, tensor.F32, 7)
+	data := Must(os.ReadFile(files["file"].Name))(f)
+	rng := rand.New(rand.NewPCG(6, 6))
+	f.Add(uint32(0), byte(0))
+	for range 40 {
+		f.Add(rng.Uint32(), byte(rng.Uint32()))
+	}
+	const head = 4000 // keys and places of tensors
+	f.Fuzz(func(t *testing.T, at uint32, value byte) {
+		bad := slices.Clone(data)
+		bad[int(at)%min(head, len(bad))] = value
+		h, err := eagle.Open(draft.Head{Name: "damaged", Data: bad}, As(m))
+		if err != nil {
+			if !strings.Contains(err.Error(), "damaged") {
+				t.Fatalf("an error that does not name the file: %v", err)
+			}
+			return
+		}
+		logits(h.Network, m)
+	})
+}

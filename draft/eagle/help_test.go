@@ -1,0 +1,61 @@
+package eagle_test
+
+import (
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
+	"github.com/grovellm/grove/draft/grow"
+	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tensor"
+	"pgregory.net/rapid"
+)
+
+// head is a random head for a target, of random shape; at least its version is given.
+func head(t Fataler, m *model.Model, version int, seed uint64) *eagle.Network {
+	t.Helper()
+	rng := rand.New(rand.NewPCG(seed, 1))
+	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
+	return Must(eaglesynth.Network(eaglesynth.Config(rng, version, m.Config, kind), kind, seed, &m.Network))(t)
+}
+
+func genHead(r *rapid.T, m *model.Model) *eagle.Network {
+	return head(r, m, rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version"), rapid.Uint64Range(0, 60).Draw(r, "head"))
+}
+
+// genShape draws a tree that the text alone decides: what rounds before it taught is left out.
+func genShape(r *rapid.T) grow.Shape {
+	raw := grow.Raw{Raw: true}
+	n := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(r, name) }
+	switch n("shape", 0, 3) {
+	case 0:
+		return &grow.Linear{K: n("k", 1, 9), Raw: raw}
+	case 1:
+		return &grow.Fixed{D: n("d", 1, 5), B: n("b", 1, 4), Tau: 0.01, N: 64, Raw: raw}
+	case 2:
+		return &grow.BestFirst{Width: n("width", 1, 8), Branch: n("branch", 1, 6), Depth: n("depth", 1, 9), Raw: raw}
+	}
+	return &grow.Dynamic{K: n("k", 1, 7), Depth: n("depth", 0, 7), N: n("n", 2, 60), Raw: raw}
+}
+
+// newDrafter drafts with a head, over a shortlist where one is named.
+func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Sampler {
+	t.Helper()
+	lists := Must(draft.Shortlists(o, shortlist.Drafter{
+		Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
+	}, n, As(m)))(t)
+	return Must(eagle.New(n, shape, lists, m.Pool(), As(m)))(t)
+}
+
+func genLists(r *rapid.T, n *eagle.Network) shortlist.Options {
+	if rapid.Bool().Draw(r, "all tokens") {
+		return shortlist.Options{}
+	}
+	return shortlist.Options{
+		Method: rapid.SampledFrom([]string{"freq", "freq-pa", "context"}).Draw(r, "shortlist"),
+		Size:   rapid.IntRange(1, n.DraftVocab).Draw(r, "size"), Extra: min(32, n.DraftVocab),
+	}
+}

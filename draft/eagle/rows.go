@@ -1,0 +1,187 @@
+// Rows of text and drafts, for package grow: where the feature of each comes from, and what is kept of a sequence.
+
+package eagle
+
+import (
+	"context"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
+
+// rows computes rows of a head.
+type rows struct {
+	n     *Network
+	exec  *nn.Exec
+	pages nn.Pages
+
+	// The pass under way.
+	laid        []grow.Rows
+	forest      nn.Forest
+	tokens      []int32
+	first       []int // of each sequence, its first row
+	taps, fused nn.Buffer
+	gBuf, xBuf  nn.Buffer
+	g           nn.Mat // features of all rows
+	bufs        Buffers
+	logits      nn.Logits
+	rider       nn.Rider // of the Run to come; may be nil
+	firstLogits []int    // of each sequence, the first of its rows' logits
+}
+
+func newRows(n *Network, pool *par.Pool) *rows {
+	return &rows{n: n, exec: nn.NewExec(pool), pages: n.Pages()}
+}
+
+func (r *rows) Taps() []int         { return r.n.Taps }
+func (r *rows) Context() int        { return r.n.Config.Context }
+func (r *rows) NewCache() *nn.Cache { return r.pages.NewCache() }
+func (r *rows) NewText() grow.Text  { return &text{n: r.n} }
+
+// Keeps: a drafted row is made of the head's own state, that of the committed token of the target's.
+func (r *rows) Keeps() bool { return false }
+
+// Prepare makes the features: of rows of text from the target's taps, of drafted ones from the states of their parents' rows.
+func (r *rows) Prepare(laid []grow.Rows) {
+	n := r.n
+	r.laid = laid
+	r.forest.Reset()
+	r.tokens, r.first = r.tokens[:0], r.first[:0]
+	known := 0
+	for i := range laid {
+		l := &laid[i]
+		r.first = append(r.first, len(r.tokens))
+		r.forest.Add(l.Cache, l.Tree, l.From)
+		l.Cache.Reserve(l.From, l.Tree.Len()-l.From)
+		r.tokens = append(r.tokens, l.Tree.Token[l.From:]...)
+		known += max(l.Known-l.From, 0)
+	}
+	taps, at := r.taps.Mat(known, n.Width()), 0
+	for i := range laid {
+		if l := &laid[i]; l.From < l.Known {
+			at += copy(taps.Data[at:], l.Text.(*text).taps[l.From*n.Width():l.Known*n.Width()])
+		}
+	}
+	fused := r.fused.Mat(known, n.Hidden)
+	if known > 0 {
+		n.Features(r.exec, taps, fused, &r.bufs)
+	}
+	r.g, known = r.gBuf.Mat(len(r.tokens), n.Hidden), 0
+	for i := range laid {
+		l := &laid[i]
+		t := l.Text.(*text)
+		for node := l.From; node < l.Tree.Len(); node++ {
+			row := r.g.Row(r.first[i] + node - l.From)
+			if node < l.Known {
+				copy(row, fused.Row(known))
+				known++
+			} else {
+				copy(row, t.state(int(l.Tree.Parent[node])))
+			}
+		}
+	}
+}
+
+// Feature is what a router reads.
+func (r *rows) Feature(i, k int) []float32 {
+	l := &r.laid[i]
+	return r.g.Row(r.first[i] + int(l.Asked[k]) - l.From)
+}
+
+// Ride is for a router, which chooses what is computed of the rows' output.
+func (r *rows) Ride(rider nn.Rider) { r.rider = rider }
+
+// Run computes the rows that were prepared.
+func (r *rows) Run(ctx context.Context) error {
+	rider := r.rider
+	r.rider = nil
+	if err := ctx.Err(); err != nil {
+		for i := range r.laid {
+			r.laid[i].Cache.Reserve(r.laid[i].From, 0)
+		}
+		return err
+	}
+	n := r.n
+	r.logits.Reset()
+	if !slices.ContainsFunc(r.laid, func(l grow.Rows) bool { return len(l.Asked) > 0 }) {
+		n.Keep(r.exec, &r.forest, r.tokens, r.g, &r.bufs)
+		return nil
+	}
+	x := r.xBuf.Mat(len(r.tokens), n.Hidden)
+	if rider != nil {
+		r.exec.Ride(rider)
+	}
+	n.Run(r.exec, &r.forest, r.tokens, r.g, x, &r.bufs)
+	r.exec.Land()
+
+	r.firstLogits = r.firstLogits[:0]
+	for i := range r.laid {
+		l := &r.laid[i]
+		r.firstLogits = append(r.firstLogits, r.logits.Len())
+		if len(l.Asked) == 0 {
+			continue
+		}
+		rows := l.Tree.Len() - l.From
+		l.Text.(*text).keep(x.Slice(r.first[i], r.first[i]+rows), l.From)
+		for k, node := range l.Asked {
+			var list *nn.Shortlist
+			if l.Lists != nil {
+				list = l.Lists[k]
+			}
+			r.logits.Add(r.first[i]+int(node)-l.From, list)
+		}
+	}
+	r.logits.Run(r.exec, x, n.Norm, &n.Head)
+	return nil
+}
+
+func (r *rows) Logits(i, k int) []float32 { return r.logits.Row(r.firstLogits[i] + k) }
+
+// text is a sequence's: an entry is of a token and the taps of the place before it.
+type text struct {
+	n      *Network
+	taps   []float32 // of the places before those tokens whose rows are to come, and of the last place: each Width
+	states []float32 // of the rows of a draft, each Hidden: what children's features are
+}
+
+func (t *text) Close() { t.taps, t.states = nil, nil }
+
+// Commit keeps the taps. The first token of a text has no place before it, and so no entry.
+func (t *text) Commit(r *draft.Rows, have int) (n int, ok bool) {
+	if r.Pass == nil {
+		t.taps = t.taps[:0]
+		return 0, false
+	}
+	n, from := len(r.Tokens), 0
+	if len(t.taps) == 0 || have+n >= t.n.Config.Context { // the head knows no texts as long as that: it starts afresh with the last rows
+		n = min(n, t.n.Config.Context) - 1
+		from = len(r.Tokens) - 1 - n
+		t.taps = t.taps[:0]
+	}
+	for i := from; i < len(r.Tokens); i++ {
+		for tap := range t.n.Taps {
+			t.taps = append(t.taps, r.Tap(tap, i)...)
+		}
+	}
+	return n, true
+}
+
+func (t *text) Read(n int) {
+	width := t.n.Width()
+	t.taps = append(t.taps[:0], t.taps[n*width:]...)
+}
+
+// keep notes the states of a draft's rows from number from on.
+func (t *text) keep(x nn.Mat, from int) {
+	size := x.Cols
+	t.states = slices.Grow(t.states[:from*size], x.Rows*size)[:(from+x.Rows)*size]
+	for i := range x.Rows {
+		copy(t.states[(from+i)*size:], x.Row(i))
+	}
+}
+
+// state is that of a row.
+func (t *text) state(row int) []float32 { return t.states[row*t.n.Hidden:][:t.n.Hidden] }

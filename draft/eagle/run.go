@@ -1,0 +1,102 @@
+// The passes of a head. Every operation records itself on a tape, so that training runs the same code.
+
+package eagle
+
+import "github.com/grovellm/grove/nn"
+
+// Pages is the memory of caches for the network's rows.
+func (n *Network) Pages() nn.Pages {
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
+}
+
+// Buffers is the activation memory of a head.
+type Buffers struct {
+	normed, embed, fused, x nn.Buffer
+	block                   nn.BlockBuffers
+	projs                   [2]nn.Proj
+}
+
+// Width is the width of a row's taps, one after the other.
+func (c *Config) Width() int { return len(c.Taps) * c.Hidden }
+
+// Features makes the features of places of the text, g (rows × Hidden), of the target's taps there (rows × Width).
+func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
+	if n.Version == 2 {
+		e.Normalise(&n.GNorm, taps, g)
+		return
+	}
+	if n.FCNorm {
+		normed := e.Mat(&m.normed, taps.Rows, taps.Cols)
+		for i := range n.TapNorms {
+			from, to := i*n.Hidden, (i+1)*n.Hidden
+			e.Normalise(&n.TapNorms[i], taps.Columns(from, to), normed.Columns(from, to))
+		}
+		taps = normed
+	}
+	e.Linear(nn.Source{X: taps, Norm: n.InputNorm}, nn.Proj{Linear: &n.Fuse, Dst: g})
+}
+
+// Run computes rows of a forest: of each its token and its feature are given, g (rows × Hidden), and its state is left in x (rows ×
+// Hidden), not g itself. The states are the features of the rows' children; Head of Output(x) are their logits.
+//
+// Depth is all that tells a row its position, and ancestors what it sees. So the training-time test (reference §5.4) is a forest
+// whose trunk is the text's entries, and in which what an entry drafts j tokens on is a chain of j rows below it.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
+	n.attend(e, f, tokens, g, x, m)
+	n.finish(e, f, x, m)
+}
+
+// Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of a head of one layer that is
+// keys and values alone.
+func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Buffers) {
+	if n.Layers > 1 {
+		n.Run(e, f, tokens, g, e.Mat(&m.x, g.Rows, g.Cols), m)
+		return
+	}
+	first := &n.Blocks[0]
+	half := first.Attn.KVHeads * first.Attn.Dim
+	kv := e.Mat(&m.x, g.Rows, 2*half)
+	m.projs = [2]nn.Proj{{Linear: &first.QKV[1], Dst: kv.Columns(0, half)}, {Linear: &first.QKV[2], Dst: kv.Columns(half, 2*half)}}
+	e.Linear(n.source(e, tokens, g, m), m.projs[:]...)
+	e.Keys(&first.Attn, 0, f, kv)
+}
+
+// source is what the first layer's attention reads.
+func (n *Network) source(e *nn.Exec, tokens []int32, g nn.Mat, m *Buffers) nn.Source {
+	embed := e.Mat(&m.embed, len(tokens), n.Hidden)
+	e.Embed(n.Embed, tokens, embed)
+	if n.Version == 2 {
+		fused := e.Mat(&m.fused, g.Rows, g.Cols)
+		e.Linear(nn.Source{X: embed, With: g}, nn.Proj{Linear: &n.Fuse, Dst: fused})
+		return nn.Source{X: fused}
+	}
+	return nn.Source{X: embed, Norm: &n.Blocks[0].AttnNorm, With: g, WithNorm: &n.GNorm}
+}
+
+// attend is Run up to the end of the first layer's attention.
+func (n *Network) attend(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
+	src := n.source(e, tokens, g, m)
+	switch {
+	case n.Version == 2:
+		e.Normalise(nil, src.X, x)
+	case n.NormBeforeResidual:
+		e.Normalise(&n.GNorm, g, x)
+	default:
+		e.Normalise(nil, g, x)
+	}
+	e.Attention(&n.Blocks[0], 0, f, src, x, &m.block)
+}
+
+// finish is the rest of Run, in place.
+func (n *Network) finish(e *nn.Exec, f *nn.Forest, x nn.Mat, m *Buffers) {
+	e.MLP(&n.Blocks[0], x, &m.block)
+	for i := 1; i < len(n.Blocks); i++ {
+		e.Block(&n.Blocks[i], i, f, x, &m.block)
+	}
+	if n.outNorm != nil {
+		e.Normalise(n.outNorm, x, x)
+	}
+}
+
+// Output is the states x as Head reads them.
+func (n *Network) Output(x nn.Mat) nn.Source { return nn.Source{X: x, Norm: n.Norm} }

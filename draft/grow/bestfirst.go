@@ -1,0 +1,82 @@
+package grow
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/shortlist"
+)
+
+// BestFirst drafts the nodes with the largest probability from the root, whatever tree they make: each step expands the
+// Width likeliest of those not expanded yet, until none of them can have a child that belongs to the best, or the
+// loop's guide finds that another pass does not pay.
+type BestFirst struct {
+	Width  int    `draft:"width" help:"nodes expanded in one pass at most"`
+	Branch int    `draft:"branch" help:"children of a node at most"`
+	Depth  int    `draft:"depth" help:"depth at most"`
+	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
+}
+
+// DefaultBestFirst is what did well on grove's own models.
+func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
+
+func (o *BestFirst) limits() (limits, error) {
+	switch {
+	case o.Width < 1 || o.Width > maxNodes:
+		return limits{}, fmt.Errorf("best-first: width is %d: want 1 to %d", o.Width, maxNodes)
+	case o.Branch < 1 || o.Branch > maxBreadth:
+		return limits{}, fmt.Errorf("best-first: branch is %d: want 1 to %d", o.Branch, maxBreadth)
+	case o.Depth < 1 || o.Depth >= maxNodes:
+		return limits{}, fmt.Errorf("best-first: depth is %d: want 1 to %d", o.Depth, maxNodes-1)
+	}
+	return limits{maxNodes, o.Depth, o.Branch, o.Raw.Raw}, nil
+}
+
+// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
+func (o *BestFirst) begin(s *state) { s.pooled = !s.drawing }
+
+func (o *BestFirst) choose(s *state) {
+	floor, width := float32(0), o.Width
+	switch {
+	case !s.pooled: // what is drawn takes its place for good: the likeliest come first
+		width = min(width, s.room())
+		for node := range s.tree.Token {
+			if s.open(node) {
+				floor = max(floor, s.worth[node]*firstDrawn)
+			}
+		}
+	case s.best.full():
+		floor, _ = s.best.least()
+	}
+	for node := range s.tree.Token {
+		// A child is worth no more than its parent.
+		if w := s.worth[node]; w > floor && s.open(node) {
+			s.expand = insert(s.expand, int32(node), s.worth, width)
+		}
+	}
+}
+
+// breadth: a pool takes what belongs to the best. A drawn tree must say before it draws: as many as
+// are likely to be tried and accepted, each where those before it were rejected.
+func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
+	if s.pooled {
+		return o.Branch
+	}
+	n, a := 1, overlap+(1-overlap)*confidence
+	rest := 1 - a
+	for a *= later; n < o.Branch && rest*a > worthDrawing; rest *= 1 - a {
+		n++
+	}
+	return n
+}
+
+// firstDrawn is the share of the likeliest node's worth from which on others are expanded in the same pass.
+const firstDrawn = 0.5
+
+// worthDrawing is the chance of acceptance, by the drafter's estimate, from which on another child is drawn.
+const worthDrawing = 0.05
+
+func (o *BestFirst) floor() float32         { return negInf }
+func (o *BestFirst) learn(*state, int, int) {}

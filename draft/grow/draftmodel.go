@@ -1,0 +1,54 @@
+// Rows of a draft model: a whole language model, smaller than the target.
+
+package grow
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+)
+
+// DraftModel computes rows of a model whose tokens are the target's.
+type DraftModel struct {
+	*model.Model
+	pass *model.Pass
+	laid []Rows
+	rows []model.Rows
+}
+
+// NewDraftModel returns m as a drafter's Model.
+func NewDraftModel(m *model.Model) *DraftModel { return &DraftModel{Model: m, pass: m.NewPass()} }
+
+func (m *DraftModel) Taps() []int { return nil }
+
+// Keeps: all that a row is made of is the tokens up to it.
+func (m *DraftModel) Keeps() bool { return true }
+
+func (m *DraftModel) NewText() Text { return tokensAlone{} }
+
+func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }
+
+func (m *DraftModel) Feature(int, int) []float32 { return nil }
+
+// Ride is never called: without features there is no router.
+func (m *DraftModel) Ride(nn.Rider) {}
+
+func (m *DraftModel) Run(ctx context.Context) error {
+	m.rows = m.rows[:0]
+	for i := range m.laid {
+		r := &m.laid[i]
+		m.rows = append(m.rows, model.Rows{Cache: r.Cache, Tree: r.Tree, Logits: r.Asked, Shortlists: r.Lists, From: r.From})
+	}
+	return m.pass.Run(ctx, m.rows, nil)
+}
+
+func (m *DraftModel) Logits(i, k int) []float32 { return m.pass.Logits(i, k) }
+
+// tokensAlone is a text of which nothing is kept besides its rows.
+type tokensAlone struct{}
+
+func (tokensAlone) Commit(r *draft.Rows, _ int) (n int, ok bool) { return len(r.Tokens), true }
+func (tokensAlone) Read(int)                                     {}
+func (tokensAlone) Close()                                       {}

@@ -1,0 +1,61 @@
+package grow
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/shortlist"
+)
+
+// Dynamic is EAGLE-2's dynamic draft tree (reference specblock.md §5.2): each pass expands the K likeliest nodes of the last level, by
+// the probability of their whole paths, into K children each; of all these candidates the likeliest N−1 are the tree. A node is
+// never likelier than its parent, so they are connected. What cannot be among them any more is not computed, which changes nothing.
+type Dynamic struct {
+	K      int    `draft:"k" help:"nodes expanded in one pass at most, and children of a node"`
+	Depth  int    `draft:"depth" help:"passes at most after the first, which expands the root: a tree is at most one deeper"`
+	N      int    `draft:"n" help:"nodes at most, root included"`
+	Preset string `draft:"preset" help:"paper: what is not given is as in EAGLE-2 and EAGLE-3; empty: as listed here"`
+	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
+}
+
+// PaperDynamic is the tree of EAGLE-2's and EAGLE-3's runs.
+func PaperDynamic() Dynamic { return Dynamic{K: 10, Depth: 7, N: 60, Raw: Raw{true}} }
+
+// DefaultDynamic is what did well on grove's own models.
+func DefaultDynamic() Dynamic { return Dynamic{K: 10, Depth: 9, N: 256} }
+
+func (o *Dynamic) limits() (limits, error) {
+	switch {
+	case o.K < 1 || o.K > maxBreadth:
+		return limits{}, fmt.Errorf("dynamic: k is %d: want 1 to %d", o.K, maxBreadth)
+	case o.Depth < 0 || o.Depth >= maxNodes-1:
+		return limits{}, fmt.Errorf("dynamic: depth is %d: want 0 to %d", o.Depth, maxNodes-2)
+	case o.N < 2 || o.N > maxNodes:
+		return limits{}, fmt.Errorf("dynamic: n is %d: want 2 to %d", o.N, maxNodes)
+	}
+	return limits{o.N, o.Depth + 1, o.K, o.Raw.Raw}, nil
+}
+
+// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
+func (o *Dynamic) begin(s *state) { s.pooled = !s.drawing }
+
+func (o *Dynamic) choose(s *state) {
+	floor, width := float32(0), o.K
+	switch {
+	case !s.pooled:
+		width = min(width, s.room())
+	case s.best.full():
+		floor, _ = s.best.least()
+	}
+	for node := s.fresh; node < s.tree.Len(); node++ {
+		if s.worth[node] > floor && s.open(node) {
+			s.expand = insert(s.expand, int32(node), s.worth, width)
+		}
+	}
+}
+
+func (o *Dynamic) breadth(*state, int32, float32) int { return o.K }
+func (o *Dynamic) floor() float32                     { return negInf }
+func (o *Dynamic) learn(*state, int, int)             {}

@@ -1,0 +1,163 @@
+package grow
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/shortlist"
+)
+
+// DynaTree is the draft tree of paper 002: its breadth follows the draft model's confidence, its depth the probability
+// of each path, and history adapts both. The rules are those of the paper's text (§3.3, algorithm 1), with two differences.
+// The root is the last committed token, which the target has chosen already, so the first drafted level branches as all
+// others do, and depths count from there; and a level is computed in one pass, the likeliest nodes first where the budget ends.
+type DynaTree struct {
+	TauH    float32 `draft:"tau-h" help:"confidence in the first child from which on a node has b-min of them"`
+	TauL    float32 `draft:"tau-l" help:"confidence below which a node has b-max children"`
+	BMin    int     `draft:"b-min" help:"children where the draft model is confident"`
+	BMid    int     `draft:"b-mid" help:"children between the two"`
+	BMax    int     `draft:"b-max" help:"children where it is not"`
+	D0      int     `draft:"d0" help:"base depth: beyond it only paths likelier than rho-deep go on"`
+	DMax    int     `draft:"d-max" help:"depth at most"`
+	RhoStop float32 `draft:"rho-stop" help:"least probability of a path to be expanded"`
+	RhoDeep float32 `draft:"rho-deep" help:"probability above which a path goes beyond d0"`
+	Tau     float32 `draft:"tau" help:"pruning: leaves below this probability are not verified"`
+	NMax    int     `draft:"n-max" help:"nodes at most, root included"`
+	Prune   bool    `draft:"prune" help:"drop leaves below tau; false: only do not expand them"`
+
+	Adapt  bool    `draft:"adapt" help:"history adaptation: after every round, d0, tau-h and tau-l move with the acceptance"`
+	Window int     `draft:"window" help:"rounds of the acceptance's mean"`
+	Target float32 `draft:"target" help:"acceptance to hold: accepted depth over drafted depth"`
+	EtaD   float32 `draft:"eta-d" help:"step of d0 for each unit of acceptance above target"`
+	EtaH   float32 `draft:"eta-h" help:"step of tau-h, downwards"`
+	EtaL   float32 `draft:"eta-l" help:"step of tau-l, downwards"`
+
+	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
+	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+
+	shortlist.Options
+	Raw
+}
+
+// DefaultDynaTree is what did well on grove's own models and the Go packages held out for validation. Against the paper's, paths
+// are followed to smaller probabilities, and uncertain nodes branch more: verification is cheap for a tree of some twenty
+// nodes, and what does not pay is cut by the loop's controller.
+func DefaultDynaTree() DynaTree {
+	o := PaperDynaTree()
+	o.Raw.Raw = false
+	o.TauH, o.BMid, o.BMax = 0.95, 3, 6
+	o.D0, o.DMax = 8, 14
+	o.RhoStop, o.RhoDeep, o.Tau = 0.02, 0.06, 0.01
+	o.Target = 0.5
+	return o
+}
+
+// PaperDynaTree is the paper's run on WikiText-2 (its appendix A). Of what the text does not give, tau, rho-stop, rho-deep, the
+// window, the target and the steps are those of that run; d0 moved by whole steps there.
+func PaperDynaTree() DynaTree {
+	return DynaTree{
+		TauH: 0.9, TauL: 0.4, BMin: 1, BMid: 2, BMax: 3, D0: 5, DMax: 8, RhoStop: 0.1, RhoDeep: 0.5, Tau: 0.05, NMax: 256, Prune: true,
+		Adapt: true, Window: 10, Target: 0.7, EtaD: 1, EtaH: 0.05, EtaL: 0.05,
+		Raw: Raw{true},
+	}
+}
+
+func (o *DynaTree) limits() (limits, error) {
+	fail := func(format string, args ...any) (limits, error) {
+		return limits{}, fmt.Errorf("dynatree: "+format, args...)
+	}
+	switch {
+	case !(0 <= o.TauL && o.TauL <= o.TauH && o.TauH <= 1):
+		return fail("tau-l is %g and tau-h %g: want 0 ≤ tau-l ≤ tau-h ≤ 1", o.TauL, o.TauH)
+	case !(1 <= o.BMin && o.BMin <= o.BMid && o.BMid <= o.BMax && o.BMax <= maxBreadth):
+		return fail("b-min, b-mid and b-max are %d, %d and %d: want 1 ≤ b-min ≤ b-mid ≤ b-max ≤ %d", o.BMin, o.BMid, o.BMax, maxBreadth)
+	case !(1 <= o.D0 && o.D0 <= o.DMax && o.DMax < maxNodes):
+		return fail("d0 is %d and d-max %d: want 1 ≤ d0 ≤ d-max < %d", o.D0, o.DMax, maxNodes)
+	case !(0 <= o.RhoStop && o.RhoStop <= o.RhoDeep && o.RhoDeep <= 1):
+		return fail("rho-stop is %g and rho-deep %g: want 0 ≤ rho-stop ≤ rho-deep ≤ 1", o.RhoStop, o.RhoDeep)
+	case !(o.Tau >= 0 && o.Tau < 1):
+		return fail("tau is %g: want 0 or more, below 1", o.Tau)
+	case o.NMax < 2 || o.NMax > maxNodes:
+		return fail("n-max is %d: want 2 to %d", o.NMax, maxNodes)
+	case o.Window < 1 || o.Window > maxWindow:
+		return fail("window is %d: want 1 to %d", o.Window, maxWindow)
+	case !(o.Target >= 0 && o.Target <= 1):
+		return fail("target is %g: want 0 to 1", o.Target)
+	}
+	for _, eta := range []struct {
+		name string
+		v    float32
+	}{{"eta-d", o.EtaD}, {"eta-h", o.EtaH}, {"eta-l", o.EtaL}} {
+		if !(eta.v >= 0 && eta.v <= maxNodes) {
+			return fail("%s is %g: want 0 to %d", eta.name, eta.v, maxNodes)
+		}
+	}
+	return limits{o.NMax, o.DMax, o.BMax, o.Raw.Raw}, nil
+}
+
+const maxWindow = 10000
+
+// adapted is what history adaptation makes of a sequence's parameters.
+type adapted struct {
+	d0, tauH, tauL float32
+	window         []float32 // acceptance of the last rounds, a ring
+	rounds         int
+}
+
+func (o *DynaTree) begin(s *state) {
+	s.adapted = adapted{d0: float32(o.D0), tauH: o.TauH, tauL: o.TauL}
+}
+
+// choose is the gate of §3.3: d(u) < D_max, p(u) ≥ ρ_stop, and d(u) < D_0 or p(u) > ρ_deep; and of algorithm 1,
+// line 14, p(u) ≥ τ.
+func (o *DynaTree) choose(s *state) {
+	base, least, deep := int32(math.Round(float64(s.adapted.d0))), logOf(max(o.RhoStop, o.Tau)), logOf(o.RhoDeep)
+	s.level(func(s *state, u int) bool {
+		return s.path[u] >= least && (s.tree.Depth[u] < base || s.path[u] > deep)
+	}, o.BMin)
+}
+
+// breadth is B(u) of §3.3.
+func (o *DynaTree) breadth(s *state, _ int32, confidence float32) int {
+	switch {
+	case confidence >= s.adapted.tauH:
+		return o.BMin
+	case confidence < s.adapted.tauL:
+		return o.BMax
+	}
+	return o.BMid
+}
+
+func (o *DynaTree) floor() float32 {
+	if o.Prune {
+		return logOf(o.Tau)
+	}
+	return negInf
+}
+
+// learn is the historical adjustment of §3.3 and ADJUST of algorithm 1: a proportional step after every round, by the mean
+// acceptance of the last W. The paper's "fraction of drafted tokens committed" is taken along the path: a tree's
+// other branches are meant to be rejected. More acceptance makes trees deeper and, by lower thresholds, narrower.
+func (o *DynaTree) learn(s *state, accepted, depth int) {
+	a := &s.adapted
+	if !o.Adapt || depth < 1 {
+		return
+	}
+	rate := float32(accepted) / float32(depth)
+	if len(a.window) < o.Window {
+		a.window = append(a.window, rate)
+	} else {
+		a.window[a.rounds%o.Window] = rate
+	}
+	a.rounds++
+	mean := float32(0)
+	for _, r := range a.window {
+		mean += r
+	}
+	over := mean/float32(len(a.window)) - o.Target
+	a.d0 = clip(a.d0+o.EtaD*over, 1, float32(max(o.DMax-1, 1)))
+	a.tauH = clip(a.tauH-o.EtaH*over, 0, 1)
+	a.tauL = clip(a.tauL-o.EtaL*over, 0, a.tauH)
+}
+
+func clip(x, low, high float32) float32 { return min(max(x, low), high) }

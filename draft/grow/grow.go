@@ -1,0 +1,211 @@
+// Package grow drafts trees that grow step by step: each step computes rows of some nodes, for all sequences in one batched pass, and
+// their candidates become nodes. A tree has a shape: a chain (Linear), fixed breadth (Fixed), DynaTree (paper 002), EAGLE-2's dynamic
+// tree (Dynamic), or the most probable nodes, by the drafter (BestFirst) or by all that is known (Conditioned). Where rows come from, a
+// draft model or a head on the target, is a Model's affair.
+//
+// The drafter keeps a cache over the committed text. A node is computed once, leaves never; the target's choice is then walked
+// down the tree, and where drafted rows are what the text's own would be those of the path stay in the cache. What was committed
+// without a row (a leaf, the bonus token, text that was decoded plainly) is computed at the beginning of the next tree, so a
+// sequence that is not drafted for costs nothing beyond its prompt.
+//
+// At temperature 0 candidates are ranked by their logits. Above, by the race that the target's choice will be
+// (sample.Sampler.Top): the same noise, position for position, over the drafter's logits. Scores are made chances
+// (Fit), and put right by what the target chose beside the last paths (draft.Asides), unless the drafter is taken at its word (Raw).
+package grow
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tree"
+)
+
+// Model computes rows. One goroutine uses it at a time.
+type Model interface {
+	Taps() []int         // that it reads; see draft.Drafter
+	Context() int        // rows of a text at most
+	Keeps() bool         // a drafted row is the row that the committed text would have
+	NewCache() *nn.Cache // for a sequence's rows
+	NewText() Text
+
+	// Prepare lays out the rows of a pass, one Rows for each sequence. They and what they point to stay as they are until Run.
+	Prepare(rows []Rows)
+	// Feature is what the k-th asked row of the i-th sequence is made of besides its token, for a router to read; nil where there is
+	// nothing. It lasts until Run.
+	Feature(i, k int) []float32
+	// Ride has the next Run take r's work along, which is done before it comes to logits. Models without features need not know it.
+	Ride(r nn.Rider)
+	// Run computes the rows, and Logits those of the k-th asked row of the i-th sequence: of its list if it has one.
+	Run(ctx context.Context) error
+	Logits(i, k int) []float32
+}
+
+// Text is what a Model keeps of a sequence's committed text besides the cache.
+type Text interface {
+	// Commit takes in committed rows, of a text of which the model has read, or has to read, have. It returns for how many of the
+	// tokens, the last ones, there will be rows; where those are fewer than all, rows of the text before are void. ok is false while
+	// no row could follow, so that nothing can be drafted.
+	Commit(r *draft.Rows, have int) (n int, ok bool)
+	// Read tells that the first n tokens that were committed and not read have their rows in the cache.
+	Read(n int)
+	// Close gives the memory back.
+	Close()
+}
+
+// Rows are those of one sequence in a pass: nodes of Tree from number From on. The first Known nodes are text: what was committed and
+// not read, and in a draft the root after it. Those beyond are drafted.
+type Rows struct {
+	Text  Text
+	Cache *nn.Cache
+	Tree  *tree.Tree
+	From  int
+	Known int
+	Asked []int32         // whose logits are wanted
+	Lists []*nn.Shortlist // of each of them; nil: all tokens
+}
+
+// Config is a drafter to be made.
+type Config struct {
+	Shape  Shape
+	Model  Model
+	Pool   *par.Pool
+	Vocab  int              // tokens that may be drafted: the first of the target's
+	Target int              // tokens of the target's vocabulary
+	Tokens []int32          // of each logit; nil: they are the vocabulary in order
+	Lists  shortlist.Method // nil: all tokens' logits are computed
+	Fit    Fit
+	Clues  *clues.Fit // for conditioned trees
+}
+
+// New returns a drafter.
+func New(c Config) (*Drafter, error) {
+	l, err := c.Shape.limits()
+	if err != nil {
+		return nil, err
+	}
+	d := &Drafter{Config: c, limits: l, ranked: max(l.children, rankedLeast), workers: make([]*sample.Sampler, c.Pool.Threads())}
+	d.judges = make([]judging, c.Pool.Threads())
+	if c.Tokens != nil {
+		place := make([]int32, c.Vocab)
+		for i := range place {
+			place[i] = -1
+		}
+		for i, token := range c.Tokens {
+			place[token] = int32(i)
+		}
+		for i := range d.judges {
+			d.judges[i].place = place
+		}
+	}
+	for i := range d.workers {
+		if d.workers[i], err = sample.New(sample.Params{}, d.Vocab); err != nil {
+			return nil, err
+		}
+		if c.Tokens != nil {
+			d.spread = append(d.spread, make([]float32, d.Vocab))
+		}
+	}
+	for i := range d.yield {
+		d.yield[i] = newYield(l.children)
+	}
+	return d, nil
+}
+
+// Drafter grows trees.
+type Drafter struct {
+	Config
+	limits  limits
+	ranked  int               // candidates looked at below a node
+	workers []*sample.Sampler // scratch of each worker
+	spread  [][]float32       // the same: a row over the vocabulary, where logits are of a part
+	judges  []judging         // the same, for conditioned trees
+	yield   [2]yield          // at temperature 0 and above
+	stats   draft.ListStats
+
+	// The Propose under way.
+	live    []*state
+	rows    []Rows
+	tasks   []task
+	queries []shortlist.Query
+	lists   []*shortlist.List
+
+	heard draft.Hearings // of the Commit under way
+}
+
+// rankedLeast candidates are looked at even where fewer become children: the others say how sure the first is.
+const rankedLeast = 8
+
+func (d *Drafter) Taps() []int { return d.Model.Taps() }
+
+// ListStats are what shortlists made of the drafts.
+func (d *Drafter) ListStats() draft.ListStats { return d.stats }
+
+// drawSeed parts the noise of drawn trees from the coupled noise, whatever the seeds.
+const drawSeed = 0x6c6d2d647261776e
+
+func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
+	p := o.Sampling
+	if o.Sampled {
+		p.Seed = o.Seed ^ drawSeed
+	}
+	for token := range p.LogitBias {
+		if int(token) >= d.Vocab { // of the target alone: nothing that could be drafted
+			p.LogitBias = within(p.LogitBias, d.Vocab)
+			break
+		}
+	}
+	sampler, err := sample.New(p, d.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{d: d, sampler: sampler, cache: d.Model.NewCache(), text: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
+	if p.Temperature > 0 {
+		s.warm = 1
+		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0
+	}
+	if p.Penalised() {
+		s.history = sample.NewHistory(p.PenaltyLast)
+	}
+	if d.Lists != nil && !s.drawing { // what is drawn from must be known for all tokens
+		s.words = d.Lists.Begin()
+	}
+	d.Shape.begin(s)
+	return s, nil
+}
+
+// within is the part of a bias that names tokens of a vocabulary.
+func within(bias map[int32]float32, vocab int) map[int32]float32 {
+	m := map[int32]float32{}
+	for token, b := range bias {
+		if int(token) < vocab {
+			m[token] = b
+		}
+	}
+	return m
+}
+
+// Commit takes note of rows. Those of a prompt are computed now, where their time is expected, many in a pass.
+func (d *Drafter) Commit(rows []draft.Rows) error {
+	d.live = d.live[:0]
+	d.heard.Reset()
+	for i := range rows {
+		r := &rows[i]
+		s := r.State.(*state)
+		if err := s.commit(r); err != nil {
+			return err
+		}
+		if (r.Next < 0 || s.overdue()) && !s.outgrown() {
+			d.live = append(d.live, s)
+		}
+	}
+	d.heard.Run(d.Pool, d.workers, d.Vocab)
+	return d.read(context.Background(), 0)
+}
+
+// Drawn is the distribution that a node's children were drawn from; see draft.Sampler.
+func (d *Drafter) Drawn(s draft.State, node int) []float32 { return s.(*state).drawn(node) }

@@ -1,0 +1,201 @@
+package grow
+
+import (
+	"context"
+	"math"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/sample"
+)
+
+// Propose grows the trees of all requests together, a pass of the model a step. When it fails, nothing has been
+// proposed, and the next tree starts over.
+func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
+	d.live = d.live[:0]
+	for i := range requests {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+			d.live = append(d.live, s)
+		}
+	}
+	if err := d.read(ctx, shortText); err != nil {
+		return err
+	}
+	for _, s := range d.live {
+		s.start()
+	}
+	for len(d.live) > 0 {
+		if err := d.run(ctx); err != nil {
+			return err
+		}
+		d.rank()
+		n := 0
+		for _, s := range d.live {
+			s.attach()
+			if s.next() {
+				d.live[n] = s
+				n++
+			}
+		}
+		d.live = d.live[:n]
+	}
+	for i := range requests {
+		if s := requests[i].State.(*state); s.steps > 0 {
+			s.finish()
+			s.ready = true
+			s.request = nil
+		}
+	}
+	return nil
+}
+
+// run computes the rows laid out for this step, of all trees that still grow.
+func (d *Drafter) run(ctx context.Context) error {
+	d.rows = d.rows[:0]
+	for _, s := range d.live {
+		d.rows = append(d.rows, Rows{Text: s.text, Cache: s.cache, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked})
+	}
+	d.Model.Prepare(d.rows)
+	d.list()
+	if err := d.Model.Run(ctx); err != nil {
+		return err
+	}
+	d.tally()
+	return nil
+}
+
+const (
+	// shortText is the longest text without rows that is computed in one pass with the root: every row of the tree lists what
+	// it sees of it.
+	shortText = 32
+	// readRows is how many rows of text are read in one pass at most.
+	readRows = model.PrefillChunk
+)
+
+// read computes the rows of live texts that want for more than some rows, several in a pass, without logits.
+func (d *Drafter) read(ctx context.Context, more int) error {
+	for {
+		d.rows = d.rows[:0]
+		room := readRows
+		for _, s := range d.live {
+			if n := min(len(s.todo), room); len(s.todo) > more && n > 0 {
+				s.run.ResetChain(s.todo[:n])
+				d.rows = append(d.rows, Rows{Text: s.text, Cache: s.cache, Tree: &s.run, Known: n})
+				room -= n
+			}
+		}
+		if len(d.rows) == 0 {
+			return nil
+		}
+		d.Model.Prepare(d.rows)
+		if err := d.Model.Run(ctx); err != nil {
+			return err
+		}
+		at := 0
+		for _, s := range d.live {
+			if at < len(d.rows) && d.rows[at].Cache == s.cache {
+				s.todo = append(s.todo[:0], s.todo[s.run.Len():]...)
+				s.cache.CommitAll()
+				s.text.Read(s.run.Len())
+				at++
+			}
+		}
+	}
+}
+
+// attach adds the children of the nodes expanded in this step.
+func (s *state) attach() {
+	s.steps++
+	if s.known != nil {
+		s.regrow()
+		return
+	}
+	s.fresh = s.tree.Len()
+	for i, node := range s.expand {
+		cands := s.cands[i*s.d.ranked:][:s.count[i]]
+		n := min(s.d.Shape.breadth(s, node, s.sure[i]), len(cands))
+		s.seen.weight += s.worth[node]
+		for rank, c := range cands[:max(n, 0)] {
+			w := s.worth[node] * s.chance(int(s.tree.Depth[node])+1, c.LogProb)
+			s.seen.chance[rank] += w
+			s.add(node, c, w)
+		}
+	}
+}
+
+// regrow grows a conditioned tree anew, by what its rows have added to what is known.
+func (s *state) regrow() {
+	before := s.expected
+	s.expected = s.known.regrow(s)
+	if s.steps > 1 {
+		for _, node := range s.expand {
+			s.seen.weight += s.worth[node]
+		}
+		s.seen.chance[0] += s.expected - before
+	}
+}
+
+// add makes a candidate of a worth a node, if it has a place.
+func (s *state) add(parent int32, c sample.Candidate, worth float32) {
+	switch {
+	case s.pooled && !(worth > 0 && s.best.add(worth)), !s.pooled && s.room() <= 0:
+		return
+	case s.pooled:
+		s.expected = s.best.sum
+	default:
+		s.expected += worth
+	}
+	node := s.tree.Append(int(parent), c.Token, c.LogProb)
+	s.row = append(s.row, -1)
+	s.path = append(s.path, s.path[parent]+s.tree.LogProb[node])
+	s.worth = append(s.worth, worth)
+}
+
+// chance is the probability that a node is accepted if its parent is.
+func (s *state) chance(depth int, logProb float32) float32 {
+	var p float32
+	if g := s.request.Guide; g != nil {
+		p = g.Chance(depth, logProb)
+	} else {
+		p = float32(math.Exp(float64(logProb)))
+	}
+	if !(p > 0) { // NaN too
+		return 0
+	}
+	return min(p, 1)
+}
+
+// finish proposes the tree: all of it, or of a pool the best. A node's worth is never more than its parent's, so
+// the best of a pool are connected, if of equal ones the first come first.
+func (s *state) finish() {
+	to, floor := s.request.Tree, s.d.Shape.floor()
+	if s.known != nil {
+		t := &s.known.grown
+		for node := 1; node < t.Len(); node++ {
+			to.Append(int(t.Parent[node]), t.Token[node], t.LogProb[node])
+		}
+		return
+	}
+	if s.drawing {
+		floor = float32(math.Inf(-1)) // a drawn child that were dropped would bias what is accepted
+	}
+	least, ties := s.best.least()
+	s.placed = append(s.placed[:0], 0)
+	for node := 1; node < s.tree.Len(); node++ {
+		keep := s.path[node] >= floor
+		if s.pooled {
+			keep = s.worth[node] > least
+			if s.worth[node] == least && ties > 0 {
+				ties--
+				keep = true
+			}
+		}
+		at := s.placed[s.tree.Parent[node]]
+		if at >= 0 && keep {
+			at = int32(to.Append(int(at), s.tree.Token[node], s.tree.LogProb[node]))
+		} else {
+			at = -1
+		}
+		s.placed = append(s.placed, at)
+	}
+}

@@ -1,0 +1,91 @@
+package grow
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Shape is how trees grow: *Linear, *Fixed, *DynaTree, *Dynamic, *BestFirst or *Conditioned.
+type Shape interface {
+	// limits are the shape's own, whatever a request allows. An option out of range is an error.
+	limits() (limits, error)
+
+	// begin readies a new sequence's state.
+	begin(s *state)
+
+	// choose appends to s.expand the nodes to expand next; none ends the tree. At the first step the root is the only node.
+	choose(s *state)
+
+	// breadth is how many children node gets; confidence is the drafter's in its first candidate.
+	breadth(s *state, node int32, confidence float32) int
+
+	// floor is the least log-probability of a path whose node is proposed; nodes below it are dropped from the finished tree.
+	floor() float32
+
+	// learn hears how deep the target followed a tree of some depth.
+	learn(s *state, accepted, depth int)
+}
+
+// limits of a tree.
+type limits struct {
+	nodes    int // root included
+	depth    int
+	children int  // of one node
+	raw      bool // take the drafter at its word
+}
+
+// maxNodes bounds every tree, and with it what a row sees, and maxBreadth the children of a node.
+const (
+	maxNodes   = 4096
+	maxBreadth = 64
+)
+
+// Raw is an option of all shapes.
+type Raw struct {
+	Raw bool `draft:"raw" help:"take the drafter at its word: do not sharpen its probabilities, nor learn from what the target said beside its path"`
+}
+
+var negInf = float32(math.Inf(-1))
+
+func logOf(p float32) float32 { return float32(math.Log(float64(p))) }
+
+func always(*state, int) bool { return true }
+
+// level lists the nodes of the last level that may be expanded, as many as there is room for when each gets each children at
+// least. The likeliest come first, so that they get what room is left; of drawn trees in the order drawn, so that what was
+// drawn has no say in it.
+func (s *state) level(expandable func(s *state, node int) bool, each int) {
+	for node := s.fresh; node < s.tree.Len(); node++ {
+		if s.open(node) && expandable(s, node) {
+			s.expand = append(s.expand, int32(node))
+		}
+	}
+	if !s.drawing {
+		slices.SortStableFunc(s.expand, func(a, b int32) int { return cmp.Compare(s.path[b], s.path[a]) })
+	}
+	if s.scarce {
+		each = 1
+	}
+	if n := (s.room() + each - 1) / each; len(s.expand) > n {
+		s.expand = s.expand[:max(n, 0)]
+	}
+}
+
+// insert puts a node among those chosen, the most worthy width of them, in order; of equal ones the first.
+func insert(chosen []int32, node int32, worth []float32, width int) []int32 {
+	n := len(chosen)
+	if n == width {
+		if n == 0 || worth[node] <= worth[chosen[n-1]] {
+			return chosen
+		}
+		n--
+	} else {
+		chosen = append(chosen, node)
+	}
+	for ; n > 0 && worth[node] > worth[chosen[n-1]]; n-- {
+		chosen[n] = chosen[n-1]
+	}
+	chosen[n] = node
+	return chosen
+}

@@ -1,0 +1,334 @@
+package grow
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+	"pgregory.net/rapid"
+)
+
+// oracle ranks the candidates below texts in the plainest way: one row a pass, a sampler of its own.
+type oracle struct {
+	one
+	p      sample.Params
+	ranked int
+	raw    bool
+}
+
+// below is the candidates after a text, with the drafter's chances, and its confidence in the first.
+func (o *oracle) below(t fataler, text []int32) ([]sample.Candidate, float32) {
+	t.Helper()
+	s := must(sample.New(o.p, vocab))(t)
+	c := s.Top(make([]sample.Candidate, 0, o.ranked), o.logits(t, text), len(text), pushAll(o.p, text))
+	st := state{d: &Drafter{ranked: o.ranked, limits: limits{raw: o.raw}, Config: Config{Fit: Fit{Spread: 0.4, Warmer: 0.37, AtZero: 0.6, Lean: 1.8}}}, sampler: s}
+	if o.p.Temperature > 0 {
+		st.warm = 1
+	}
+	st.estimate(c)
+	return c, exp(c[0].LogProb)
+}
+
+// levels grows a tree as linear, fixed and DynaTree do, in the words of the paper.
+func (o *oracle) levels(t fataler, shape Shape, text []int32, budget, depth int) *tree.Tree {
+	t.Helper()
+	tr := tree.New(text[len(text)-1])
+	path := []float32{0}
+	l, _ := shape.limits()
+	most := min(budget, l.nodes)
+	expandable := func(u int) bool {
+		d, p := int(tr.Depth[u]), exp(path[u])
+		switch s := shape.(type) {
+		case *Linear:
+			return d < s.K
+		case *Fixed:
+			return d < s.D && path[u] >= logOf(s.Tau)
+		case *DynaTree:
+			_ = p
+			return d < s.DMax && path[u] >= logOf(s.RhoStop) && path[u] >= logOf(s.Tau) && (d < s.D0 || path[u] > logOf(s.RhoDeep))
+		}
+		panic("no such shape")
+	}
+	breadth := func(c float32) int {
+		switch s := shape.(type) {
+		case *Fixed:
+			return s.B
+		case *DynaTree:
+			if c >= s.TauH {
+				return s.BMin
+			} else if c < s.TauL {
+				return s.BMax
+			}
+			return s.BMid
+		}
+		return 1
+	}
+	for level := []int{0}; len(level) > 0; {
+		var next []int
+		slices.SortStableFunc(level, func(a, b int) int { return cmp.Compare(path[b], path[a]) })
+		for _, u := range level {
+			if int(tr.Depth[u]) >= depth || !expandable(u) || tr.Len() >= most {
+				continue
+			}
+			own := slices.Clone(text)
+			for _, v := range tr.Path(u, nil)[1:] {
+				own = append(own, tr.Token[v])
+			}
+			cands, c := o.below(t, own)
+			for _, x := range cands[:min(breadth(c), len(cands))] {
+				if tr.Len() < most {
+					v := tr.Append(u, x.Token, x.LogProb)
+					path = append(path, path[u]+tr.LogProb[v])
+					next = append(next, v)
+				}
+			}
+		}
+		level = next
+	}
+	// A true prune: leaves below τ go.
+	floor, index := shape.floor(), []int{0}
+	pruned := tree.New(tr.Token[0])
+	for i := 1; i < tr.Len(); i++ {
+		if at := index[tr.Parent[i]]; at >= 0 && path[i] >= floor {
+			index = append(index, pruned.Append(at, tr.Token[i], tr.LogProb[i]))
+		} else {
+			index = append(index, -1)
+		}
+	}
+	return pruned
+}
+
+// dynamic is EAGLE-2's loop to the letter (reference specblock.md §5.2): k candidates below the root; depth times, k of each of the k
+// likeliest of the last level; of all these, by score and then in the order of creation, the likeliest n−1.
+func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int) *tree.Tree {
+	t.Helper()
+	all := tree.New(text[len(text)-1])
+	score := []float32{1}
+	frontier := []int{0}
+	for d := 0; d <= s.Depth && d < depth; d++ {
+		first := all.Len()
+		for _, u := range frontier {
+			own := slices.Clone(text)
+			for _, v := range all.Path(u, nil)[1:] {
+				own = append(own, all.Token[v])
+			}
+			cands, _ := o.below(t, own)
+			for _, x := range cands[:min(s.K, len(cands))] {
+				all.Append(u, x.Token, x.LogProb)
+				score = append(score, score[u]*min(float32(math.Exp(float64(x.LogProb))), 1))
+			}
+		}
+		frontier = frontier[:0]
+		for v := first; v < all.Len(); v++ {
+			frontier = append(frontier, v)
+		}
+		slices.SortStableFunc(frontier, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+		frontier = frontier[:min(s.K, len(frontier))]
+	}
+	order := make([]int, 0, all.Len())
+	for v := 1; v < all.Len(); v++ {
+		order = append(order, v)
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(score[b], score[a]) })
+	order = order[:min(len(order), s.N-1, budget-1)]
+	slices.Sort(order)
+	best, at := tree.New(all.Token[0]), map[int32]int{0: 0}
+	for _, v := range order {
+		at[int32(v)] = best.Append(at[all.Parent[v]], all.Token[v], all.LogProb[v])
+	}
+	return best
+}
+
+// The dynamic tree, of which what cannot be kept is not computed, is that of EAGLE-2's loop.
+func TestDynamicIsTheLoop(t *testing.T) {
+	m := openModels(t)
+	rapid.Check(t, func(r *rapid.T) {
+		shape := &Dynamic{K: rapid.IntRange(1, 7).Draw(r, "k"), Depth: rapid.IntRange(0, 7).Draw(r, "depth"), N: rapid.IntRange(2, 70).Draw(r, "n"), Raw: Raw{rapid.Bool().Draw(r, "raw")}}
+		dm := m.draws(r)
+		text := genText(r, "text", 1, 30)
+		o := oracle{*newOne(dm), genParams(r), max(shape.K, rankedLeast), shape.Raw.Raw}
+		budget, depth := rapid.IntRange(2, 80).Draw(r, "budget"), rapid.IntRange(1, 10).Draw(r, "depth")
+		d := must(ofModel(shape, dm, m.as()))(r)
+		s := prompted(r, d, draft.Options{Sampling: o.p}, text[:len(text)-1])
+		defer s.Close()
+		got := propose(r, d, s, text[len(text)-1], budget, depth, nil)
+		if want := o.dynamic(r, shape, text, budget, depth); !sameTree(got, want) {
+			r.Fatalf("%+v, %+v, budget %d, depth %d: drafted\n%swant\n%s", shape, o.p, budget, depth, got, want)
+		}
+	})
+}
+
+// Linear, fixed and DynaTree are what the paper's rules say, computed one row at a time: breadth from
+// confidence, depth gates, pruning, and the three budgets.
+func TestShapesAreTheRules(t *testing.T) {
+	m := openModels(t)
+	rapid.Check(t, func(r *rapid.T) {
+		shape := genShape(r)
+		switch shape.(type) {
+		case *BestFirst, *Dynamic, *Conditioned:
+			r.Skip("they have tests of their own")
+		}
+		dm := m.draws(r)
+		text := genText(r, "text", 1, 40)
+		l, _ := shape.limits()
+		o := oracle{*newOne(dm), genParams(r), max(l.children, rankedLeast), l.raw}
+		budget, depth := rapid.IntRange(2, 50).Draw(r, "budget"), rapid.IntRange(1, 10).Draw(r, "depth")
+		d := must(ofModel(shape, dm, m.as()))(r)
+		s := prompted(r, d, draft.Options{Sampling: o.p}, text[:len(text)-1])
+		defer s.Close()
+		got := propose(r, d, s, text[len(text)-1], budget, depth, nil)
+		if want := o.levels(r, shape, text, budget, depth); !sameTree(got, want) {
+			r.Fatalf("%+v, %+v, budget %d, depth %d: drafted\n%swant\n%s", shape, o.p, budget, depth, got, want)
+		}
+		st := s.(*state)
+		for node := range st.tree.Token { // leaves are never run, but where others took the room they were to have
+			if st.row[node] >= 0 && st.tree.Leaf(node) && st.room() > 0 {
+				r.Fatalf("node %d was computed for nothing:\n%s", node, &st.tree)
+			}
+		}
+		if l.children == 1 && st.steps > depth {
+			r.Fatalf("%d passes for a depth of %d", st.steps, depth)
+		}
+	})
+}
+
+// guide calibrates by a power, deeper the more (power 0: many nodes are worth the same), and stops after some levels.
+type guide struct {
+	power  float64
+	levels int
+	asked  int
+}
+
+func (g *guide) Chance(depth int, logProb float32) float32 {
+	if g.power == 0 {
+		if logProb > -1 {
+			return 0.5
+		}
+		return 0.25
+	}
+	return float32(math.Exp(float64(logProb) * g.power * (1 + float64(depth)/10)))
+}
+func (g *guide) Deeper(expected, more float32) bool {
+	g.asked++
+	return g.asked < g.levels
+}
+
+// Best-first proposes the best: no candidate of any node of the tree that was left out is worth more than one that is
+// in it, and the budget is used up where there are candidates.
+func TestBestFirstIsTheBest(t *testing.T) {
+	m := openModels(t)
+	rapid.Check(t, func(r *rapid.T) {
+		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"), Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "d")}
+		dm := m.draws(r)
+		text := genText(r, "text", 1, 40)
+		o := oracle{*newOne(dm), genParams(r), max(shape.Branch, rankedLeast), false}
+		budget := rapid.IntRange(2, 24).Draw(r, "budget")
+		g := &guide{power: rapid.SampledFrom([]float64{0, .5, 1, 2}).Draw(r, "power"), levels: math.MaxInt}
+		d := must(ofModel(shape, dm, m.as()))(r)
+		s := prompted(r, d, draft.Options{Sampling: o.p}, text[:len(text)-1])
+		defer s.Close()
+		tr := propose(r, d, s, text[len(text)-1], budget, 100, g)
+		if tr.Len() > budget {
+			r.Fatalf("%d nodes for a budget of %d", tr.Len(), budget)
+		}
+		worth := []float32{1}
+		least := float32(1)
+		for i := 1; i < tr.Len(); i++ {
+			worth = append(worth, worth[tr.Parent[i]]*min(g.Chance(int(tr.Depth[i]), tr.LogProb[i]), 1))
+			least = min(least, worth[i])
+		}
+		for u := range tr.Token {
+			if int(tr.Depth[u]) >= shape.Depth {
+				continue
+			}
+			own := slices.Clone(text)
+			for _, v := range tr.Path(u, nil)[1:] {
+				own = append(own, tr.Token[v])
+			}
+			cands, _ := o.below(r, own)
+			for _, c := range cands[:min(len(cands), shape.Branch)] {
+				w := worth[u] * min(g.Chance(int(tr.Depth[u])+1, c.LogProb), 1)
+				if tr.Child(u, c.Token) < 0 && w > 0 && (tr.Len() < budget || w > least) {
+					r.Fatalf("token %d below node %d, worth %g, was left out of\n%s(least %g)", c.Token, u, w, tr, least)
+				}
+			}
+		}
+	})
+}
+
+// A guide that says no ends every shape's tree; what it is told of the tree so far is the sum of its worth.
+func TestGuideStops(t *testing.T) {
+	m := openModels(t)
+	rapid.Check(t, func(r *rapid.T) {
+		shape := genShape(r)
+		g := &guide{power: 1, levels: rapid.IntRange(1, 5).Draw(r, "levels")}
+		d := must(ofModel(shape, m.draws(r), m.as()))(r)
+		s := prompted(r, d, draft.Options{Sampling: genParams(r)}, genText(r, "text", 1, 30))
+		defer s.Close()
+		tr := propose(r, d, s, 3, rapid.IntRange(2, 40).Draw(r, "budget"), 100, g)
+		_, goesOn := shape.(*Conditioned) // as the text does, without a pass
+		if tr.MaxDepth() > g.levels && !goesOn || s.(*state).steps > g.levels {
+			r.Fatalf("depth %d and %d passes where %d were allowed", tr.MaxDepth(), s.(*state).steps, g.levels)
+		}
+	})
+}
+
+// History adaptation: after every round, in proportion to the mean of the last W, within the paper's clips, and apart
+// for each sequence.
+func TestHistoryAdapts(t *testing.T) {
+	m := openModels(t)
+	o := PaperDynaTree()
+	o.Window, o.EtaD, o.EtaH, o.EtaL = 3, .5, .1, .2
+	d := must(ofModel(&o, m.rounded, m.as()))(t)
+	round := func(s draft.State, accepted, depth int) {
+		text := make([]int32, depth+1)
+		tr := tree.Chain(text)
+		if err := d.Commit([]draft.Rows{{State: s, Tokens: text[:accepted+1], Tree: tr, Nodes: []int32{0, 1, 2, 3, 4, 5, 6, 7}[:accepted+1], Next: 0}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one, other := prompted(t, d, draft.Options{}, []int32{1}), prompted(t, d, draft.Options{}, []int32{1})
+	defer one.Close()
+	defer other.Close()
+	d0, tauH, tauL := float32(5), float32(.9), float32(.4)
+	rates := []float32{}
+	for _, r := range [][2]int{{4, 4}, {4, 4}, {0, 5}, {1, 4}, {7, 7}, {7, 7}, {7, 7}, {7, 7}, {7, 7}, {7, 7}, {7, 7}} {
+		round(one, r[0], r[1])
+		rates = append(rates, float32(r[0])/float32(r[1]))
+		last := rates[max(0, len(rates)-3):]
+		mean := float32(0)
+		for _, x := range last {
+			mean += x
+		}
+		over := mean/float32(len(last)) - .7
+		d0, tauH = clip(d0+.5*over, 1, 7), clip(tauH-.1*over, 0, 1)
+		tauL = clip(tauL-.2*over, 0, tauH)
+		a := one.(*state).adapted
+		if math.Abs(float64(a.d0-d0))+math.Abs(float64(a.tauH-tauH))+math.Abs(float64(a.tauL-tauL)) > 1e-5 {
+			t.Fatalf("after %v: %g %g %g, want %g %g %g", rates, a.d0, a.tauH, a.tauL, d0, tauH, tauL)
+		}
+	}
+	for range 200 {
+		round(one, 7, 7)
+	}
+	if a := one.(*state).adapted; a.d0 != 7 || a.tauL != 0 {
+		t.Errorf("always accepted: %+v, want the clips", a)
+	}
+	for range 200 {
+		round(one, 0, 7)
+	}
+	if a := one.(*state).adapted; a.d0 != 1 || a.tauH != 1 {
+		t.Errorf("never accepted: %+v, want the clips", a)
+	}
+	if a := other.(*state).adapted; a.d0 != 5 || a.tauH != .9 || a.tauL != .4 {
+		t.Errorf("another sequence: %+v", a)
+	}
+	round(other, 0, 0) // a plain round says nothing
+	if a := other.(*state).adapted; a.rounds != 0 {
+		t.Errorf("after a plain round: %+v", a)
+	}
+}

@@ -1,0 +1,282 @@
+package grow
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tree"
+)
+
+// state is one sequence: its text as far as the model has read it, and the tree that grows or grew last.
+type state struct {
+	d       *Drafter
+	sampler *sample.Sampler // chooses as the target will, or, when drawing, with noise of its own
+	history *sample.History // the committed text, where penalties look at it
+	warm    int             // 1 above temperature 0
+	scarce  bool            // few tokens may be choosable at a node, fewer than it is to have children
+	drawing bool            // children are drawn from the drafter's distribution: draft.Options.Sampled
+
+	asides draft.Asides // what the target said beside the path; not kept when drawing, and where probabilities are raw
+	known  *known       // of conditioned trees: all that is known, asides with it; else nil
+
+	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
+	lists  []*shortlist.List // of each node expanded in this step
+	listed []*nn.Shortlist   // the same, for the pass
+	listOf []*shortlist.List // of each node that was expanded, by its row
+
+	at    int // committed tokens: the position of the next root
+	cache *nn.Cache
+	text  Text
+	todo  []int32 // committed tokens whose rows are to come in the cache
+	blind bool    // the model has nothing to draft from yet
+	lost  bool    // the text is one that the model cannot read on: nothing is proposed any more
+
+	growth
+	ready bool // the growth is complete, and of the tree proposed last
+
+	adapted adapted // DynaTree's parameters
+}
+
+func (s *state) Close() { s.lose() }
+
+// lose gives up the text for good.
+func (s *state) lose() {
+	s.lost, s.ready = true, false
+	s.cache.Free()
+	s.text.Close()
+	if s.words != nil {
+		s.words.Close()
+		s.words = nil
+	}
+	s.todo = nil
+}
+
+// rows is how many rows the text before the root has, or will have.
+func (s *state) rows() int { return s.cache.Len() + len(s.todo) }
+
+// outgrown gives the text up once a root after it would lie beyond the model's context.
+func (s *state) outgrown() bool {
+	if !s.lost && s.rows() >= s.d.Model.Context() {
+		s.lose()
+	}
+	return s.lost
+}
+
+// mostWaiting rows of text with taps wait to be read: taps are large. A sequence that is decoded plainly costs copies of its taps, and
+// from time to time a pass over so many rows.
+const mostWaiting = 64
+
+// overdue reports whether too much waits.
+func (s *state) overdue() bool { return len(s.todo) >= mostWaiting && len(s.d.Model.Taps()) > 0 }
+
+// commit takes in rows of the target. It computes nothing: rows that the tree has and that the text's would be are kept in the
+// cache, all others are to do.
+func (s *state) commit(r *draft.Rows) error {
+	if s.history != nil {
+		for _, token := range r.Tokens {
+			s.history.Push(token)
+		}
+	}
+	s.at += len(r.Tokens)
+	ready := s.ready && len(r.Tokens) > 0 && r.Tokens[0] == s.tree.Token[0]
+	s.ready = false
+	if s.lost || len(r.Tokens) == 0 {
+		return nil
+	}
+	if ready {
+		s.compare(r)
+	}
+	draft.Tell(s.words, r)
+	if !s.drawing && !s.d.limits.raw {
+		s.d.heard.Learn(s.beside(), r, s.sampler, s.history)
+	}
+	if s.known != nil {
+		s.known.text.Learn(r.Tokens)
+	}
+	if slices.ContainsFunc(r.Tokens, func(token int32) bool { return int(token) >= s.d.Vocab }) {
+		s.lose()
+		return nil
+	}
+	if r.Tree != nil && r.Next >= 0 && r.Tree.Len() > 1 {
+		s.d.Shape.learn(s, len(r.Nodes)-1, r.Tree.MaxDepth())
+	}
+	n, ok := s.text.Commit(r, s.rows())
+	s.blind = !ok
+	if n < len(r.Tokens) {
+		s.cache.Free()
+		s.todo = append(s.todo[:0], r.Tokens[len(r.Tokens)-n:]...)
+		return nil
+	}
+	if !ready {
+		s.todo = append(s.todo, r.Tokens...)
+		return nil
+	}
+	s.d.yield[s.warm].learn(&s.seen)
+	used := s.walk(r.Tokens)
+	if err := s.cache.Commit(s.nodes); err != nil {
+		return err
+	}
+	s.text.Read(len(s.nodes))
+	s.todo = append(s.todo[:0], r.Tokens[used:]...)
+	return nil
+}
+
+// walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists those of the text before the
+// root and of the path. It returns the number of tokens whose rows they are.
+func (s *state) walk(tokens []int32) int {
+	s.nodes = s.nodes[:0]
+	for i := range s.todo {
+		s.nodes = append(s.nodes, int32(i))
+	}
+	s.nodes = append(s.nodes, s.row[0])
+	used, node := 1, 0
+	for ; used < len(tokens) && s.d.Model.Keeps(); used++ {
+		node = s.tree.Child(node, tokens[used])
+		if node < 0 || s.row[node] < 0 {
+			break
+		}
+		s.nodes = append(s.nodes, s.row[node])
+	}
+	return used
+}
+
+// growth is a tree that grows, or grew last.
+type growth struct {
+	request *draft.Request
+	deepest int // depth of nodes at most
+	most    int // nodes at most
+	steps   int // passes so far
+
+	tree  tree.Tree // every candidate that was a child once; node 0 the root
+	row   []int32   // of each node: its row in run, -1 while it is not expanded
+	path  []float32 // of each node: log-probability from the root, as the drafter sees it
+	worth []float32 // of each node: its probability from the root as a guide knows it, or else exp(path)
+	fresh int       // the first node of the last step
+
+	expected float32 // sum of worth over the nodes that count, the root left out
+	pooled   bool    // the tree may have more nodes than are proposed: the best of them are; see best
+	best     least   // where pooled: the worth of the most-1 best nodes, the root left out
+
+	expand []int32            // nodes expanded in this step
+	cands  []sample.Candidate // ranked candidates for each, LogProb the drafter's estimate; see rank
+	count  []int32            // how many
+	sure   []float32          // the drafter's confidence in the first
+
+	own      []sample.Candidate // candidates below each row of run from the root on, LogProb as the model has it; ranked for each
+	ownCount []int32            // how many there are
+
+	probs [][]float32 // drawing: the distribution of each row of run, over the target's vocabulary
+	shift int32       // rows of run before the root: run's row shift+i is the i-th expanded node
+
+	run   tree.Tree // rows that the model computes: text without rows, the root, expanded nodes
+	from  int       // how many of them it has computed
+	asked []int32   // rows whose logits are wanted
+
+	seen   yield   // what its steps gave
+	nodes  []int32 // scratch
+	placed []int32 // the place of each node in the proposed tree, -1 where it was dropped
+}
+
+// begin readies the growth of a request's tree. It reports false where there is nothing to grow.
+func (s *state) begin(r *draft.Request) bool {
+	s.ready, s.request, s.steps = false, r, 0
+	root := r.Tree.Token[0]
+	// A node's children are ranked by its row, which must be within the model's context.
+	s.deepest = min(r.Depth, s.d.limits.depth, s.d.Model.Context()-s.rows())
+	s.most = min(r.Budget, s.d.limits.nodes)
+	if s.outgrown() || s.blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
+		return false
+	}
+	s.tree.Reset(root)
+	s.row = append(s.row[:0], -1)
+	s.path = append(s.path[:0], 0)
+	s.worth = append(s.worth[:0], 1)
+	s.fresh, s.expected = 0, 0
+	s.best.reset(s.most - 1)
+	s.seen.clear(s.d.limits.children)
+	s.expand = append(s.expand[:0], 0)
+	s.listOf = s.listOf[:0]
+	s.own, s.ownCount = s.own[:0], s.ownCount[:0]
+	if s.known != nil {
+		s.known.begin(root)
+	}
+	return true
+}
+
+// start lays out the rows of the first step, when the text before the root is short.
+func (s *state) start() {
+	s.todo = append(s.todo, s.tree.Token[0])
+	s.run.ResetChain(s.todo)
+	s.todo = s.todo[:len(s.todo)-1]
+	s.from, s.shift = 0, int32(len(s.todo))
+	s.row[0] = s.shift
+	s.asked = append(s.asked[:0], s.shift)
+}
+
+// next chooses the nodes of the next step, and lays out their rows; false ends the tree.
+func (s *state) next() bool {
+	s.expand = s.expand[:0]
+	s.d.Shape.choose(s)
+	if len(s.expand) == 0 {
+		return false
+	}
+	if g := s.request.Guide; g != nil && !g.Deeper(s.expected, s.gain()) {
+		return false
+	}
+	s.from = s.run.Len()
+	s.asked = s.asked[:0]
+	for _, node := range s.expand {
+		row := int32(s.run.Append(int(s.row[s.tree.Parent[node]]), s.tree.Token[node], 0))
+		s.row[node] = row
+		s.asked = append(s.asked, row)
+	}
+	return true
+}
+
+// gain is what computing the rows of the chosen nodes is expected to add to the tree.
+func (s *state) gain() float32 {
+	if s.known != nil {
+		return s.d.yield[s.warm].knowledge(&s.growth)
+	}
+	return s.d.yield[s.warm].gain(&s.growth)
+}
+
+// position is that of a node's token.
+func (s *state) position(node int32) int { return s.at + int(s.tree.Depth[node]) }
+
+// open reports whether a node may have children.
+func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth[node]) < s.deepest }
+
+// room is how many nodes the tree may still get.
+func (s *state) room() int { return s.most - s.tree.Len() }
+
+// drawn is the distribution of a node's children in the tree proposed last.
+func (s *state) drawn(node int) []float32 {
+	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || s.tree.Leaf(node) {
+		return nil
+	}
+	return s.probs[s.row[node]-s.shift]
+}
+
+// Candidates are those that were looked at below a node of the tree that was proposed last, and not committed yet, for a state of a
+// Drafter: path is the tokens from the root down to the node. LogProb is as the model has it, before all corrections. They are nil
+// where the node was not expanded, and last until the next Propose.
+func Candidates(of draft.State, path []int32) []sample.Candidate {
+	s, node := of.(*state), 0
+	if !s.ready || len(path) == 0 || path[0] != s.tree.Token[0] {
+		return nil
+	}
+	for _, token := range path[1:] {
+		if node = s.tree.Child(node, token); node < 0 {
+			return nil
+		}
+	}
+	if s.row[node] < 0 {
+		return nil
+	}
+	row := int(s.row[node] - s.shift)
+	return s.own[row*s.d.ranked:][:s.ownCount[row]]
+}

@@ -1,0 +1,120 @@
+// Learning while serving: the head as package learn trains it.
+
+package jet
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head and Use make the drafter a learn.Learner.
+func (d *drafter) Head() learn.Head { return taught{d.n} }
+
+func (d *drafter) Use(h learn.Head) { d.n = h.(taught).Network }
+
+// Chance is that of the row of the depth where the walk stopped.
+func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
+	s, depth := r.State.(*state), len(r.Nodes)
+	if depth > len(s.levels) || len(s.levels[depth-1]) == 0 {
+		return 0, false
+	}
+	for _, c := range s.levels[depth-1] {
+		if c.Token == r.Next {
+			return float32(math.Exp(float64(c.LogProb))), true
+		}
+	}
+	return 0, true // less than that of many others
+}
+
+// taught is a network as a learn.Head.
+type taught struct{ *Network }
+
+func (h taught) Weights(yield func(learn.Weight)) {
+	n := h.Network
+	learn.Yield("fc", &n.Fuse, yield)
+	learn.YieldNorm("enc.output_norm", &n.ContextNorm, yield)
+	learn.YieldNorm("output_norm", &n.Norm, yield)
+	learn.YieldBlocks(n.Blocks, yield)
+}
+
+func (h taught) Rebuild(w model.Weights) (learn.Head, error) {
+	n, err := NewNetwork(h.Network.Config, w, h.Embed, h.Network.Head)
+	return taught{n}, err
+}
+
+// Last is the feed-forward half of the last layer, and the norm after it.
+func (h taught) Last(name string) bool {
+	return name == "output_norm.weight" || strings.HasPrefix(name, fmt.Sprintf("blk.%d.ffn_", h.Layers-1))
+}
+
+func (h taught) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+	return &h.Norm, &h.Network.Head, nil
+}
+
+func (h taught) Write(path, name string, weights []tensor.Tensor, t tensor.Type) error {
+	return WriteGGUF(path, name, &h.Network.Config, weights, nil, t)
+}
+
+// Run lays the texts out as trunks, as training does, with a block under the root of each round. Rows of a causal block end where the
+// drafter did not look on.
+func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+	n := h.Network
+	var trunks, branches nn.Forest
+	var bufs Buffers
+	var tokens []int32
+	pages := n.Pages()
+	trunk := 0
+	for i, l := range b.Lessons {
+		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
+		text := l.Tokens[:len(l.Tokens)-1]
+		t.ResetChain(text)
+		trunks.Add(cache, t, 0)
+		trunk += len(text)
+		for _, number := range b.Rounds[i] {
+			r := &l.Rounds[number]
+			shape := n.Config
+			if n.Causal {
+				shape.Block = min(r.Looked, n.Block-1) + 1
+			}
+			if r.Root == 0 {
+				continue // there is no text before the block
+			}
+			shape.Branch(t, r.Root-1, l.Tokens[r.Root])
+			for step := range shape.Block {
+				row := learn.Row{Lesson: i, Round: number, At: r.Root + step, Step: step}
+				if step == 0 {
+					row.Lesson = -1
+				}
+				rows = append(rows, row)
+			}
+		}
+		cache.Reserve(0, t.Len())
+		branches.Add(cache, t, len(text))
+		tokens = append(tokens, t.Token[len(text):]...)
+	}
+	taps := nn.NewMat(trunk, len(n.Taps)*n.Hidden)
+	at := 0
+	for _, l := range b.Lessons {
+		at += copy(taps.Data[at:], l.Taps)
+	}
+	n.Context(e, &trunks, taps, &bufs)
+	var first nn.Buffer
+	x = e.Mat(&first, len(tokens), n.Hidden)
+	e.Embed(n.Embed, tokens, x)
+	last := len(n.Blocks) - 1
+	for i := range last {
+		e.Block(&n.Blocks[i], i, &branches, x, &bufs.block)
+	}
+	e.Attention(&n.Blocks[last], last, &branches, nn.Source{X: x, Norm: &n.Blocks[last].AttnNorm}, x, &bufs.block)
+	x = b.Part(e, x)
+	e.MLP(&n.Blocks[last], x, &bufs.block)
+	return x, rows
+}

@@ -1,0 +1,30 @@
+package jet_test
+
+import (
+	"testing"
+
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/internal/drafttest"
+	"pgregory.net/rapid"
+)
+
+// What a head learns from is what it drafted with.
+func TestReplays(t *testing.T) {
+	m := drafttest.OpenTarget(t, 4096)
+	drafttest.Replays(t, m.Config.Hidden, 100, func(r *rapid.T) learn.Learner {
+		n := genHead(r, m)
+		return newDrafter(r, jet.Options{Tree: rapid.SampledFrom([]string{jet.DDTree, jet.Conditioned, jet.Chain}).Draw(r, "tree")}, n, m).(learn.Learner)
+	})
+}
+
+func TestLearns(t *testing.T) {
+	m := drafttest.OpenTarget(t, 4096)
+	for seed, kinds := uint64(0), map[bool]bool{}; len(kinds) < 2; seed++ {
+		n := head(t, m, seed)
+		if !kinds[n.Causal] {
+			kinds[n.Causal] = true
+			drafttest.Learns(t, m.Config.Hidden, newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m).(learn.Learner))
+		}
+	}
+}

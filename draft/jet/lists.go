@@ -1,0 +1,90 @@
+// The head over part of the vocabulary: package shortlist.
+
+package jet
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// listing is the shortlists of a proposal.
+type listing struct {
+	method  shortlist.Method // nil: the head computes all tokens
+	queries []shortlist.Query
+	lists   []*shortlist.List // of each wanted row
+	listed  []*nn.Shortlist   // the same, for the product
+	stats   draft.ListStats
+}
+
+// ListStats are what the shortlists made of the drafts.
+func (l *listing) ListStats() draft.ListStats { return l.stats }
+
+// head computes the logits of the rows that are wanted of all blocks.
+func (d *drafter) head(rows nn.Mat) {
+	src := nn.Source{X: rows, Norm: &d.n.Norm}
+	if d.method == nil {
+		d.out = d.logits.Mat(rows.Rows, d.n.Vocab)
+		d.exec.Linear(src, nn.Proj{Linear: &d.n.Head, Dst: d.out})
+		return
+	}
+	d.queries, d.listed = d.queries[:0], d.listed[:0]
+	for _, s := range d.live {
+		for step := range s.depth {
+			d.queries = append(d.queries, shortlist.Query{State: s.words, Step: step, Token: s.request.Tree.Token[0]})
+		}
+	}
+	d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
+	d.method.Choose(d.queries, d.lists)
+	for _, s := range d.live {
+		s.lists = append(s.lists[:0], d.lists[s.first:s.first+s.depth]...)
+	}
+	width := 0
+	for _, l := range d.lists {
+		d.listed = append(d.listed, &l.Shortlist)
+		width = max(width, l.Width())
+		d.stats.Row(l)
+	}
+	d.out = d.logits.Mat(rows.Rows, width)
+	d.exec.Shortlist(src, d.listed, d.out)
+}
+
+// list is the shortlist of a depth; nil where the head computes all tokens.
+func (s *state) list(depth int) *shortlist.List {
+	if s.words == nil {
+		return nil
+	}
+	return s.lists[depth-1]
+}
+
+// tell compares the lists of the last draft with what the target chose after it, and lets them know of it.
+func (s *state) tell(r *draft.Rows) {
+	if r.Next >= 0 {
+		for i, l := range s.lists[:min(len(s.lists), len(r.Tokens))] {
+			next := r.Next
+			if i+1 < len(r.Tokens) {
+				next = r.Tokens[i+1]
+			}
+			s.d.stats.Choice(l, next)
+		}
+	}
+	s.lists = s.lists[:0]
+	draft.Tell(s.words, r)
+}
+
+// Above is by how much the logit of a token is above that of another, which has one, in the head's row of a depth. Of a token that is
+// not listed nothing is known: listed is false.
+func (s *state) Above(depth int, token, other int32) (difference float32, listed bool) {
+	row := s.d.out.Row(s.first + depth - 1)
+	l := s.list(depth)
+	if l == nil {
+		return row[token] - row[other], true
+	}
+	at := l.Find(token)
+	if at < 0 {
+		return 0, false
+	}
+	return row[at] - row[l.Find(other)], true
+}

@@ -1,0 +1,134 @@
+// What one text teaches, and how it is collected while the text is decoded.
+
+package learn
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+)
+
+// Lesson is a stretch of text with what the target made of it. It does not change once it is finished, so that any goroutine reads it.
+type Lesson struct {
+	Tokens []int32   // the last one, whose row the target has not computed, included
+	Taps   []float32 // of all rows but the last token's: (len(Tokens) − 1) × Width
+	Width  int       // of a row's taps, one after the other
+
+	// Said is what the target thought likely after row From and the rows that follow it, Places of each, the likeliest first.
+	From int
+	Said []sample.Candidate
+
+	Rounds  []Round
+	Drafted []int32 // tokens of the nodes that were verified: the drafter's guesses, right and wrong
+}
+
+// Round is a tree that was verified.
+type Round struct {
+	Root     int  // the row of its root
+	Accepted int  // nodes below the root that the target chose
+	Rejected bool // the target then chose a token against the drafter: the place Root + Accepted + 1 counts as rejected
+	Looked   int  // places below the root that the drafter looked at
+}
+
+// Places is how many of the target's likeliest tokens are kept of a row. What all others have together is less than a hundredth nearly
+// everywhere.
+const Places = 16
+
+// Lessons have at most mostRows rows; of a text that goes on, and of prompts, the last before rows are kept in front of the first round.
+const (
+	mostRows = 384
+	before   = 128
+)
+
+// said is what the target thought likely after a row.
+func (l *Lesson) said(row int) []sample.Candidate {
+	return l.Said[(row-l.From)*Places : (row-l.From+1)*Places]
+}
+
+// Collector makes lessons of the rows of one sequence.
+type Collector struct {
+	taps, vocab int
+	sampler     *sample.Sampler // ranks as at temperature 0
+	lesson      *Lesson
+}
+
+// NewCollector returns a collector for a drafter with so many taps, over a vocabulary.
+func NewCollector(taps, vocab int) (*Collector, error) {
+	s, err := sample.New(sample.Params{}, vocab)
+	return &Collector{taps: taps, vocab: vocab, sampler: s, lesson: new(Lesson)}, err
+}
+
+// Take takes in rows that were committed. round is how their tree came out, nil where nothing was drafted. It returns a lesson
+// where one became full; the next begins with its last rows.
+func (c *Collector) Take(r *draft.Rows, round *Round) (full *Lesson) {
+	if r.Pass == nil { // without taps: nothing before can be read
+		c.lesson = new(Lesson)
+		return nil
+	}
+	l := c.lesson
+	if len(l.Tokens) > 0 {
+		l.Tokens = l.Tokens[:len(l.Tokens)-1] // the first of the rows
+	}
+	if len(l.Tokens)+len(r.Tokens) > mostRows && len(l.Rounds) > 0 {
+		full = l
+		c.lesson = full.last(before)
+		full.Tokens = append(full.Tokens, r.Tokens[0])
+		l = c.lesson
+	}
+	first := len(l.Tokens)
+	for i, token := range r.Tokens {
+		l.Tokens = append(l.Tokens, token)
+		l.Width = 0
+		for t := range c.taps {
+			x := r.Tap(t, i)
+			l.Width += len(x)
+			l.Taps = append(l.Taps, x...)
+		}
+	}
+	l.Tokens = append(l.Tokens, r.Next) // −1 while the prompt is read: the next rows replace it
+	if r.Next < 0 {
+		l.forget(len(l.Tokens) - 1 - before)
+		return full
+	}
+	if len(l.Said) == 0 {
+		l.From = first
+	}
+	for _, node := range r.Nodes {
+		at := len(l.Said)
+		l.Said = slices.Grow(l.Said, Places)[:at+Places]
+		n := len(c.sampler.Top(l.Said[at:at:at+Places], r.Pass.Logits(r.Sequence, int(node))[:c.vocab], 0, nil))
+		for i := at + n; i < at+Places; i++ {
+			l.Said[i] = sample.Candidate{Token: -1}
+		}
+	}
+	if round != nil {
+		at := *round
+		at.Root = first
+		l.Rounds = append(l.Rounds, at)
+		l.Drafted = append(l.Drafted, r.Tree.Token[1:]...)
+	}
+	return full
+}
+
+// Finish returns the lesson of what was taken in since the last, nil where there is nothing to learn. The collector is not used again.
+func (c *Collector) Finish() *Lesson {
+	if len(c.lesson.Rounds) == 0 {
+		return nil
+	}
+	return c.lesson
+}
+
+// forget drops the first rows of a lesson without rounds.
+func (l *Lesson) forget(rows int) {
+	if rows > 0 {
+		l.Tokens = slices.Delete(l.Tokens, 0, rows)
+		l.Taps = slices.Delete(l.Taps, 0, rows*l.Width)
+	}
+}
+
+// last is a new lesson that begins with the last rows of l, whose last token has been taken off.
+func (l *Lesson) last(rows int) *Lesson {
+	from := max(0, len(l.Tokens)-rows)
+	return &Lesson{Tokens: slices.Clone(l.Tokens[from:]), Taps: slices.Clone(l.Taps[from*l.Width:]), Width: l.Width}
+}

@@ -1,0 +1,244 @@
+package learn
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Student is a second copy of a head's weights, which learns while the first drafts. It computes on workers of its own. One
+// goroutine uses it at a time.
+type Student struct {
+	head   Head // over params
+	first  Head // as it was at first
+	kinds  kinds
+	params *nn.Params
+	byName map[string]*nn.Param
+	slots  []*slot
+
+	pool *par.Pool
+	exec *nn.Exec
+	tape *nn.Tape
+	list list
+}
+
+// slot is a parameter with the optimiser's state.
+type slot struct {
+	*nn.Param
+	m, v  []float32
+	steps int
+	last  bool
+}
+
+// Study says how a batch is learned.
+type Study struct {
+	Last     bool    // the last part alone
+	Rejected bool    // from rejected places alone; otherwise from all places that the drafter looked at, and is known what follows
+	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), paper 004 §3.4
+	Gamma    float64 // the k-th place below a root counts exp(−(k−1)/Gamma); 0: all alike
+	nn.AdamW
+}
+
+// clip is the longest gradient.
+const clip = 1
+
+// NewStudent makes a student of a head, with so many workers.
+func NewStudent(h Head, threads int) (*Student, error) {
+	s := &Student{first: h, kinds: kindsOf(h), params: nn.NewParams(gemm.F32), byName: map[string]*nn.Param{}, pool: par.New(threads)}
+	if err := s.begin(); err != nil {
+		s.pool.Close()
+		return nil, fmt.Errorf("a second copy of the head: %w", err)
+	}
+	return s, nil
+}
+
+// Close ends the student's workers.
+func (s *Student) Close() { s.pool.Close() }
+
+func (s *Student) begin() error {
+	h := s.first
+	var err error
+	if s.head, err = h.Rebuild(trained{s.params, s.kinds}); err != nil {
+		return err
+	}
+	for _, p := range s.params.All() {
+		s.byName[p.Name] = p
+		s.slots = append(s.slots, &slot{Param: p, m: make([]float32, len(p.Data)), v: make([]float32, len(p.Data)), last: h.Last(p.Name)})
+	}
+	if err := fill(s.byName, h); err != nil {
+		return err
+	}
+	s.exec = nn.NewExec(s.pool)
+	s.tape = nn.NewTape(s.exec, s.params)
+	s.tape.Detach()
+	s.pack()
+	return nil
+}
+
+func (s *Student) pack() { s.params.Pack(s.tape.Products()) }
+
+// Learn takes a step of the optimiser on a batch.
+func (s *Student) Learn(b *Batch, o Study) error {
+	if b.Len() == 0 {
+		return nil
+	}
+	s.params.ZeroGrad()
+	if err := s.gradient(b, o); err != nil {
+		return err
+	}
+	norm := 0.0
+	for _, p := range s.slots {
+		for _, g := range p.Grad {
+			norm += float64(g) * float64(g)
+		}
+	}
+	norm = math.Sqrt(norm)
+	if math.IsNaN(norm) || math.IsInf(norm, 0) {
+		return fmt.Errorf("the gradient is %g", norm)
+	}
+	shrink := float32(min(1, clip/max(norm, 1e-30)))
+	for _, p := range s.slots {
+		if o.Last && !p.last {
+			continue
+		}
+		p.steps++
+		o.Step(p.Param, p.m, p.v, p.steps, 1, shrink)
+	}
+	s.pack()
+	return nil
+}
+
+// gradient runs the batch under the tape: forward divergence from what the target said, and reverse divergence from what the head said
+// at first, both over the tokens of a list.
+func (s *Student) gradient(b *Batch, o Study) error {
+	b.learns = true
+	s.list.reset(s.first, b)
+	if err := s.list.pack(s.tape); err != nil {
+		return err
+	}
+	var kept nn.Soft
+	if o.Keep > 0 {
+		b.tape = nil
+		x, _ := s.first.Run(s.exec, b)
+		norm, _, _ := s.first.Output()
+		kept = nn.Soft{Divergence: nn.ReverseKL, Temperature: 1}
+		kept.Reset(x.Rows, len(s.list.tokens))
+		kept.Fill(s.exec, 0, nn.Source{X: x, Norm: norm}, &s.list.head)
+	}
+	s.tape.Reset()
+	b.tape, b.last = s.tape, o.Last
+	if !o.Last {
+		s.tape.Attach()
+	}
+	x, rows := s.head.Run(s.exec, b)
+	s.tape.Attach()
+	defer s.tape.Detach()
+	norm, _, _ := s.head.Output()
+	src := nn.Source{X: x, Norm: norm}
+	targets, weight := s.list.targets(b, rows, o)
+	if weight == 0 {
+		return nil
+	}
+	s.exec.CrossEntropy(src, &s.list.head, targets, 1/weight)
+	if o.Keep > 0 {
+		for i := range rows {
+			kept.Row = append(kept.Row, int32(i))
+		}
+		targets.Teacher, targets.Soft = nil, &kept
+		s.exec.CrossEntropy(src, &s.list.head, targets, o.Keep/weight)
+	}
+	s.tape.Backward()
+	return nil
+}
+
+// Score is, for every round of the batch, the number of tokens that it may be expected to commit with a head, bonus token included: it
+// grows with the probabilities that the head gives to the target's tokens, and so shows small changes that the acceptance of a few
+// rounds would not. Two heads are compared on one batch, where most of what rounds differ in is the same for both.
+func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
+	if b.Len() == 0 {
+		return nil, nil
+	}
+	s.list.reset(s.first, b)
+	if err := s.list.pack(s.tape); err != nil {
+		return nil, err
+	}
+	b.tape, b.learns = nil, false
+	x, rows := h.Run(s.exec, b)
+	norm, _, _ := h.Output()
+	score := s.list.lengths(s.exec, nn.Source{X: x, Norm: norm}, b, rows)
+	for i := range score {
+		score[i]++
+	}
+	return score, nil
+}
+
+// Current is the head over the student's weights. Its values change as it learns.
+func (s *Student) Current() Head { return s.head }
+
+// Packed is a copy of the head as it now is, to draft with.
+func (s *Student) Packed() (Head, error) { return s.first.Rebuild(packed{s.byName, s.kinds}) }
+
+// Tensors are the weights as they are.
+func (s *Student) Tensors() ([]tensor.Tensor, error) {
+	var list []tensor.Tensor
+	for _, p := range s.params.All() {
+		t, err := tensor.FromFloat32s(p.Name, tensor.F32, p.Shape(), p.Data)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, t)
+	}
+	return list, nil
+}
+
+// State is all that a student goes on from: values, and the optimiser's of each.
+type State struct {
+	Steps   []int // of each parameter, in order
+	Weights [][]float32
+	M, V    [][]float32
+}
+
+// Save copies the state, into the memory of one that is not needed any more.
+func (s *Student) Save(t State) State {
+	if len(t.Weights) == 0 {
+		t = State{make([]int, len(s.slots)), make([][]float32, len(s.slots)), make([][]float32, len(s.slots)), make([][]float32, len(s.slots))}
+	}
+	for i, p := range s.slots {
+		t.Steps[i] = p.steps
+		t.Weights[i] = append(t.Weights[i][:0], p.Data...)
+		t.M[i], t.V[i] = append(t.M[i][:0], p.m...), append(t.V[i][:0], p.v...)
+	}
+	return t
+}
+
+// Load goes back to a state that Save gave.
+func (s *Student) Load(t State) {
+	for i, p := range s.slots {
+		p.steps = t.Steps[i]
+		copy(p.Data, t.Weights[i])
+		copy(p.m, t.M[i])
+		copy(p.v, t.V[i])
+	}
+	s.pack()
+}
+
+// Reset goes back to the head as it was at first.
+func (s *Student) Reset() error {
+	for _, p := range s.slots {
+		p.steps = 0
+		clear(p.m)
+		clear(p.v)
+	}
+	if err := fill(s.byName, s.first); err != nil {
+		return err
+	}
+	s.pack()
+	return nil
+}
+
+// Params lists the parameters, in the order of State.
+func (s *Student) Params() []*nn.Param { return s.params.All() }

@@ -1,0 +1,96 @@
+// Output heads over part of the vocabulary, for all drafters that have a head: package shortlist.
+
+package draft
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// Shortlists is the method that o names, nil where it names none: for drafters of the head that d describes. of tells the heads of
+// one target apart; what a method computes is made once for each.
+func Shortlists(o shortlist.Options, d shortlist.Drafter, of any, target Target) (shortlist.Method, error) {
+	if o.Method == "" {
+		return nil, nil
+	}
+	type key struct {
+		of any
+		o  shortlist.Options
+	}
+	v, err := target.Shared.Get(key{of, o}, func() (any, error) {
+		if o.Routed() && d.Embed != nil {
+			var err error
+			if d.Routing, err = openRouter(o.Router, d, target); err != nil {
+				return nil, err
+			}
+		}
+		return shortlist.Open(o, d)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return v.(shortlist.Method).Fork(), nil
+}
+
+// openRouter opens the router at path; "": the first that the target was opened with, nil if there is none.
+func openRouter(path string, d shortlist.Drafter, target Target) (*shortlist.Routing, error) {
+	heads := target.Heads
+	if path != "" {
+		heads = []Head{{Name: path}}
+	}
+	for _, h := range heads {
+		r, err := loadRouter(h, d, target)
+		switch {
+		case path == "" && errors.Is(err, shortlist.ErrNoRouter):
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", h.Name, err)
+		default:
+			return r, nil
+		}
+	}
+	return nil, nil
+}
+
+func loadRouter(h Head, d shortlist.Drafter, target Target) (_ *shortlist.Routing, err error) {
+	f, err := h.gguf()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, f.Close()) }()
+	r, err := shortlist.ReadRouter(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.Fits(target.Vocab, d.Head.W.In(), d.Head.W.In()); err != nil {
+		return nil, err
+	}
+	return r.Load(f, d.Pool)
+}
+
+// gguf opens a file that may be a router's.
+func (h *Head) gguf() (*gguf.File, error) {
+	if h.Data != nil {
+		return gguf.Parse(h.Name, h.Data)
+	}
+	if info, err := os.Stat(h.Name); err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%w: a folder, and a router is a GGUF file", shortlist.ErrNoRouter)
+	}
+	return gguf.Open(h.Name)
+}
+
+// Tell lets a sequence's shortlists know what the target committed, and what else it thought of there. words may be nil.
+func Tell(words shortlist.State, r *Rows) {
+	if words == nil {
+		return
+	}
+	words.Commit(r.Tokens)
+	if r.Pass != nil && r.Next >= 0 {
+		for _, node := range r.Nodes {
+			words.Alternatives(r.Pass.Logits(r.Sequence, int(node)))
+		}
+	}
+}

@@ -1,0 +1,79 @@
+package draft_test
+
+import (
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/shortlist/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A drafter's router is the first among the files that the target was opened with, or the one it is told; what is no router is passed
+// over, and what does not fit is an error.
+func TestRouterOfATarget(t *testing.T) {
+	pool := par.New(1)
+	defer pool.Close()
+	const vocab, hidden = 100, 16
+	dir := t.TempDir()
+	file := func(name string, vocab, hidden int) draft.Head {
+		h := draft.Head{Name: filepath.Join(dir, name)}
+		if err := synth.Write(h.Name, rand.New(rand.NewPCG(1, uint64(vocab))), vocab, hidden, tensor.F32); err != nil {
+			t.Fatal(err)
+		}
+		return h
+	}
+	good, other := file("good.gguf", vocab, hidden), file("other.gguf", vocab+1, hidden)
+	ranks := draft.Head{Name: filepath.Join(dir, "ranks.gguf")} // GGUF too, and no router
+	if err := shortlist.Rank(make([]int64, vocab), nil, "").WriteFile(ranks.Name); err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(good.Name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := gemm.New(gemm.F32, vocab, hidden)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := shortlist.Drafter{Pool: pool, Head: &nn.Linear{W: w}, Vocab: vocab, Embed: w}
+	routed := shortlist.Options{Method: "dynaspec"}
+	named := func(path string) shortlist.Options { return shortlist.Options{Method: "dynaspec-pa", Router: path} }
+	folder, absent := draft.Head{Name: dir}, filepath.Join(dir, "absent.gguf")
+	for name, c := range map[string]struct {
+		heads []draft.Head
+		o     shortlist.Options
+		say   string // of the error
+	}{
+		"the first router":      {[]draft.Head{folder, ranks, good}, routed, ""},
+		"its contents":          {[]draft.Head{{Name: "embedded", Data: data}}, routed, ""},
+		"by path":               {nil, named(good.Name), ""},
+		"none":                  {[]draft.Head{folder, ranks}, routed, "there is no router"},
+		"another vocabulary's":  {[]draft.Head{other}, routed, "of 101 tokens, the vocabulary has 100"},
+		"no router by path":     {[]draft.Head{good}, named(ranks.Name), "not a router"},
+		"a folder by path":      {[]draft.Head{good}, named(dir), "a folder"},
+		"nothing by path":       {[]draft.Head{good}, named(absent), "absent.gguf"},
+		"too many tokens":       {[]draft.Head{good}, shortlist.Options{Method: "dynaspec", Size: 101}, "size=101"},
+		"too many of the text":  {[]draft.Head{good}, shortlist.Options{Method: "dynaspec", Extra: 101}, "extra=101"},
+		"a list without a name": {[]draft.Head{good}, shortlist.Options{Method: "many"}, "want freq"},
+	} {
+		m, err := draft.Shortlists(c.o, d, "head", draft.Target{Vocab: vocab, Heads: c.heads})
+		if c.say == "" && (err != nil || m == nil) || c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say)) {
+			t.Errorf("%s: %v, want %q", name, err, c.say)
+		}
+	}
+	if m, err := draft.Shortlists(shortlist.Options{}, d, "head", draft.Target{}); m != nil || err != nil {
+		t.Errorf("without a method: %v, %v", m, err)
+	}
+	d.Embed = nil
+	if _, err := draft.Shortlists(routed, d, "head", draft.Target{Vocab: vocab, Heads: []draft.Head{good}}); err == nil || !strings.Contains(err.Error(), "no feature") {
+		t.Errorf("a drafter whose rows have no feature: %v", err)
+	}
+}

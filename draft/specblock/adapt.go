@@ -1,0 +1,218 @@
+// Learning while serving: the head as package learn trains it. The rank head is left as it is: what it says of a distribution's shape
+// stays true as the distribution learns.
+
+package specblock
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Head and Use make the drafter a learn.Learner.
+func (d *drafter) Head() learn.Head { return taught{d.n} }
+
+func (d *drafter) Use(h learn.Head) { d.n = h.(taught).Network }
+
+// Chance is that of what the head said last of the place where the walk stopped.
+func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
+	said := r.State.(*state).after(r.Tokens[1:])
+	if said == nil {
+		return 0, false
+	}
+	for _, c := range said.top {
+		if c.Token == r.Next {
+			return float32(math.Exp(float64(c.LogProb))), true
+		}
+	}
+	return 0, true // less than that of many others
+}
+
+// taught is a network as a learn.Head.
+type taught struct{ *Network }
+
+func (h taught) Weights(yield func(learn.Weight)) {
+	n := h.Network
+	learn.Yield("fc", &n.Fuse, yield)
+	learn.YieldNorm("cond_norm", &n.ConditionNorm, yield)
+	learn.YieldNorm("token_norm", &n.TokenNorm, yield)
+	learn.YieldNorm("query_norm", &n.QueryNorm, yield)
+	learn.YieldNorm("output_norm", &n.Norm, yield)
+	learn.Yield("fuse_cond", &n.FuseCondition, yield)
+	learn.Yield("fuse_token", &n.FuseToken, yield)
+	learn.Yield("fuse_query", &n.FuseQuery, yield)
+	yield(learn.Weight{Name: "query.weight", Table: n.Queries, Rows: n.Block, Cols: n.Hidden})
+	learn.YieldBlocks(n.Blocks, yield)
+	for i := range n.Shifts {
+		learn.Yield(fmt.Sprintf("blk.%d.shift_own", i), &n.Shifts[i].Own, yield)
+		learn.Yield(fmt.Sprintf("blk.%d.shift_prev", i), &n.Shifts[i].Before, yield)
+	}
+	if n.RankWidth > 0 {
+		learn.Yield("rank_hidden", &n.RankHidden, yield)
+		learn.Yield("rank_features", &n.RankFeatures, yield)
+		learn.Yield("rank_out", &n.RankOut, yield)
+	}
+}
+
+func (h taught) Rebuild(w model.Weights) (learn.Head, error) {
+	n := h.Network
+	twin, err := NewNetwork(n.Config, w, n.Embed, n.Head, n.Tokens)
+	return taught{twin}, err
+}
+
+// Last is the feed-forward half of the last layer, and the norm after it.
+func (h taught) Last(name string) bool {
+	return name == "output_norm.weight" || strings.HasPrefix(name, fmt.Sprintf("blk.%d.ffn_", h.Layers-1))
+}
+
+func (h taught) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+	return &h.Norm, &h.Head, h.Tokens
+}
+
+func (h taught) Write(path, name string, weights []tensor.Tensor, t tensor.Type) error {
+	n := h.Network
+	if n.Tokens != nil { // the output is of its own
+		own, err := learn.Matrix("output.weight", n.Head.W)
+		if err != nil {
+			return err
+		}
+		weights = append(slices.Clone(weights), own)
+	}
+	return WriteGGUF(path, name, &n.Config, weights, n.Tokens, nil, t)
+}
+
+// Run computes the first blocks of all entries of the texts in one pass, and then of every round that looked further a block that goes on
+// along the text: from the last row of the first one, or, to learn, from any, as drafting starts blocks from a place's alternatives.
+func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+	p := replay{n: h.Network, b: b}
+	before, from := p.first(e)
+	rows = p.rows
+	x = e.Mat(new(nn.Buffer), len(p.from), h.Hidden)
+	e.Gather(before, p.from, x)
+	if b.Alone() {
+		x = b.Part(e, x)
+		e.MLP(p.last(), x, &p.bufs.block)
+		return x, rows
+	}
+	more := p.next(e, before, from)
+	if len(p.from) == 0 {
+		return x, rows
+	}
+	both := e.Mat(new(nn.Buffer), x.Rows+len(p.from), h.Hidden)
+	e.Normalise(nil, x, both.Slice(0, x.Rows))
+	e.Gather(more, p.from, both.Slice(x.Rows, both.Rows))
+	return both, append(rows, p.rows...)
+}
+
+// replay lays out the passes of a batch.
+type replay struct {
+	n       *Network
+	b       *learn.Batch
+	caches  []*nn.Cache
+	layouts []*Layout
+	bufs    Buffers
+
+	from []int32     // rows of the last pass that rounds look at
+	rows []learn.Row // and what they are
+}
+
+// began is where a round's first block is.
+type began struct{ lesson, round, node, row int }
+
+// first runs the pass of the entries: entry i of a lesson is of the taps of row i, and token i+1. Where the last part alone learns, what
+// it returns is what enters it.
+func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
+	n := p.n
+	pages, forest := n.Pages(), new(nn.Forest)
+	var tokens []int32
+	for i, l := range p.b.Lessons {
+		layout, cache := new(Layout), pages.NewCache()
+		n.Text(layout, 0, l.Tokens[1:])
+		cache.Reserve(0, layout.Tree.Len())
+		layout.Add(forest, cache, 0)
+		p.caches, p.layouts = append(p.caches, cache), append(p.layouts, layout)
+		for _, number := range p.b.Rounds[i] {
+			r := &l.Rounds[number]
+			if r.Root == 0 {
+				continue // there are no taps before it
+			}
+			at := began{i, number, (r.Root - 1) * n.Block, (len(tokens) + r.Root - 1) * n.Block}
+			blocks = append(blocks, at)
+			for k := range min(n.Block, r.Looked) {
+				p.look(at.row+k, i, number, r.Root+1+k, 1+k)
+			}
+		}
+		tokens = append(tokens, l.Tokens[1:]...)
+	}
+	taps, at := nn.NewMat(len(tokens), len(n.Taps)*n.Hidden), 0
+	for _, l := range p.b.Lessons {
+		at += copy(taps.Data[at:], l.Taps)
+	}
+	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
+	n.Condition(e, taps, c)
+	x = e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
+	n.layers(e, forest, c, tokens, n.even(&p.bufs, x.Rows, n.Block), x, &p.bufs)
+	e.Attention(p.last(), n.Layers-1, forest, nn.Source{X: x, Norm: &p.last().AttnNorm}, x, &p.bufs.block)
+	if !p.b.Alone() {
+		e.MLP(p.last(), x, &p.bufs.block)
+	}
+	return x, blocks
+}
+
+// last is the last layer.
+func (p *replay) last() *nn.Block { return &p.n.Blocks[p.n.Layers-1] }
+
+// next runs the pass of second blocks.
+func (p *replay) next(e *nn.Exec, states nn.Mat, blocks []began) nn.Mat {
+	n, forest := p.n, new(nn.Forest)
+	p.from, p.rows = nil, nil
+	var tokens, starts []int32
+	sizes := make([]int, len(p.layouts))
+	for i, l := range p.layouts {
+		sizes[i] = l.Tree.Len()
+	}
+	for _, at := range blocks {
+		l := p.b.Lessons[at.lesson]
+		r := &l.Rounds[at.round]
+		cut := n.Block
+		if p.b.Learns() {
+			cut = 1 + (at.round+r.Root)%n.Block
+		}
+		if r.Looked <= cut || r.Root+cut+1 >= len(l.Tokens) {
+			continue
+		}
+		first := len(tokens) * n.Block
+		tokens, starts = append(tokens, l.Tokens[r.Root+cut]), append(starts, int32(at.row+cut-1))
+		n.Branch(p.layouts[at.lesson], at.node+cut-1, l.Tokens[r.Root+cut], n.Block)
+		for k := range min(n.Block, r.Looked-cut) {
+			p.look(first+k, at.lesson, at.round, r.Root+cut+1+k, cut+1+k)
+		}
+	}
+	if len(tokens) == 0 {
+		return nn.Mat{}
+	}
+	for i, l := range p.layouts {
+		if more := l.Tree.Len() - sizes[i]; more > 0 {
+			p.caches[i].Reserve(sizes[i], more)
+			l.Add(forest, p.caches[i], sizes[i])
+		}
+	}
+	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
+	e.Gather(states, starts, c)
+	x := e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
+	n.Run(e, forest, c, tokens, x, &p.bufs)
+	return x
+}
+
+// look notes a row that a round looks at.
+func (p *replay) look(row, lesson, round, place, step int) {
+	p.from = append(p.from, int32(row))
+	p.rows = append(p.rows, learn.Row{Lesson: lesson, Round: round, At: place, Step: step})
+}

@@ -1,0 +1,88 @@
+package specblock
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/model"
+)
+
+// Config is the shape of a SpecBlock head. Of the model.Config Arch is "llama", or "qwen3" whose layers normalise queries and keys, and
+// Vocab and Hidden are the target's.
+type Config struct {
+	model.Config
+
+	Block     int  // K: rows of a block, one for each of the K tokens after its own
+	RankWidth int  // of the rank head's one hidden layer; 0: there is no rank head
+	Shift     bool // between layers a row takes in the row before it (equation 3)
+	Broadcast bool // condition and token go to all rows of a block, not to its first alone (equation 2)
+
+	// Taps are the layers of the target that the head reads, in order: 0 is the embedding, i what block i puts out. The release's
+	// hidden_states[i] is tap i.
+	Taps []int
+
+	// Ways of the released code that the paper has not. SamePosition: the rows of a later block stand where those of the first did, not
+	// after the row that it starts from. RankNormed: the rank head reads hidden states after the last norm.
+	SamePosition, RankNormed bool
+
+	DraftVocab   int // tokens of the head's own output; 0: the target's
+	TargetLayers int // of the target the head was made for; 0: not known
+}
+
+// RankBuckets is the number of classes that the rank head tells apart: the rank of the target's token among the drafter's is 1; 2 to
+// 4; 5 to 10; beyond (§3.2).
+const RankBuckets = 4
+
+// Bounds on what a file may claim.
+const (
+	maxBlock = 1 << 6
+	maxTaps  = 1 << 8
+	maxRank  = 1 << 14
+)
+
+// Validate checks that the numbers make a head.
+func (c *Config) Validate() error {
+	switch {
+	case c.Arch != "llama" && c.Arch != "qwen3":
+		return fmt.Errorf("layers of architecture %q: want llama or qwen3", c.Arch)
+	case c.Block < 1 || c.Block > maxBlock:
+		return fmt.Errorf("block size is %d: want 1 to %d", c.Block, maxBlock)
+	case c.RankWidth < 0 || c.RankWidth > maxRank:
+		return fmt.Errorf("the rank head is %d wide: want 1 to %d, or 0 for none", c.RankWidth, maxRank)
+	case len(c.Taps) < 1 || len(c.Taps) > maxTaps:
+		return fmt.Errorf("%d tapped layers: want 1 to %d", len(c.Taps), maxTaps)
+	case c.DraftVocab < 0 || c.DraftVocab > c.Vocab:
+		return fmt.Errorf("the head's output has %d tokens: want 1 to %d, or 0 for all", c.DraftVocab, c.Vocab)
+	case c.TargetLayers < 0:
+		return fmt.Errorf("the target's layer count is %d: want a positive number", c.TargetLayers)
+	}
+	for _, t := range c.Taps {
+		if t < 0 || c.TargetLayers > 0 && t > c.TargetLayers {
+			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", c.Taps, c.TargetLayers)
+		}
+	}
+	return c.Config.Validate()
+}
+
+// Fits returns an error that says what differs where the head is not one for the target.
+func (c *Config) Fits(target model.Config) error {
+	switch {
+	case c.Hidden != target.Hidden:
+		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
+	case c.Vocab != target.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
+	case c.TargetLayers > 0 && c.TargetLayers != target.Layers && target.Padded == 0: // padding adds layers
+		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, target.Layers)
+	case slices.Max(c.Taps) > target.Layers:
+		return fmt.Errorf("the head taps layers %v, the target has %d", c.Taps, target.Layers)
+	}
+	return nil
+}
+
+// Output is the number of tokens of the head's output.
+func (c *Config) Output() int {
+	if c.DraftVocab > 0 {
+		return c.DraftVocab
+	}
+	return c.Vocab
+}

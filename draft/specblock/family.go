@@ -1,0 +1,45 @@
+// The drafter's name and its options.
+
+package specblock
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+)
+
+func init() {
+	defaults := DefaultOptions
+	draft.Register(draft.Family{
+		Name: "specblock", Help: "a SpecBlock head, drafting trees of blocks that continue blocks, as wide as its rank head has it", Options: &defaults,
+		New: func(text string, target draft.Target) (draft.Drafter, error) {
+			o := DefaultOptions
+			if err := draft.Parse(text, &o); err != nil {
+				return nil, err
+			}
+			switch o.Preset {
+			case "":
+			case "paper":
+				o = PaperOptions
+				if err := draft.Parse(text, &o); err != nil {
+					return nil, err
+				}
+			default:
+				return nil, fmt.Errorf("preset=%s: want paper, or none", o.Preset)
+			}
+			h, err := o.open(target)
+			if err != nil {
+				return nil, err
+			}
+			return New(o, h.Network, target)
+		},
+	})
+}
+
+// open opens the head that the options name.
+func (o *Options) open(target draft.Target) (*Head, error) {
+	if o.Model == "" {
+		return Find(target)
+	}
+	return Open(draft.Head{Name: o.Model}, target)
+}

@@ -1,0 +1,160 @@
+// Rows that say what comes next: the head over all or part of the vocabulary (package shortlist), and what is kept of it.
+
+package specblock
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// row is what the head said in a slot of a block. It lasts until the next proposal.
+type row struct {
+	top    []sample.Candidate // its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
+	level  []sample.Candidate // the first in the race that the target's choice will be
+	state  []float32          // what a block that starts from the row begins with
+	logits []float32          // as the head computed them
+	list   *shortlist.List    // of which tokens; nil: of all that the head has
+	bucket int8               // what the rank head says
+	rank   [11]float32        // and what it makes of the logarithms of probabilities, by place: see clues.Row
+}
+
+// listing is the shortlists of a pass.
+type listing struct {
+	method  shortlist.Method // nil: the head computes all tokens
+	queries []shortlist.Query
+	lists   []*shortlist.List // of each row looked at; nil without a method
+	stats   draft.ListStats
+}
+
+// ListStats are what the shortlists made of the drafts.
+func (l *listing) ListStats() draft.ListStats { return l.stats }
+
+// look takes rows of x, those of d.from, as the ones that say what comes next. They are the rows of the live sequences' starts.
+func (d *drafter) look(x nn.Mat) {
+	if d.block == len(d.passes) {
+		d.passes = append(d.passes, new(looked))
+	}
+	p := d.passes[d.block]
+	d.states = p.states.Mat(len(d.from), d.n.Hidden)
+	d.exec.Gather(x, d.from, d.states)
+	d.choose()
+	p.logits.Reset()
+	for i := range d.from {
+		if d.lists == nil {
+			p.logits.Add(i, nil)
+		} else {
+			p.logits.Add(i, &d.lists[i].Shortlist)
+		}
+	}
+	p.logits.Run(d.exec, d.states, &d.n.Norm, &d.n.Head)
+	at := 0
+	for _, s := range d.live {
+		for i := range s.starts {
+			s.starts[i].rows = int32(len(s.rows))
+			for range s.starts[i].slots {
+				r := row{state: d.states.Row(at), logits: p.logits.Row(at)}
+				if d.lists != nil {
+					r.list = d.lists[at]
+				}
+				s.rows = append(s.rows, r)
+				at++
+			}
+		}
+	}
+}
+
+// looked is the memory of one pass's rows.
+type looked struct {
+	states nn.Buffer
+	logits nn.Logits
+}
+
+// choose gives every row its shortlist.
+func (d *drafter) choose() {
+	if d.method == nil {
+		return
+	}
+	d.queries = d.queries[:0]
+	for _, s := range d.live {
+		for i := range s.starts {
+			node := s.starts[i].node
+			for k := range s.starts[i].slots {
+				d.queries = append(d.queries, shortlist.Query{State: s.words, Step: int(s.grown.Depth[node] + k), Token: s.grown.Token[node]})
+			}
+		}
+	}
+	d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
+	d.method.Choose(d.queries, d.lists)
+	for _, l := range d.lists {
+		d.stats.Row(l)
+	}
+}
+
+// place is where the logit of a token is in a row; -1: the head has not computed it.
+func (d *drafter) place(r *row, token int32) int {
+	switch {
+	case r.list != nil:
+		return r.list.Find(token)
+	case d.places != nil:
+		return int(d.places[token])
+	}
+	return int(token)
+}
+
+// Above makes the state a clues.Head.
+func (s *state) Above(number int, token, other int32) (difference float32, known bool) {
+	r := &s.rows[number]
+	at, of := s.d.place(r, token), s.d.place(r, other)
+	if at < 0 || of < 0 {
+		return 0, false
+	}
+	return r.logits[at] - r.logits[of], true
+}
+
+// compare counts what the target chose along its path that the lists had.
+func (s *state) compare(r *draft.Rows) {
+	if s.words == nil || r.Next < 0 {
+		return
+	}
+	for i := range r.Tokens {
+		next := r.Next
+		if i+1 < len(r.Tokens) {
+			next = r.Tokens[i+1]
+		}
+		if x := s.after(r.Tokens[1 : i+1]); x != nil {
+			s.d.stats.Choice(x.list, next)
+		}
+	}
+}
+
+// after is what the head said of what comes after a path below the root of the last proposal; nil: nothing.
+func (s *state) after(path []int32) *row {
+	if len(s.rows) == 0 {
+		return nil
+	}
+	t, node := &s.grown, 0
+	if s.text != nil {
+		t = &s.draft
+	}
+	for _, token := range path {
+		if node = t.Child(node, token); node < 0 {
+			return nil
+		}
+	}
+	number := int32(-1)
+	if s.text == nil {
+		if node < len(s.said) {
+			number = s.said[node]
+		}
+	} else if x := &s.spots[node]; x.slot < s.all[x.block].slots {
+		number = s.all[x.block].rows + x.slot
+	}
+	if number < 0 {
+		return nil
+	}
+	return &s.rows[number]
+}

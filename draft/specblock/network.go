@@ -1,0 +1,273 @@
+package specblock
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+)
+
+// Network is the layers of a SpecBlock head (paper 004 §3.1, §3.2; reference specblock.md §1), over loaded weights to serve or trained
+// ones to train.
+//
+// A block is K rows that begin alike, with a condition and a token, but for the query of their slot. The condition of a first block is
+// what the target made of the text so far (Condition), that of a later one the head's own state of the row that it starts from: row
+// k of a block ends as the state from which Head·Norm says the token k + 1 places after the block's own.
+type Network struct {
+	Config
+	Fuse nn.Linear // W_cond: joined taps to Hidden
+
+	// W_fuse·[condition | token | query], each normalised, as a product of each.
+	ConditionNorm, TokenNorm, QueryNorm nn.Norm
+	FuseCondition, FuseToken, FuseQuery nn.Linear
+	Queries                             nn.Table // K × Hidden
+
+	Blocks []nn.Block
+	Shifts []Shift // after each layer but the last; nil where Config.Shift is not set
+	Norm   nn.Norm // before Head
+
+	// The rank head: RankOut·silu(RankHidden·state + RankFeatures·features); RankWidth 0: there is none.
+	RankHidden, RankFeatures, RankOut nn.Linear
+
+	// The target's, unless the head has its own.
+	Embed  nn.Table
+	Head   nn.Linear
+	Tokens []int32 // of the target, for each row of Head; nil: the same
+}
+
+// Shift is W_shift of equation 3 in two halves: what a row becomes is Own·(its state) + Before·(the state of the row before it in the
+// block). The first row takes itself for the one before.
+type Shift struct{ Own, Before nn.Linear }
+
+// NewNetwork builds the head that c describes. Weights bear the names of files, which are those of llama.cpp where it has any. tokens
+// are the target's of each row of head, nil for the same. Without embed and head its layers alone can run.
+func NewNetwork(c Config, w model.Weights, embed nn.Table, head nn.Linear, tokens []int32) (*Network, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	n := &Network{Config: c, Embed: embed, Head: head, Tokens: tokens}
+	if err := n.checkTokens(); err != nil {
+		return nil, err
+	}
+	var err error
+	linear := func(name string, out, in int) (l nn.Linear) {
+		if err != nil {
+			return l
+		}
+		if w.Has(name + ".bias") {
+			err = fmt.Errorf("there is a tensor %s.bias: want a head without biases", name)
+			return l
+		}
+		l.W, err = w.Matrix(name+".weight", out, in)
+		return l
+	}
+	norm := func(name string) nn.Norm {
+		m := nn.Norm{Eps: c.NormEps}
+		if err == nil {
+			m.Weight, err = w.Vector(name+".weight", c.Hidden)
+		}
+		return m
+	}
+	h := c.Hidden
+	n.Fuse = linear("fc", h, len(c.Taps)*h)
+	n.ConditionNorm, n.TokenNorm, n.QueryNorm = norm("cond_norm"), norm("token_norm"), norm("query_norm")
+	n.FuseCondition, n.FuseToken, n.FuseQuery = linear("fuse_cond", h, h), linear("fuse_token", h, h), linear("fuse_query", h, h)
+	if err == nil {
+		n.Queries, err = w.Table("query.weight", c.Block, h)
+	}
+	if err == nil {
+		n.Blocks, err = model.NewBlocks(&n.Config.Config, w)
+	}
+	for i := 0; c.Shift && i < c.Layers-1; i++ {
+		name := fmt.Sprintf("blk.%d.shift_", i)
+		n.Shifts = append(n.Shifts, Shift{linear(name+"own", h, h), linear(name+"prev", h, h)})
+	}
+	n.Norm = norm("output_norm")
+	if c.RankWidth > 0 {
+		n.RankHidden, n.RankFeatures = linear("rank_hidden", c.RankWidth, h), linear("rank_features", c.RankWidth, Features)
+		n.RankOut = linear("rank_out", RankBuckets, c.RankWidth)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// checkTokens checks the map from the head's own output to the target's tokens.
+func (n *Network) checkTokens() error {
+	if w := n.Head.W; w != nil && w.Out() != n.Output() {
+		return fmt.Errorf("the output matrix has %d rows: want %d", w.Out(), n.Output())
+	}
+	if n.Tokens == nil {
+		if n.Output() != n.Vocab {
+			return fmt.Errorf("the head's output has %d tokens of %d: want the list of which", n.Output(), n.Vocab)
+		}
+		return nil
+	}
+	if len(n.Tokens) != n.Output() {
+		return fmt.Errorf("a list of %d tokens for an output of %d: want as many", len(n.Tokens), n.Output())
+	}
+	seen := make([]bool, n.Vocab)
+	for i, token := range n.Tokens {
+		switch {
+		case token < 0 || int(token) >= n.Vocab:
+			return fmt.Errorf("output %d is of token %d: want 0 to %d", i, token, n.Vocab-1)
+		case seen[token]:
+			return fmt.Errorf("output %d is of token %d, as one before it: want each token once", i, token)
+		}
+		seen[token] = true
+	}
+	return nil
+}
+
+// Pages is the memory of caches: a row of a block is a row of theirs.
+func (n *Network) Pages() nn.Pages {
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
+}
+
+// Buffers is the activation memory of a head.
+type Buffers struct {
+	token, base, more nn.Buffer
+	query, slots      nn.Buffer
+	spread, before    nn.Buffer
+	state             [2]nn.Buffer
+	kv                nn.Buffer
+	rank, features    nn.Buffer
+	block             nn.BlockBuffers
+	index             []index // of blocks of equal length, by that
+	other             index   // of others
+}
+
+// index says of each row of a pass of blocks which row of another matrix belongs to it. The numbers of a row do not depend on how many
+// follow, so a tape may hold on to them while the list grows.
+type index struct{ entry, slot, before []int32 }
+
+// even is the index of so many rows, in blocks of so many.
+func (n *Network) even(m *Buffers, rows, block int) index {
+	for len(m.index) <= block {
+		m.index = append(m.index, index{})
+	}
+	x := &m.index[block]
+	for i := len(x.entry); i < rows; i++ {
+		n.add(x, int32(i/block), int32(i%block))
+	}
+	return index{x.entry[:rows], x.slot[:rows], x.before[:rows]}
+}
+
+// uneven is that of blocks of different lengths.
+func (n *Network) uneven(m *Buffers, rows []int32) index {
+	x := &m.other
+	x.entry, x.slot, x.before = x.entry[:0], x.slot[:0], x.before[:0]
+	for entry, count := range rows {
+		for slot := range count {
+			n.add(x, int32(entry), slot)
+		}
+	}
+	return *x
+}
+
+// add appends the row of a slot of a block.
+func (n *Network) add(x *index, entry, slot int32) {
+	before := int32(len(x.entry)) - min(slot, 1)
+	if !n.Broadcast { // row 0 of what is spread is zeros
+		if entry++; slot > 0 {
+			entry = 0
+		}
+	}
+	x.entry, x.slot, x.before = append(x.entry, entry), append(x.slot, slot), append(x.before, before)
+}
+
+// Condition makes the conditions of entries of text, c (n × Hidden): taps holds for each its taps, one after the other (equation 1).
+func (n *Network) Condition(e *nn.Exec, taps, c nn.Mat) {
+	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: c})
+}
+
+// Run computes the rows of blocks over what is in the forest's caches. Of each block there are its condition, a row of c, and its
+// token; its rows, as many of each as x (rows × Hidden) has room for, are left there before the last norm: Head·Norm(x) are
+// their logits, and rows of x the conditions of later blocks.
+func (n *Network) Run(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
+	n.layers(e, f, c, tokens, n.even(m, x.Rows, x.Rows/len(tokens)), x, m)
+	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
+}
+
+// RunUneven is Run of blocks that have different numbers of rows, given as rows. It is not for a tape.
+func (n *Network) RunUneven(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens, rows []int32, x nn.Mat, m *Buffers) {
+	n.layers(e, f, c, tokens, n.uneven(m, rows), x, m)
+	e.Block(&n.Blocks[n.Layers-1], n.Layers-1, f, x, &m.block)
+}
+
+// Read is Run where nobody asks for the rows' states: it leaves their keys and values in the caches. What it does to x is undefined.
+func (n *Network) Read(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, x nn.Mat, m *Buffers) {
+	n.layers(e, f, c, tokens, n.even(m, x.Rows, x.Rows/len(tokens)), x, m)
+	b, width := &n.Blocks[n.Layers-1], n.KVHeads*n.HeadDim
+	kv := e.Mat(&m.kv, x.Rows, 2*width)
+	e.Linear(nn.Source{X: x, Norm: &b.AttnNorm}, nn.Proj{Linear: &b.QKV[1], Dst: kv.Columns(0, width)}, nn.Proj{Linear: &b.QKV[2], Dst: kv.Columns(width, 2*width)})
+	e.Keys(&b.Attn, n.Layers-1, f, kv)
+}
+
+// layers runs all layers but the last, and leaves in x what goes into that.
+func (n *Network) layers(e *nn.Exec, f *nn.Forest, c nn.Mat, tokens []int32, at index, x nn.Mat, m *Buffers) {
+	h := x
+	if len(n.Shifts) > 0 {
+		h = e.Mat(&m.state[0], x.Rows, n.Hidden)
+	}
+	n.enter(e, c, tokens, h, at, m)
+	for i := range n.Layers - 1 {
+		e.Block(&n.Blocks[i], i, f, h, &m.block)
+		if i >= len(n.Shifts) {
+			continue
+		}
+		s, own := &n.Shifts[i], x
+		if i < len(n.Shifts)-1 {
+			own = e.Mat(&m.state[(i+1)%2], x.Rows, n.Hidden)
+		}
+		before, spread := e.Mat(&m.before, x.Rows, n.Hidden), e.Mat(&m.spread, x.Rows, n.Hidden)
+		e.Linear(nn.Source{X: h}, nn.Proj{Linear: &s.Own, Dst: own}, nn.Proj{Linear: &s.Before, Dst: before})
+		e.Gather(before, at.before, spread)
+		e.Add(own, spread)
+		h = own
+	}
+}
+
+// enter makes what goes into the first layer (equation 2).
+func (n *Network) enter(e *nn.Exec, c nn.Mat, tokens []int32, x nn.Mat, at index, m *Buffers) {
+	blocks := len(tokens)
+	token := e.Mat(&m.token, blocks, n.Hidden)
+	e.Embed(n.Embed, tokens, token)
+	base := e.Mat(&m.base, blocks+1, n.Hidden) // after a row of zeros
+	clear(base.Row(0))
+	entries, more := base.Slice(1, blocks+1), e.Mat(&m.more, blocks, n.Hidden)
+	e.Linear(nn.Source{X: c, Norm: &n.ConditionNorm}, nn.Proj{Linear: &n.FuseCondition, Dst: entries})
+	e.Linear(nn.Source{X: token, Norm: &n.TokenNorm}, nn.Proj{Linear: &n.FuseToken, Dst: more, To: entries})
+
+	query, slots := e.Mat(&m.query, n.Block, n.Hidden), e.Mat(&m.slots, n.Block, n.Hidden)
+	e.Embed(n.Queries, n.even(m, n.Block, n.Block).slot, query)
+	e.Linear(nn.Source{X: query, Norm: &n.QueryNorm}, nn.Proj{Linear: &n.FuseQuery, Dst: slots})
+
+	e.Gather(slots, at.slot, x)
+	spread := e.Mat(&m.spread, x.Rows, n.Hidden)
+	if n.Broadcast {
+		base = entries
+	}
+	e.Gather(base, at.entry, spread)
+	e.Add(x, spread)
+}
+
+// Rank computes the rank head's scores of the buckets (equation 4) for rows whose states, as Run leaves them, and features are given:
+// out is n × RankBuckets. No gradient goes back to either.
+func (n *Network) Rank(e *nn.Exec, states, features, out nn.Mat, m *Buffers) {
+	states, features = apart(states), apart(features)
+	src := nn.Source{X: states}
+	if n.RankNormed {
+		src.Norm = &n.Norm
+	}
+	inner, more := e.Mat(&m.rank, out.Rows, n.RankWidth), e.Mat(&m.features, out.Rows, n.RankWidth)
+	e.Linear(src, nn.Proj{Linear: &n.RankHidden, Dst: inner})
+	e.Linear(nn.Source{X: features}, nn.Proj{Linear: &n.RankFeatures, Dst: more, To: inner})
+	e.Linear(nn.Source{X: inner, Act: nn.SiLU}, nn.Proj{Linear: &n.RankOut, Dst: out})
+}
+
+// apart is a matrix that a tape does not take gradients to.
+func apart(m nn.Mat) nn.Mat {
+	return nn.Mat{Rows: m.Rows, Cols: m.Cols, Stride: m.Stride, Data: m.Data}
+}

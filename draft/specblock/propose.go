@@ -1,0 +1,140 @@
+// A proposal: block after block, of all sequences together, each in one pass.
+
+package specblock
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// shortText is how many entries are read in one pass with the first block at most.
+const shortText = 32
+
+// Propose grows the trees of all requests together. When it fails, nothing has been proposed, and the next tree starts over.
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	d.live = d.live[:0]
+	for i := range requests {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+			d.live = append(d.live, s)
+		}
+	}
+	if len(d.live) == 0 {
+		return nil
+	}
+	d.read(shortText)
+	d.block = 0
+	d.first()
+	for {
+		d.rank()
+		n := 0
+		for _, s := range d.live {
+			s.grow()
+			if s.goOn() {
+				d.live[n] = s
+				n++
+			}
+		}
+		if d.live = d.live[:n]; n == 0 {
+			break
+		}
+		if err := ctx.Err(); err != nil {
+			for i := range requests {
+				requests[i].State.(*state).end()
+			}
+			return err
+		}
+		d.block++
+		d.next()
+	}
+	for i := range requests {
+		if s := requests[i].State.(*state); s.request != nil {
+			s.finish()
+			s.end()
+		}
+	}
+	return nil
+}
+
+// begin readies the growth of a request's tree. It reports false where there is nothing to grow.
+func (s *state) begin(r *draft.Request) bool {
+	s.request = nil
+	s.rows, s.tops, s.cands = s.rows[:0], s.tops[:0], s.cands[:0]
+	s.unroot()
+	s.budget, s.depth = min(r.Budget, s.d.options.Nodes), r.Depth
+	if s.depth < 1 || s.budget < 2 || len(s.waiting) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab {
+		return false
+	}
+	s.request, s.root = r, r.Tree.Token[0]
+	s.grown.Reset(s.root)
+	s.blocks, s.sum = 0, 0
+	s.said = s.said[:0]
+	s.begun, s.all = append(s.begun[:0], -1), s.all[:0]
+	return true
+}
+
+// end keeps the rows of text that the proposal computed, and no others.
+func (s *state) end() {
+	if s.request == nil {
+		return
+	}
+	s.cache.Reserve(s.trunk, 0)
+	s.cache.CommitAll()
+	s.drop(len(s.waiting) - 1)
+	s.rooted, s.request = true, nil
+}
+
+// first computes the first blocks, with the entries of text before them that still wait.
+func (d *drafter) first() {
+	k := d.n.Block
+	for _, s := range d.live {
+		s.take = len(s.waiting)
+	}
+	x := d.entries((*Network).Run)
+	d.from = d.from[:0]
+	at := 0
+	for _, s := range d.live {
+		s.trunk = s.layout.Tree.Len()
+		at += s.trunk
+		b := start{row: int32(s.trunk - k), slots: int32(min(s.depth, k))}
+		s.starts = append(s.starts[:0], b)
+		for i := range b.slots {
+			d.from = append(d.from, int32(at-k)+i)
+		}
+	}
+	d.look(x)
+}
+
+// next computes the blocks that the sequences' starts begin.
+func (d *drafter) next() {
+	n := d.n
+	d.forest.Reset()
+	d.tokens, d.from, d.lengths = d.tokens[:0], d.from[:0], d.lengths[:0]
+	count, rows := 0, 0
+	for _, s := range d.live {
+		count += len(s.starts)
+	}
+	c := d.c.Mat(count, n.Hidden)
+	for _, s := range d.live {
+		before := s.layout.Tree.Len()
+		for i := range s.starts {
+			b := &s.starts[i]
+			token := s.grown.Token[b.node]
+			copy(c.Row(len(d.tokens)), s.rows[b.from].state)
+			d.tokens, d.lengths = append(d.tokens, token), append(d.lengths, b.slots)
+			b.row = int32(n.Branch(&s.layout, int(b.row), token, int(b.slots)))
+			for range b.slots {
+				d.from = append(d.from, int32(rows))
+				rows++
+			}
+		}
+		s.layout.Add(&d.forest, s.cache, before)
+		s.cache.Reserve(before, s.layout.Tree.Len()-before)
+	}
+	x := d.x.Mat(rows, n.Hidden)
+	n.RunUneven(d.exec, &d.forest, c, d.tokens, d.lengths, x, &d.bufs)
+	d.look(x)
+}

@@ -1,0 +1,170 @@
+// From logits to candidates, and what the rank head says of them.
+
+package specblock
+
+import (
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/sample"
+)
+
+// task is some of a sequence's rows, whose candidates are to be found: of the blocks of starts [from, to) one slot, or all where
+// slot is negative.
+type task struct {
+	s        *state
+	from, to int
+	slot     int
+}
+
+// asideRoom is how many tokens draft.Asides may add to those of a row.
+const asideRoom = 8
+
+// rank finds the candidates of all rows looked at, and what the rank head says of them. Rows are shared among the workers. But where
+// penalties look at the path a sequence is one task: its history follows one path at a time.
+func (d *drafter) rank() {
+	d.tasks = d.tasks[:0]
+	rows := 0
+	for _, s := range d.live {
+		s.first = int(s.starts[0].rows)
+		n := len(s.rows) - s.first
+		rows += n
+		s.tops = slices.Grow(s.tops, n*FeatureLogits)[:len(s.rows)*FeatureLogits]
+		size := d.ranked + asideRoom
+		s.cands = slices.Grow(s.cands, n*size)[:len(s.rows)*size]
+		if s.history != nil {
+			d.tasks = append(d.tasks, task{s, 0, len(s.starts), -1})
+			continue
+		}
+		for i := range s.starts {
+			for k := range s.starts[i].slots {
+				d.tasks = append(d.tasks, task{s, i, i + 1, int(k)})
+			}
+		}
+	}
+	d.pool.Run(len(d.tasks), (*ranking)(d))
+	if d.n.RankWidth == 0 || d.options.Tree == Ranked && d.options.Uniform > 0 {
+		return
+	}
+	features, scores := d.described.Mat(rows, Features), d.scored.Mat(rows, RankBuckets)
+	at := 0
+	for _, s := range d.live {
+		for i := s.first; i < len(s.rows); i++ {
+			var logits [FeatureLogits]float32
+			for j, c := range s.rows[i].top {
+				logits[j] = float32(c.Score)
+			}
+			FeaturesOf(logits[:len(s.rows[i].top)], features.Row(at))
+			at++
+		}
+	}
+	d.n.Rank(d.exec, d.states, features, scores, &d.bufs)
+	at = 0
+	for _, s := range d.live {
+		for i := s.first; i < len(s.rows); i++ {
+			s.rows[i].judge(scores.Row(at))
+			at++
+		}
+	}
+}
+
+// judge takes in the rank head's scores of a row's buckets.
+func (r *row) judge(scores []float32) {
+	r.bucket = int8(max(simd.ArgMax(scores), 0))
+	most, sum := scores[r.bucket], 0.0
+	var mass [RankBuckets]float64 // of each bucket as the head has it
+	mass[RankBuckets-1] = 1
+	for i, c := range r.top {
+		if b := BucketOf(i + 1); b < RankBuckets-1 {
+			p := math.Exp(float64(c.LogProb))
+			mass[b] += p
+			mass[RankBuckets-1] -= p
+		}
+	}
+	for _, v := range scores {
+		sum += math.Exp(float64(v - most))
+	}
+	for place := range r.rank {
+		b := BucketOf(place + 1)
+		more := float64(scores[b]-most) - math.Log(sum) - math.Log(max(mass[b], 1e-6))
+		r.rank[place] = float32(min(max(more, -mostRank), mostRank))
+	}
+}
+
+// mostRank bounds what the rank head may make of a logarithm.
+const mostRank = 6
+
+// ranking is the drafter as the pool's job.
+type ranking drafter
+
+func (d *ranking) Do(number, i int) {
+	t, w := &d.tasks[i], &d.workers[number]
+	if t.slot >= 0 {
+		t.s.rank(w, &t.s.starts[t.from], t.slot)
+		return
+	}
+	for i := t.from; i < t.to; i++ {
+		t.s.rankBlock(w, &t.s.starts[i])
+	}
+}
+
+// rankBlock ranks a block slot by slot, under the history of each one's path.
+func (s *state) rankBlock(w *worker, b *start) {
+	w.path = s.grown.Path(int(b.node), w.path[:0])
+	pushed := 0
+	for _, node := range w.path {
+		s.history.Push(s.grown.Token[node])
+		pushed++
+	}
+	for k := range b.slots {
+		s.rank(w, b, int(k))
+		if c := s.rows[b.rows+k].level; k < b.slots-1 && len(c) > 0 {
+			s.history.Push(c[0].Token)
+			pushed++
+		}
+	}
+	for range pushed {
+		s.history.Pop()
+	}
+}
+
+// rank finds the candidates of a slot of a block: the head's likeliest tokens, and the first in the race that the target's choice will
+// be, with the noise of their position.
+func (s *state) rank(w *worker, b *start, k int) {
+	d, number := s.d, int(b.rows)+k
+	r := &s.rows[number]
+	w.sampler.Like(d.plain)
+	r.top = d.top(w.sampler, s.tops[number*FeatureLogits:number*FeatureLogits:(number+1)*FeatureLogits], r, 0, nil)
+	size := d.ranked + asideRoom
+	c := s.cands[number*size : number*size : (number+1)*size]
+	if !s.chosen && d.ranked <= FeatureLogits {
+		c = append(c, r.top[:min(len(r.top), d.ranked)]...)
+	} else {
+		w.sampler.Like(s.sampler)
+		c = d.top(w.sampler, c[:0:d.ranked], r, s.at+int(s.grown.Depth[b.node])+1+k, s.history)
+		c = s.cands[number*size : number*size+len(c) : (number+1)*size]
+	}
+	if s.warm > 0 && d.options.Tree == Ranked {
+		t := s.sampler.Params().Temperature
+		draft.CoupledChances(c, d.ranked, t, spread(t, k+1))
+	}
+	r.level = c
+}
+
+// top is the sampler's Top over a row, of which the head may have given the logits of some tokens alone.
+func (d *drafter) top(sampler *sample.Sampler, c []sample.Candidate, r *row, position int, h *sample.History) []sample.Candidate {
+	switch {
+	case r.list != nil:
+		return sampler.TopOf(c, r.logits[:r.list.Len()], r.list.Tokens(), r.list.LogOutside(r.logits, sampler.Params().Temperature), position, h)
+	case d.n.Tokens != nil:
+		return sampler.TopOf(c, r.logits, d.n.Tokens, math.Inf(-1), position, h)
+	}
+	return sampler.Top(c, r.logits, position, h)
+}
+
+// spread is how far the target's logits are from the head's at a slot, counted from 1: see draft.CoupledChances.
+func spread(temperature float32, slot int) float32 {
+	return (0.51 + 0.22*temperature) * (1 + 0.38*float32(math.Log(float64(slot))))
+}

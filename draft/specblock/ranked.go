@@ -1,0 +1,119 @@
+// Trees as the paper grows them: the rank head sets how many children a place has, and where later blocks start.
+
+package specblock
+
+import (
+	"math"
+	"slices"
+)
+
+// attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates of slot k are children of the likeliest
+// of slot k − 1, the first's of the node that the block starts from: as many as the slot's bucket has it. Where that is more than
+// one, a later block may start from each of them, on the state of the slot; else from the last, unless the head gave the path up.
+//
+// What two blocks say of the same place is one node: their candidates for it are one list of children, which tell tokens
+// apart by nothing else.
+func (s *state) attach() {
+	s.found = s.found[:0]
+	for i := range s.starts {
+		b := s.starts[i]
+		node, sure, lost := b.node, true, false
+		for k := range int(b.slots) {
+			if int(s.grown.Depth[node]) >= s.depth {
+				break
+			}
+			r := &s.rows[int(b.rows)+k]
+			for len(s.said) < s.grown.Len() {
+				s.said = append(s.said, -1)
+			}
+			s.said[node] = b.rows + int32(k)
+			list := s.asides.Weigh(r.level, &s.grown, int(node))
+			width := min(s.d.width(r), len(list))
+			if width == 0 && k == 0 && s.blocks == 0 {
+				width = min(1, len(list)) // the tree's first node is drafted in any case: it has been paid for
+			}
+			if width == 0 {
+				break
+			}
+			lost = lost || sure && r.bucket == RankBuckets-1
+			sure = sure && r.bucket == 0
+			first := int32(-1)
+			for j, c := range list[:width] {
+				child := int32(s.grown.Append(int(node), c.Token, c.LogProb))
+				if j == 0 {
+					first = child
+				}
+				if width > 1 || k == int(b.slots)-1 && !lost {
+					s.found = append(s.found, start{node: child, row: b.row + int32(k), from: b.rows + int32(k)})
+				}
+			}
+			node = first
+		}
+	}
+	s.weigh()
+	// What lies below a node is worth no more than the node: blocks start from nodes that would be proposed, and no others.
+	for i := range s.found {
+		if node := int(s.found[i].node); s.worth[node] > 0 && s.key(node) >= s.best[0] {
+			s.found[i].value = float64(s.worth[node])
+		}
+	}
+}
+
+// width is how many of a row's candidates become nodes.
+func (d *drafter) width(r *row) int {
+	if d.options.Uniform > 0 {
+		return d.options.Uniform
+	}
+	return d.widths[r.bucket]
+}
+
+// weigh values the nodes, and finds the likeliest, as many as the budget allows.
+//
+// Two blocks' beliefs in one place, of which each node has the stronger, may add up to more than one: then all of them are less.
+func (s *state) weigh() {
+	t := &s.grown
+	s.worth = append(s.worth[:0], make([]float32, t.Len())...) // sums of children's probabilities, to begin with
+	for i := 1; i < t.Len(); i++ {
+		s.worth[t.Parent[i]] += exp(t.LogProb[i])
+	}
+	for i := 1; i < t.Len(); i++ {
+		if p := s.worth[t.Parent[i]]; p > 1 {
+			t.LogProb[i] -= float32(math.Log(float64(p)))
+		}
+	}
+	s.order = s.order[:0]
+	s.worth[0] = 1
+	for i := 1; i < t.Len(); i++ {
+		s.worth[i] = s.worth[t.Parent[i]] * s.chance(int(t.Depth[i]), t.LogProb[i])
+		s.order = append(s.order, s.key(i))
+	}
+	slices.Sort(s.order) // so parents come after their children
+	s.best = s.order[max(len(s.order)-s.budget+1, 0):]
+	s.sum = 0
+	for _, o := range s.best {
+		s.sum += float64(math.Float32frombits(uint32(o >> 32)))
+	}
+}
+
+// key orders nodes by worth, of equals the later before the first.
+func (s *state) key(node int) uint64 {
+	return uint64(math.Float32bits(s.worth[node]))<<32 | uint64(^uint32(node))
+}
+
+// prune proposes the likeliest nodes. A node is worth no more than its parent, so they are a tree (reference §2.4: pruned by the
+// probability of the path, ancestors kept).
+func (s *state) prune() {
+	to := s.request.Tree
+	s.placed = append(s.placed[:0], make([]int32, s.grown.Len())...)
+	for _, o := range s.best {
+		s.placed[^uint32(o)] = 1
+	}
+	s.placed[0] = 0
+	for i := 1; i < s.grown.Len(); i++ {
+		if s.placed[i] == 0 {
+			s.placed[i] = -1
+			continue
+		}
+		s.placed[i] = int32(to.Append(int(s.placed[s.grown.Parent[i]]), s.grown.Token[i], s.grown.LogProb[i]))
+	}
+}

@@ -1,0 +1,290 @@
+package specblock_test
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"pgregory.net/rapid"
+)
+
+// place is a node of the tree that the rules make, by the tokens that lead to it.
+type place struct {
+	path    []int32
+	logProb float64 // given its parent
+	order   int
+}
+
+// rules grows the whole tree of algorithm 2 at temperature 0, over an oracle whose last entry is the root's: of every block the first
+// b candidates of each slot below the likeliest of the slot before; later blocks from all of a slot that has more than one, and from the last slot's
+// unless the first slot that is not sure is given up.
+func rules(o *oracle, widths [specblock.RankBuckets]int, uniform, blocks int) []*place {
+	nodes := map[string]*place{}
+	name := func(path []int32) string { return fmt.Sprint(path) }
+	type from struct {
+		row  int
+		path []int32
+	}
+	type block struct {
+		first int
+		path  []int32
+	}
+	level := []block{{o.layout.Tree.Len() - o.n.Block, nil}}
+	for m := range blocks {
+		var starts []from
+		for i, b := range level {
+			logits := o.logits(b.first, o.n.Block)
+			at, sure, lost := b.path, true, false
+			for k := range o.n.Block {
+				tokens, logProbs := ranked(o.n, logits.Row(k))
+				width, bucket := uniform, 0
+				if uniform == 0 {
+					bucket = bucketOf(o, b.first+k, logits.Row(k))
+					width = widths[bucket]
+				}
+				lost = lost || sure && bucket == 3
+				sure = sure && bucket == 0
+				if width = min(width, len(tokens)); m == 0 && i == 0 && k == 0 {
+					width = max(width, 1)
+				}
+				if width == 0 {
+					break
+				}
+				for j := range width {
+					path := append(slices.Clone(at), tokens[j])
+					if p := nodes[name(path)]; p != nil {
+						p.logProb = max(p.logProb, logProbs[j])
+					} else {
+						nodes[name(path)] = &place{path, logProbs[j], len(nodes)}
+					}
+					if width > 1 || k == o.n.Block-1 && !lost {
+						if !slices.ContainsFunc(starts, func(f from) bool { return name(f.path) == name(path) }) {
+							starts = append(starts, from{b.first + k, path})
+						}
+					}
+				}
+				at = append(slices.Clone(at), tokens[0])
+			}
+		}
+		sums := map[string]float64{}
+		for _, p := range nodes {
+			sums[name(p.path[:len(p.path)-1])] += math.Exp(p.logProb)
+		}
+		for _, p := range nodes {
+			p.logProb -= math.Log(max(sums[name(p.path[:len(p.path)-1])], 1))
+		}
+		var rows []int
+		var tokens []int32
+		for _, s := range starts {
+			rows, tokens = append(rows, s.row), append(tokens, s.path[len(s.path)-1])
+		}
+		if len(rows) == 0 || m == blocks-1 {
+			break
+		}
+		level = level[:0]
+		for i, first := range o.branch(rows, tokens, o.n.Block) {
+			level = append(level, block{first, starts[i].path})
+		}
+	}
+	var all []*place
+	for _, p := range nodes {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b *place) int { return cmp.Compare(a.order, b.order) })
+	return all
+}
+
+// ranked is the target's tokens by logit, with their logarithms of probability.
+func ranked(n *specblock.Network, logits []float32) (tokens []int32, logProbs []float64) {
+	sum := 0.0
+	order := make([]int, len(logits))
+	for i, l := range logits {
+		order[i] = i
+		sum += math.Exp(float64(l))
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(logits[b], logits[a]) })
+	for _, i := range order {
+		token := int32(i)
+		if n.Tokens != nil {
+			token = n.Tokens[i]
+		}
+		tokens, logProbs = append(tokens, token), append(logProbs, float64(logits[i])-math.Log(sum))
+	}
+	return tokens, logProbs
+}
+
+// bucketOf asks the rank head of one row.
+func bucketOf(o *oracle, row int, logits []float32) int {
+	top := slices.Clone(logits)
+	slices.SortFunc(top, func(a, b float32) int { return cmp.Compare(b, a) })
+	features, states, out := nn.NewMat(1, specblock.Features), nn.NewMat(1, o.n.Hidden), nn.NewMat(1, specblock.RankBuckets)
+	specblock.FeaturesOf(top[:min(len(top), specblock.FeatureLogits)], features.Row(0))
+	copy(states.Row(0), o.states[row])
+	o.n.Rank(o.e, states, features, out, &o.bufs)
+	best := 0
+	for i, v := range out.Row(0) {
+		if v > out.Row(0)[best] {
+			best = i
+		}
+	}
+	return best
+}
+
+// The tree that is proposed is the one that the rules make, or, where that has more nodes than allowed, the nodes of the likeliest
+// paths of it (reference §2.4).
+func TestTreesFollowTheRules(t *testing.T) {
+	m := drafttest.OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n := genHead(r, m)
+		o := specblock.Options{Tree: specblock.Ranked, Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"), Widths: "2/3/4/0", Nodes: 4096, Raw: true}
+		widths := [specblock.RankBuckets]int{2, 3, 4, 0}
+		if rapid.Bool().Draw(r, "other widths") {
+			o.Widths, widths = "1/3/2/1", [specblock.RankBuckets]int{1, 3, 2, 1}
+		}
+		if n.RankWidth == 0 {
+			o.Uniform = 2
+		}
+		d := newDrafter(r, o, n, m)
+		s := drafttest.Begin(r, d, draft.Options{}, 1)
+		text := drafttest.GenText(r, 1, 20)
+		drafttest.Commit(r, d, s.Prompt(text, n.Hidden, true))
+		all := rules(newOracle(n, m, 1, text, s.Root, 40), widths, o.Uniform, o.Blocks)
+		whole := map[string]float64{} // probability of the path
+		for _, p := range all {       // parents before children
+			whole[fmt.Sprint(p.path)] = math.Exp(p.logProb)
+			if len(p.path) > 1 {
+				whole[fmt.Sprint(p.path)] *= whole[fmt.Sprint(p.path[:len(p.path)-1])]
+			}
+		}
+		values := make([]float64, 0, len(whole))
+		for _, v := range whole {
+			values = append(values, v)
+		}
+		slices.Sort(values)
+		slices.Reverse(values)
+		for _, budget := range []int{4096, rapid.IntRange(2, 80).Draw(r, "budget")} {
+			q := s.Request(budget, 100, nil)
+			drafttest.Propose(r, d, q)
+			if q.Tree.Len() != min(len(all)+1, budget) {
+				r.Fatalf("%+v: %d nodes of %d in a budget of %d", o, q.Tree.Len()-1, len(all), budget)
+			}
+			var got []float64
+			for i := 1; i < q.Tree.Len(); i++ {
+				var path []int32
+				for _, node := range q.Tree.Path(i, nil)[1:] {
+					path = append(path, q.Tree.Token[node])
+				}
+				v, ok := whole[fmt.Sprint(path)]
+				if p := math.Exp(float64(q.Tree.PathLogProb(i))); !ok || math.Abs(p-v) > 1e-4*v {
+					r.Fatalf("%+v: %v has the probability %g, by the rules %g (%v)", o, path, p, v, ok)
+				}
+				got = append(got, v)
+			}
+			slices.Sort(got)
+			slices.Reverse(got)
+			for i, v := range got {
+				if v < values[i]*(1-1e-4) {
+					r.Fatalf("%+v: the %d-th likeliest of %d nodes has the probability %g, of all %g", o, i, len(got), v, values[i])
+				}
+			}
+		}
+	})
+}
+
+// The first block's greedy path is what a target would choose that had the head's logits: with the same processors, the same noise at
+// the same positions, slot k for the token k + 1 places after the root.
+func TestFirstBlockMeetsTheNoise(t *testing.T) {
+	m := drafttest.OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n := genHead(r, m)
+		d := newDrafter(r, specblock.Options{Tree: specblock.Ranked, Blocks: 1, Uniform: 1, Nodes: 60, Raw: true}, n, m)
+		p := drafttest.GenParams(r)
+		s := drafttest.Begin(r, d, draft.Options{Sampling: p}, 1)
+		if cached := drafttest.GenText(r, 0, 20); len(cached) > 0 {
+			drafttest.Commit(r, d, s.Prompt(cached, n.Hidden, false))
+		}
+		before, text := len(s.Text), drafttest.GenText(r, 1, 60)
+		rows := s.Prompt(text, n.Hidden, true)
+		rows.Pass.(*drafttest.Pass).At -= before // taps by their place among those that the head has seen
+		drafttest.Commit(r, d, rows)
+		q := s.Request(100, 100, nil)
+		drafttest.Propose(r, d, q)
+		o := newOracle(n, m, 1, text, s.Root, 60)
+		logits := o.logits(o.layout.Tree.Len()-n.Block, n.Block)
+		sampler, err := sample.New(p, vocab)
+		if err != nil {
+			r.Fatal(err)
+		}
+		h := sample.NewHistory(p.PenaltyLast)
+		for _, token := range append(slices.Clone(s.Text), s.Root) {
+			h.Push(token)
+		}
+		all := make([]float32, vocab)
+		for k := range n.Block {
+			for i := range all {
+				all[i] = float32(math.Inf(-1))
+			}
+			for i, l := range logits.Row(k) {
+				if n.Tokens != nil {
+					all[n.Tokens[i]] = l
+				} else {
+					all[i] = l
+				}
+			}
+			want := sampler.Sample(all, len(s.Text)+1+k, h)
+			if q.Tree.Token[k+1] != want {
+				r.Fatalf("%+v: token %d of the path is %d, want %d", p, k+1, q.Tree.Token[k+1], want)
+			}
+			h.Push(want)
+		}
+	})
+}
+
+// The features of a distribution, anew.
+func TestFeatures(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		logits := rapid.SliceOfN(rapid.Float32Range(-20, 20), 1, 60).Draw(t, "logits")
+		slices.SortFunc(logits, func(a, b float32) int { return cmp.Compare(b, a) })
+		top := logits[:min(len(logits), specblock.FeatureLogits)]
+		sum, entropy := 0.0, 0.0
+		for _, l := range top {
+			sum += math.Exp(float64(l))
+		}
+		at := func(i int) float64 { return float64(top[min(i, len(top)-1)]) - math.Log(sum) }
+		for i := range top {
+			entropy -= math.Exp(at(i)) * at(i)
+		}
+		var want []float64
+		for i := range 10 {
+			want = append(want, at(i))
+		}
+		want = append(want, at(0)-at(1), at(0)-at(2), at(0)-at(4), math.Exp(at(0)), entropy)
+		got := make([]float32, specblock.Features)
+		specblock.FeaturesOf(top, got)
+		for i, w := range want {
+			if i < 13 && i >= 10 {
+				w = max(w, 0)
+			}
+			if math.Abs(float64(got[i])-max(w, -30)) > 1e-3 && !(i >= 10 && i < 13 && w > 25) {
+				t.Fatalf("feature %d of %v is %v, want %v", i, top, got[i], w)
+			}
+		}
+	})
+}
+
+func TestBuckets(t *testing.T) {
+	for bucket, ranks := range [][]int{{1}, {2, 3, 4}, {5, 6, 7, 8, 9, 10}, {11, 12, 1000}} {
+		for _, rank := range ranks {
+			if got := specblock.BucketOf(rank); got != bucket {
+				t.Errorf("rank %d is in bucket %d, want %d", rank, got, bucket)
+			}
+		}
+	}
+}

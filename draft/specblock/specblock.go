@@ -1,0 +1,256 @@
+// Package specblock drafts with a SpecBlock head (paper 004): a pass gives a block of K tokens that go on from one another, and the
+// next pass goes on from many places of the tree at once, each time with the head's own states in place of the target's. A rank head,
+// which says how far down the target's token lies among the head's, sets how many siblings a place gets, and whether a block starts
+// from there.
+//
+// The drafter keeps, for each sequence, K rows of keys and values for every committed token, those of the block that begins there
+// (reference specblock.md §1.6), and computes the rows of new tokens only: entry by entry, none twice and none taken back. The pass
+// that reads the last of them is the first block of the proposal. Rows of later blocks last for one proposal.
+//
+// Rows that came without a target pass, and with it without taps, start the text afresh: what matters to rotated keys is how far
+// apart rows are.
+package specblock
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows at a
+// node's parent: a block's rows know their own block alone.
+type Options struct {
+	Tree    string `draft:"tree" help:"conditioned: what the head says is put right by the text and by what the target said beside its path; ranked: the paper's, by the rank head"`
+	Blocks  int    `draft:"blocks" help:"M: blocks of a tree's longest path, each a pass"`
+	Widths  string `draft:"widths" help:"ranked: children of a place by what the rank head says of it: that the target's token is the first, among the first 4, among the first 10, or beyond"`
+	Uniform int    `draft:"uniform" help:"ranked: as many children at every place, whatever the rank head says; 0: widths"`
+	Starts  int    `draft:"starts" help:"places that a later block starts from at most, the likeliest; 0: no limit"`
+	Nodes   int    `draft:"nodes" help:"nodes of a tree at most, root included"`
+	Raw     bool   `draft:"raw" help:"take the head at its word: do not learn from what the target said beside its path"`
+	Preset  string `draft:"preset" help:"paper: what is not given is as the paper has it; empty: as listed here"`
+	Model   string `draft:"model" help:"head: a GGUF file or a folder; empty: one that the target was opened with"`
+
+	shortlist.Options
+}
+
+// Trees.
+const (
+	Conditioned = "conditioned"
+	Ranked      = "ranked"
+)
+
+// Bounds of options.
+const (
+	maxBlocks = 16
+	maxWidth  = 256
+	maxStarts = 1024
+	maxNodes  = 4096
+)
+
+// DefaultOptions are those of the family. PaperOptions are the paper's.
+var (
+	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/10/0", Starts: 10, Nodes: 60}
+	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
+)
+
+// widths reads the list.
+func (o *Options) widths() (w [RankBuckets]int, err error) {
+	if o.Uniform > 0 {
+		for i := range w {
+			w[i] = o.Uniform
+		}
+		return w, nil
+	}
+	if o.Widths == "" && o.Tree == Conditioned { // which has no use for them
+		return w, nil
+	}
+	parts := strings.Split(o.Widths, "/")
+	if len(parts) != RankBuckets {
+		return w, fmt.Errorf("widths=%s: want %d numbers, such as 2/4/10/0", o.Widths, RankBuckets)
+	}
+	most := 0
+	for i, part := range parts {
+		if w[i], err = strconv.Atoi(strings.TrimSpace(part)); err != nil || w[i] < 0 || w[i] > maxWidth {
+			return w, fmt.Errorf("widths=%s: want %d numbers from 0 to %d", o.Widths, RankBuckets, maxWidth)
+		}
+		most = max(most, w[i])
+	}
+	if most == 0 {
+		return w, fmt.Errorf("widths=%s: want one above 0", o.Widths)
+	}
+	return w, nil
+}
+
+func (o *Options) check(n *Network) error {
+	for _, f := range []struct {
+		name        string
+		v, low, top int
+	}{{"blocks", o.Blocks, 1, maxBlocks}, {"uniform", o.Uniform, 0, maxWidth}, {"starts", o.Starts, 0, maxStarts}, {"nodes", o.Nodes, 2, maxNodes}} {
+		if f.v < f.low || f.v > f.top {
+			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
+		}
+	}
+	if o.Tree != Conditioned && o.Tree != Ranked {
+		return fmt.Errorf("tree=%q: want %s or %s", o.Tree, Conditioned, Ranked)
+	}
+	if n.RankWidth == 0 && o.Uniform == 0 && o.Tree == Ranked {
+		return fmt.Errorf("the head has no rank head, which widths go by: want uniform=N, as many children at every place")
+	}
+	return nil
+}
+
+// New returns a drafter with a head that fits the target.
+func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
+	widths, err := o.widths()
+	if err != nil {
+		return nil, err
+	}
+	if err := o.check(n); err != nil {
+		return nil, err
+	}
+	if target.Model == nil {
+		return nil, fmt.Errorf("the target has no layers to tap: a SpecBlock head needs a model of grove's")
+	}
+	if err := n.Fits(target.Model.Config); err != nil {
+		return nil, err
+	}
+	of := shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}
+	lists, err := draft.Shortlists(o.Options, of, n, target)
+	if err != nil {
+		return nil, err
+	}
+	d := &drafter{
+		listing: listing{method: lists},
+		n:       n, options: o, widths: widths, pool: target.Model.Pool(), exec: nn.NewExec(target.Model.Pool()), pages: n.Pages(),
+		ranked: rankedLeast,
+	}
+	for _, w := range widths {
+		d.ranked = max(d.ranked, w)
+	}
+	if o.Tree == Conditioned {
+		d.ranked = clues.HeadMost
+	}
+	d.ranked = min(d.ranked, n.Output())
+	if n.Tokens != nil {
+		d.places = make([]int32, n.Vocab)
+		for i := range d.places {
+			d.places[i] = -1
+		}
+		for i, token := range n.Tokens {
+			d.places[token] = int32(i)
+		}
+	}
+	d.workers = make([]worker, d.pool.Threads())
+	if d.plain, err = sample.New(sample.Params{}, n.Vocab); err != nil {
+		return nil, err
+	}
+	samplers := make([]*sample.Sampler, len(d.workers))
+	for i := range d.workers {
+		if samplers[i], err = sample.New(sample.Params{}, n.Vocab); err != nil {
+			return nil, err
+		}
+		d.workers[i].sampler = samplers[i]
+	}
+	d.samplers = samplers
+	for i := range d.yield {
+		d.yield[i] = newYield(o.Blocks, n.Block)
+	}
+	return d, nil
+}
+
+// rankedLeast candidates are looked at even where fewer can be nodes: the others say how sure the first is.
+const rankedLeast = 8
+
+type drafter struct {
+	n       *Network
+	options Options
+	widths  [RankBuckets]int
+	ranked  int     // candidates looked at of a row
+	places  []int32 // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
+	pool    *par.Pool
+	exec    *nn.Exec
+	pages   nn.Pages
+
+	plain    *sample.Sampler // ranks by logits alone
+	samplers []*sample.Sampler
+	workers  []worker // of the pool
+	yield    [2]yield // at temperature 0 and above
+
+	// The computation under way.
+	live    []*state
+	forest  nn.Forest
+	bufs    Buffers
+	tokens  []int32 // of the pass's blocks
+	lengths []int32 // of each, its rows
+	from    []int32 // rows of a matrix that are wanted
+
+	block     int // the number of the pass
+	taps, c   nn.Buffer
+	x         nn.Buffer
+	passes    []*looked
+	states    nn.Mat // of the rows looked at in the last
+	described nn.Buffer
+	scored    nn.Buffer
+	grower    clues.Grower
+	tasks     []task
+	heard     draft.Hearings // of the Commit under way
+
+	listing
+}
+
+// worker is scratch of one of the pool's.
+type worker struct {
+	sampler *sample.Sampler
+	path    []int32
+}
+
+func (d *drafter) Taps() []int { return d.n.Taps }
+
+func (d *drafter) Begin(o draft.Options) (draft.State, error) {
+	sampler, err := sample.New(o.Sampling, d.n.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{d: d, sampler: sampler, cache: d.pages.NewCache()}
+	if o.Sampling.Temperature > 0 {
+		s.warm = 1
+	}
+	if o.Sampling.Penalised() {
+		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
+	}
+	if d.options.Tree == Conditioned {
+		s.text = clues.NewText(&o.Sampling, &clues.BlockHead)
+	}
+	if d.method != nil {
+		s.words = d.method.Begin()
+	}
+	s.chosen = s.warm > 0 || s.history != nil || len(o.Sampling.LogitBias) > 0
+	return s, nil
+}
+
+// mostWaiting rows of a sequence wait for the next proposal to be read: then they are read in any case. A sequence that is decoded
+// plainly costs copies of its taps, and from time to time a pass of so many entries.
+const mostWaiting = 64
+
+// Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
+func (d *drafter) Commit(rows []draft.Rows) error {
+	d.live = d.live[:0]
+	d.heard.Reset()
+	for i := range rows {
+		s := rows[i].State.(*state)
+		s.commit(&rows[i])
+		if rows[i].Next < 0 || len(s.waiting) >= mostWaiting {
+			d.live = append(d.live, s)
+		}
+	}
+	d.heard.Run(d.pool, d.samplers, d.n.Vocab)
+	d.read(0)
+	return nil
+}

@@ -1,0 +1,166 @@
+// One sequence: the entries of its text, and what the next proposal will add to them.
+
+package specblock
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// state is one sequence.
+type state struct {
+	d       *drafter
+	sampler *sample.Sampler // chooses as the target will
+	history *sample.History // the committed text, where penalties look at it
+	warm    int             // 1 above temperature 0
+	chosen  bool            // the target's choice goes by more than logits
+	at      int             // committed tokens: the position of the next root
+
+	cache   *nn.Cache // of every entry of the text that has been read, its block's rows
+	waiting []int32   // the latest committed tokens; the entry of each, its taps with the token after it, has not been read
+	taps    []float32 // theirs: len(waiting) × len(Taps)·Hidden
+	rooted  bool      // but the last proposal has read that of the last of them, with its root
+	root    int32
+	asides  draft.Asides    // of ranked trees
+	words   shortlist.State // what shortlists know of the text; nil: the head computes all tokens
+
+	growth
+}
+
+func (s *state) Close() {
+	s.forget()
+	s.waiting, s.taps = nil, nil
+	s.asides = draft.Asides{}
+	s.growth = growth{}
+	if s.words != nil {
+		s.words.Close()
+		s.words = nil
+	}
+}
+
+// forget empties the text.
+func (s *state) forget() {
+	s.cache.Free()
+	s.waiting, s.taps, s.rooted = s.waiting[:0], s.taps[:0], false
+}
+
+// commit takes in rows of the target; they wait to be read.
+func (s *state) commit(r *draft.Rows) {
+	if s.history != nil {
+		for _, token := range r.Tokens {
+			s.history.Push(token)
+		}
+	}
+	s.at += len(r.Tokens)
+	asides := &s.asides
+	if s.text != nil {
+		s.text.Learn(r.Tokens)
+		asides = &s.text.Asides
+	}
+	if !s.d.options.Raw {
+		s.d.heard.Learn(asides, r, s.sampler, s.history)
+	}
+	s.compare(r)
+	s.rows = s.rows[:0]
+	draft.Tell(s.words, r)
+	if r.Pass == nil {
+		s.forget()
+		return
+	}
+	if s.rooted && len(r.Tokens) > 0 {
+		if r.Tokens[0] == s.root {
+			s.waiting, s.taps, s.rooted = s.waiting[:0], s.taps[:0], false
+		} else {
+			s.unroot()
+		}
+	}
+	n, from := s.d.n, 0
+	if s.cache.Len()/n.Block+len(s.waiting)+len(r.Tokens) >= n.Config.Context { // the head knows no texts as long as that
+		s.forget()
+		from = max(0, len(r.Tokens)-n.Config.Context+1)
+	}
+	for i := from; i < len(r.Tokens); i++ {
+		s.waiting = append(s.waiting, r.Tokens[i])
+		for t := range n.Taps {
+			s.taps = append(s.taps, r.Tap(t, i)...)
+		}
+	}
+}
+
+// unroot takes back the entry that the last proposal read, of which nothing was committed.
+func (s *state) unroot() {
+	if s.rooted {
+		_ = s.cache.Truncate(s.cache.Len() - s.d.n.Block) // it is there
+		s.rooted = false
+	}
+}
+
+// readRows is how many rows are read in one pass at most.
+const readRows = 512
+
+// read computes the entries of live sequences where more than some of them can be: each needs the token after its own.
+func (d *drafter) read(more int) {
+	for {
+		room := max(readRows/d.n.Block, 1)
+		for _, s := range d.live {
+			s.take = 0
+			if n := len(s.waiting) - 1; n > more && !s.rooted {
+				s.take = min(n, room)
+				room -= s.take
+			}
+		}
+		if d.entries((*Network).Read); len(d.tokens) == 0 {
+			return
+		}
+		for _, s := range d.live {
+			s.cache.CommitAll()
+			s.drop(s.take)
+		}
+	}
+}
+
+// drop forgets the first n rows that wait.
+func (s *state) drop(n int) {
+	width := len(s.d.n.Taps) * s.d.n.Hidden
+	s.waiting = append(s.waiting[:0], s.waiting[n:]...)
+	s.taps = append(s.taps[:0], s.taps[n*width:]...)
+}
+
+// entries runs the blocks of the first entries that wait, s.take of each live sequence, whose rows are then pending in the
+// caches. It returns their states, if run computes them, a sequence after the other.
+func (d *drafter) entries(run func(*Network, *nn.Exec, *nn.Forest, nn.Mat, []int32, nn.Mat, *Buffers)) nn.Mat {
+	n := d.n
+	d.forest.Reset()
+	d.tokens = d.tokens[:0]
+	for _, s := range d.live {
+		if s.take == 0 {
+			continue
+		}
+		first := len(d.tokens)
+		for i := range s.take {
+			token := s.root
+			if i+1 < len(s.waiting) {
+				token = s.waiting[i+1]
+			}
+			d.tokens = append(d.tokens, token)
+		}
+		n.Text(&s.layout, s.cache.Len()/n.Block, d.tokens[first:])
+		s.layout.Add(&d.forest, s.cache, 0)
+		s.cache.Reserve(0, s.layout.Tree.Len())
+	}
+	if len(d.tokens) == 0 {
+		return nn.Mat{}
+	}
+	width := len(n.Taps) * n.Hidden
+	taps, at := d.taps.Mat(len(d.tokens), width), 0
+	for _, s := range d.live {
+		at += copy(taps.Data[at:], s.taps[:s.take*width])
+	}
+	c := d.c.Mat(len(d.tokens), n.Hidden)
+	n.Condition(d.exec, taps, c)
+	x := d.x.Mat(len(d.tokens)*n.Block, n.Hidden)
+	run(n, d.exec, &d.forest, c, d.tokens, x, &d.bufs)
+	return x
+}

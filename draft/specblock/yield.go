@@ -1,0 +1,53 @@
+// What another block brings, which must be said before its pass.
+
+package specblock
+
+// yield foretells it from what blocks brought before, on average.
+type yield struct {
+	ratio []float64 // by the passes before it: the worth that a pass added to the tree over what its starts were worth
+	sure  []float64 // by slot: the chance of its row's first guess, as it was found below nodes on the head's own path
+}
+
+const (
+	firstRatio = 0.8 // guesses that the first trees settle
+	firstSure  = 0.6
+	learnRate  = 0.05 // the weight of one tree
+	sureRate   = 0.01 // the weight of one row
+)
+
+func newYield(blocks, slots int) yield {
+	y := yield{make([]float64, blocks), make([]float64, slots)}
+	for i := range y.ratio {
+		y.ratio[i] = firstRatio
+	}
+	for i := range y.sure {
+		y.sure[i] = firstSure
+	}
+	return y
+}
+
+// gain is what the block after so many is expected to add, from starts of so much worth.
+func (y *yield) gain(blocks int, staked float64) float64 { return y.ratio[blocks] * staked }
+
+// learn takes in what it added.
+func (y *yield) learn(blocks int, staked, gained float64) {
+	if staked > 0 {
+		y.ratio[blocks] += learnRate * (gained/staked - y.ratio[blocks])
+	}
+}
+
+// learnSure takes in the chance of a row's first guess.
+func (y *yield) learnSure(slot int, chance float64) {
+	y.sure[slot] += sureRate * (chance - y.sure[slot])
+}
+
+// slots is how many rows of a block that is worth so much are worth least: the first in any case.
+func (y *yield) slots(value, least float64) int {
+	n := 1
+	for value *= y.sure[0]; n < len(y.sure); n++ {
+		if value *= y.sure[n]; value < least {
+			break
+		}
+	}
+	return n
+}

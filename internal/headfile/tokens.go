@@ -1,0 +1,90 @@
+package headfile
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// The tensors that say which tokens a draft vocabulary has: of each of its entries the token, in GGUF its id, in folders the id less its
+// own place; and of each token whether it is in it, which only folders have.
+const (
+	TokensName = "d2t"
+	MemberName = "t2d"
+)
+
+// Tokens reads the draft vocabulary of a file; nil where it has none, or all tokens in order.
+func (f *File) Tokens(vocab int) ([]int32, error) {
+	t, ok := f.Tensor(TokensName)
+	if !ok {
+		return nil, nil
+	}
+	var member tensor.Tensor
+	if f.GGUF == nil {
+		member, _ = f.Tensor(MemberName)
+	}
+	return readTokens(t, member, f.GGUF == nil, vocab)
+}
+
+func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error) {
+	if err := t.Check(); err != nil {
+		return nil, err
+	}
+	if len(t.Shape) != 1 || t.Type != tensor.I64 && t.Type != tensor.I32 {
+		return nil, fmt.Errorf("tensor %s has shape %v and type %v: want a list of I64", t.Name, t.Shape, t.Type)
+	}
+	_, each := t.Type.Block()
+	list, all := make([]int32, t.Shape[0]), t.Shape[0] == vocab
+	for i := range list {
+		n := int64(binary.LittleEndian.Uint32(t.Data[each*i:]))
+		if each == 8 {
+			n = int64(binary.LittleEndian.Uint64(t.Data[each*i:]))
+		} else {
+			n = int64(int32(n))
+		}
+		if offset {
+			n += int64(i)
+		}
+		if n < 0 || n >= int64(vocab) {
+			return nil, fmt.Errorf("tensor %s: entry %d is of token %d: want 0 to %d", t.Name, i, n, vocab-1)
+		}
+		all = all && n == int64(i)
+		if list[i] = int32(n); member.Type == tensor.Bool && len(member.Data) == vocab && member.Data[n] == 0 {
+			return nil, fmt.Errorf("tensors %s and %s disagree: entry %d of the first is of token %d, which the second has not", t.Name, member.Name, i, n)
+		}
+	}
+	if all {
+		return nil, nil
+	}
+	return list, nil
+}
+
+// GGUFTokens are the tensors of a draft vocabulary in GGUF: none for none.
+func GGUFTokens(tokens []int32) []Out {
+	if tokens == nil {
+		return nil
+	}
+	return []Out{{Tensor: numbers(tokens, 0)}}
+}
+
+// FolderTokens are the tensors of a draft vocabulary in a folder.
+func FolderTokens(tokens []int32, vocab int) []Out {
+	if tokens == nil {
+		return nil
+	}
+	member := tensor.Tensor{Name: MemberName, Type: tensor.Bool, Shape: []int{vocab}, Data: make([]byte, vocab)}
+	for _, t := range tokens {
+		member.Data[t] = 1
+	}
+	return []Out{{Tensor: numbers(tokens, 1)}, {Tensor: member}}
+}
+
+// numbers is a list as files have it, less step times each one's place.
+func numbers(list []int32, step int64) tensor.Tensor {
+	var data []byte
+	for i, n := range list {
+		data = binary.LittleEndian.AppendUint64(data, uint64(int64(n)-step*int64(i)))
+	}
+	return tensor.Tensor{Name: TokensName, Type: tensor.I64, Shape: []int{len(list)}, Data: data}
+}

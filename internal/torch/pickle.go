@@ -1,0 +1,354 @@
+// The pickle machine, as far as PyTorch's files need it: a stack of values, made by one opcode after the other. What would be
+// run in Python is kept as its name and arguments.
+
+package torch
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Values are nil, bool, int64, float64, string, []byte, []any (tuples and lists), and these.
+type (
+	dict struct{ keys, values []any }
+
+	global string // module.name
+
+	// built is what a call would have returned.
+	built struct {
+		function string
+		args     []any
+	}
+
+	// storage is a persistent reference to an entry with numbers.
+	storage struct{ class, key string }
+
+	mark struct{}
+)
+
+// list is a Python list, which opcodes append to.
+type list struct{ items []any }
+
+// unpickler is the machine. Every opcode takes a byte of its input at least and makes one value at most, so a file bounds its memory.
+type unpickler struct {
+	in    []byte
+	stack []any
+	memo  map[uint64]any
+}
+
+// unpickle runs a pickle of protocol 2 to 4.
+func unpickle(text []byte) (any, error) {
+	u := &unpickler{in: text, memo: map[uint64]any{}}
+	for at := 0; ; at = len(text) - len(u.in) {
+		op, err := u.take(1)
+		if err != nil {
+			return nil, err
+		}
+		if op[0] == '.' {
+			return u.pop()
+		}
+		if err := u.step(op[0]); err != nil {
+			return nil, fmt.Errorf("opcode %q at %d: %w", op[0], at, err)
+		}
+	}
+}
+
+func (u *unpickler) take(n uint64) ([]byte, error) {
+	if n > uint64(len(u.in)) {
+		return nil, fmt.Errorf("the pickle ends too soon")
+	}
+	b := u.in[:n]
+	u.in = u.in[n:]
+	return b, nil
+}
+
+// number reads an unsigned number of n bytes.
+func (u *unpickler) number(n uint64) (uint64, error) {
+	b, err := u.take(n)
+	var wide [8]byte
+	copy(wide[:], b)
+	return binary.LittleEndian.Uint64(wide[:]), err
+}
+
+func (u *unpickler) line() (string, error) {
+	i := bytes.IndexByte(u.in, '\n')
+	if i < 0 {
+		return "", fmt.Errorf("the pickle ends too soon")
+	}
+	s := string(u.in[:i])
+	u.in = u.in[i+1:]
+	return s, nil
+}
+
+func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
+
+func (u *unpickler) pop() (any, error) {
+	if len(u.stack) == 0 {
+		return nil, fmt.Errorf("the stack is empty")
+	}
+	v := u.stack[len(u.stack)-1]
+	u.stack = u.stack[:len(u.stack)-1]
+	return v, nil
+}
+
+// since pops what was pushed since the last mark.
+func (u *unpickler) since() ([]any, error) {
+	for i := len(u.stack) - 1; i >= 0; i-- {
+		if _, ok := u.stack[i].(mark); ok {
+			items := append([]any(nil), u.stack[i+1:]...)
+			u.stack = u.stack[:i]
+			return items, nil
+		}
+	}
+	return nil, fmt.Errorf("there is no mark")
+}
+
+// last pops n values.
+func (u *unpickler) last(n int) ([]any, error) {
+	if len(u.stack) < n {
+		return nil, fmt.Errorf("the stack has %d values: want %d", len(u.stack), n)
+	}
+	items := append([]any(nil), u.stack[len(u.stack)-n:]...)
+	u.stack = u.stack[:len(u.stack)-n]
+	return items, nil
+}
+
+// sized are opcodes of a length and as many bytes: how many bytes the length has, and whether they are text.
+var sized = map[byte]struct {
+	length uint64
+	text   bool
+}{'X': {4, true}, 0x8c: {1, true}, 0x8d: {8, true}, 'U': {1, true}, 'T': {4, true}, 'B': {4, false}, 'C': {1, false}, 0x8e: {8, false}}
+
+func (u *unpickler) step(op byte) error {
+	if s, ok := sized[op]; ok {
+		n, err := u.number(s.length)
+		if err != nil {
+			return err
+		}
+		b, err := u.take(n)
+		if s.text {
+			u.push(string(b))
+		} else {
+			u.push(b)
+		}
+		return err
+	}
+	switch op {
+	case 0x80, 0x95: // the protocol, the length of a frame
+		_, err := u.take(map[byte]uint64{0x80: 1, 0x95: 8}[op])
+		return err
+	case 'N':
+		u.push(nil)
+	case 0x88, 0x89:
+		u.push(op == 0x88)
+	case '(':
+		u.push(mark{})
+	case ')':
+		u.push([]any{})
+	case ']':
+		u.push(&list{})
+	case '}':
+		u.push(&dict{})
+	case 'J', 'K', 'M', 0x8a, 'G':
+		return u.scalar(op)
+	case 'c', 0x93:
+		return u.global(op)
+	case 'q', 'r', 0x94, 'h', 'j':
+		return u.remember(op)
+	case '0':
+		_, err := u.pop()
+		return err
+	case 't', 0x85, 0x86, 0x87:
+		items, err := []any(nil), error(nil)
+		if op == 't' {
+			items, err = u.since()
+		} else {
+			items, err = u.last(int(op) - 0x84)
+		}
+		u.push(items)
+		return err
+	case 'a', 'e', 's', 'u':
+		return u.put(op)
+	case 'Q', 'R', 0x81, 'b':
+		return u.make(op)
+	default:
+		return fmt.Errorf("is not one that PyTorch writes")
+	}
+	return nil
+}
+
+func (u *unpickler) scalar(op byte) error {
+	switch op {
+	case 'J':
+		n, err := u.number(4)
+		u.push(int64(int32(n)))
+		return err
+	case 'K', 'M':
+		n, err := u.number(map[byte]uint64{'K': 1, 'M': 2}[op])
+		u.push(int64(n))
+		return err
+	case 'G': // the one number of the other byte order
+		b, err := u.take(8)
+		if err == nil {
+			u.push(math.Float64frombits(binary.BigEndian.Uint64(b)))
+		}
+		return err
+	}
+	n, err := u.number(1) // LONG1
+	if err != nil {
+		return err
+	}
+	if n > 8 {
+		return fmt.Errorf("a number of %d bytes", n)
+	}
+	x, err := u.number(n)
+	if shift := 64 - 8*n; n > 0 {
+		x = uint64(int64(x<<shift) >> shift)
+	}
+	u.push(int64(x))
+	return err
+}
+
+func (u *unpickler) global(op byte) error {
+	var module, name string
+	if op == 'c' {
+		var err error
+		if module, err = u.line(); err != nil {
+			return err
+		}
+		if name, err = u.line(); err != nil {
+			return err
+		}
+	} else {
+		pair, err := u.last(2)
+		if err != nil {
+			return err
+		}
+		module, _ = pair[0].(string)
+		name, _ = pair[1].(string)
+	}
+	u.push(global(module + "." + name))
+	return nil
+}
+
+func (u *unpickler) remember(op byte) error {
+	key, err := uint64(len(u.memo)), error(nil) // MEMOIZE
+	switch op {
+	case 'q', 'h':
+		key, err = u.number(1)
+	case 'r', 'j':
+		key, err = u.number(4)
+	}
+	if err != nil {
+		return err
+	}
+	if op == 'h' || op == 'j' {
+		v, ok := u.memo[key]
+		if !ok {
+			return fmt.Errorf("nothing is remembered as %d", key)
+		}
+		u.push(v)
+		return nil
+	}
+	if len(u.stack) == 0 {
+		return fmt.Errorf("the stack is empty")
+	}
+	u.memo[key] = u.stack[len(u.stack)-1]
+	return nil
+}
+
+// put adds to a list or a dictionary.
+func (u *unpickler) put(op byte) error {
+	var items []any
+	var err error
+	switch op {
+	case 'a':
+		items, err = u.last(1)
+	case 's':
+		items, err = u.last(2)
+	default:
+		items, err = u.since()
+	}
+	if err != nil {
+		return err
+	}
+	if len(u.stack) == 0 {
+		return fmt.Errorf("the stack is empty")
+	}
+	switch to := u.stack[len(u.stack)-1].(type) {
+	case *list:
+		if op == 'a' || op == 'e' {
+			to.items = append(to.items, items...)
+			return nil
+		}
+	case *dict:
+		if op != 'a' && op != 'e' && len(items)%2 == 0 {
+			for i := 0; i < len(items); i += 2 {
+				to.keys, to.values = append(to.keys, items[i]), append(to.values, items[i+1])
+			}
+			return nil
+		}
+	case *built: // of a class that is passed over
+		return nil
+	}
+	return fmt.Errorf("items for %s", describe(u.stack[len(u.stack)-1]))
+}
+
+// make stands for what Python would call.
+func (u *unpickler) make(op byte) error {
+	if op == 'Q' {
+		v, err := u.pop()
+		if err != nil {
+			return err
+		}
+		// ("storage", class, key, device, elements)
+		t, ok := v.([]any)
+		if !ok || len(t) != 5 || t[0] != "storage" {
+			return fmt.Errorf("a reference to something that is no storage")
+		}
+		class, ok1 := t[1].(global)
+		key, ok2 := t[2].(string)
+		if !ok1 || !ok2 {
+			return fmt.Errorf("a storage without class or key")
+		}
+		u.push(&storage{string(class), key})
+		return nil
+	}
+	pair, err := u.last(2)
+	if err != nil {
+		return err
+	}
+	if op == 'b' { // the state of an object, which no tensor needs
+		u.push(pair[0])
+		return nil
+	}
+	f, ok := pair[0].(global)
+	args, ok2 := pair[1].([]any)
+	if !ok || !ok2 {
+		return fmt.Errorf("a call of %s", describe(pair[0]))
+	}
+	if f == "collections.OrderedDict" {
+		u.push(&dict{})
+		return nil
+	}
+	u.push(&built{string(f), args})
+	return nil
+}
+
+func describe(v any) string {
+	switch v := v.(type) {
+	case *built:
+		return "what " + tensor.Quote(v.function) + " makes"
+	case global:
+		return tensor.Quote(string(v))
+	case *list, []any:
+		return "a list"
+	case *dict:
+		return "a dictionary"
+	}
+	return fmt.Sprintf("a %T", v)
+}

@@ -1,0 +1,208 @@
+// Package torch reads where PyTorch's checkpoint files (pytorch_model.bin, .pt) keep their tensors: what many drafters' heads are
+// published as.
+//
+// A file is a zip archive of stored entries: data.pkl, a pickle of a dictionary by name whose tensors refer to storages, and one
+// entry data/KEY for each storage, the numbers as they are. The pickle is read as data: nothing that it names is run, and
+// whatever is not a tensor is passed over.
+package torch
+
+import (
+	"archive/zip"
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Magic begins a file: that of a zip archive.
+const Magic = "PK\x03\x04"
+
+// Info is a tensor's place in the file.
+type Info struct {
+	Name         string
+	Type         tensor.Type
+	Shape        []int
+	Offset, Size int64
+}
+
+// types of numbers, by the class of a storage.
+var types = map[string]tensor.Type{
+	"FloatStorage": tensor.F32, "HalfStorage": tensor.F16, "BFloat16Storage": tensor.BF16, "DoubleStorage": tensor.F64,
+	"LongStorage": tensor.I64, "IntStorage": tensor.I32, "ShortStorage": tensor.I16, "CharStorage": tensor.I8, "ByteStorage": tensor.U8,
+	"BoolStorage": tensor.Bool,
+}
+
+// maxPickle bounds data.pkl: the largest models' have some hundred bytes a tensor.
+const maxPickle = 16 << 20
+
+// Parse lists the tensors of a file of which data are the contents, in the order of its dictionary.
+func Parse(data []byte) ([]Info, error) {
+	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	if err != nil {
+		return nil, fmt.Errorf("not a PyTorch file, which is a zip archive: %w", err)
+	}
+	a := &archive{size: int64(len(data)), storages: map[string]*zip.File{}}
+	for _, f := range z.File {
+		switch dir, name := path.Split(f.Name); {
+		case name == "data.pkl":
+			a.pickle = f
+		case name == "byteorder":
+			a.order = f
+		case path.Base(dir) == "data":
+			a.storages[name] = f
+		}
+	}
+	if a.pickle == nil {
+		return nil, fmt.Errorf("the archive has no data.pkl: it is not a PyTorch checkpoint")
+	}
+	if a.order != nil {
+		if text, err := read(a.order, 16); err != nil || string(text) != "little" {
+			return nil, fmt.Errorf("byteorder is %q (%v): want little", text, err)
+		}
+	}
+	text, err := read(a.pickle, maxPickle)
+	if err != nil {
+		return nil, fmt.Errorf("data.pkl: %w", err)
+	}
+	top, err := unpickle(text)
+	if err != nil {
+		return nil, fmt.Errorf("data.pkl: %w", err)
+	}
+	return a.list(top)
+}
+
+// read returns the contents of an entry.
+func read(f *zip.File, most int64) ([]byte, error) {
+	r, err := f.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	text, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err == nil && int64(len(text)) > most {
+		err = fmt.Errorf("larger than %d bytes", most)
+	}
+	return text, err
+}
+
+type archive struct {
+	size          int64
+	pickle, order *zip.File
+	storages      map[string]*zip.File
+}
+
+// list finds the tensors of the dictionary at the top.
+func (a *archive) list(top any) ([]Info, error) {
+	d, ok := top.(*dict)
+	if !ok {
+		return nil, fmt.Errorf("data.pkl: holds %s: want a dictionary of tensors by name", describe(top))
+	}
+	var list []Info
+	seen := map[string]bool{}
+	for i, key := range d.keys {
+		name, ok := key.(string)
+		t, is := d.values[i].(*built)
+		if !ok || !is {
+			continue // an optimizer's state, an epoch
+		}
+		if seen[name] {
+			return nil, fmt.Errorf("tensor %s occurs twice", tensor.Quote(name))
+		}
+		seen[name] = true
+		info, err := a.place(name, t)
+		if err != nil {
+			return nil, fmt.Errorf("tensor %s: %w", tensor.Quote(name), err)
+		}
+		list = append(list, info)
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("data.pkl: its dictionary holds no tensors by name")
+	}
+	return list, nil
+}
+
+// place resolves what the pickle says of a tensor to bytes of the file.
+func (a *archive) place(name string, t *built) (Info, error) {
+	if t.function == "torch._utils._rebuild_parameter" && len(t.args) > 0 {
+		inner, ok := t.args[0].(*built)
+		if !ok || inner.function == t.function {
+			return Info{}, fmt.Errorf("a parameter of no tensor")
+		}
+		return a.place(name, inner)
+	}
+	if t.function != "torch._utils._rebuild_tensor_v2" || len(t.args) < 4 {
+		return Info{}, fmt.Errorf("is made by %s: want plain tensors, save them as safetensors", tensor.Quote(t.function))
+	}
+	s, ok := t.args[0].(*storage)
+	first, ok1 := t.args[1].(int64)
+	shape, ok2 := ints(t.args[2])
+	strides, ok3 := ints(t.args[3])
+	if !ok || !ok1 || !ok2 || !ok3 || len(shape) != len(strides) || first < 0 {
+		return Info{}, fmt.Errorf("its storage, shape or strides are not what PyTorch writes")
+	}
+	typ, ok := types[strings.TrimPrefix(s.class, "torch.")]
+	if !ok {
+		return Info{}, fmt.Errorf("its numbers are of class %s: want a type of number that PyTorch has a storage class for", tensor.Quote(s.class))
+	}
+	info := Info{Name: name, Type: typ, Shape: shape}
+	n := 0
+	if !slices.Contains(shape, 0) {
+		var err error
+		if n, err = tensor.Elements(shape); err != nil {
+			return info, err
+		}
+	}
+	step := 1
+	for i := len(shape) - 1; i >= 0 && n > 0; i-- {
+		if shape[i] > 1 && strides[i] != step {
+			return info, fmt.Errorf("shape %v has strides %v: want rows one after the other; save it contiguous", shape, strides)
+		}
+		step *= shape[i]
+	}
+	f := a.storages[s.key]
+	if f == nil {
+		return info, fmt.Errorf("its storage data/%s is not in the archive: the file is incomplete", s.key)
+	}
+	at, err := f.DataOffset()
+	if err != nil {
+		return info, err
+	}
+	size, err := typ.Size(n)
+	if err != nil {
+		return info, err
+	}
+	_, each := typ.Block()
+	have := int64(f.UncompressedSize64)
+	switch {
+	case f.Method != zip.Store:
+		return info, fmt.Errorf("its storage is compressed, which PyTorch's are not")
+	case f.UncompressedSize64 > uint64(a.size) || at < 0 || at > a.size-have:
+		return info, fmt.Errorf("its storage goes beyond the end of the file")
+	case first > math.MaxInt64/int64(each) || first*int64(each) > have || int64(size) > have-first*int64(each):
+		return info, fmt.Errorf("takes %d bytes from number %d on, its storage has %d", size, first, have)
+	}
+	info.Offset, info.Size = at+first*int64(each), int64(size)
+	return info, nil
+}
+
+// ints reads a tuple of numbers that are not negative.
+func ints(v any) ([]int, bool) {
+	t, ok := v.([]any)
+	if !ok {
+		return nil, false
+	}
+	list := make([]int, len(t))
+	for i, x := range t {
+		n, ok := x.(int64)
+		if !ok || n < 0 || n > math.MaxInt {
+			return nil, false
+		}
+		list[i] = int(n)
+	}
+	return list, true
+}

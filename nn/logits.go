@@ -1,0 +1,59 @@
+package nn
+
+// Logits are those of some rows of a pass, of all tokens or of a shortlist.
+type Logits struct {
+	at             []int32 // of each row added: its number among those of all tokens, or -1 less its number among those with a list
+	all, some      []int32 // rows of x
+	lists          []*Shortlist
+	last, out, few Buffer
+	outMat, fewMat Mat
+}
+
+// Reset forgets all rows.
+func (l *Logits) Reset() {
+	l.at, l.all, l.some, l.lists = l.at[:0], l.all[:0], l.some[:0], l.lists[:0]
+}
+
+// Add asks for the logits of a row, of the tokens of a list or, without one, of all.
+func (l *Logits) Add(row int, list *Shortlist) {
+	if list == nil {
+		l.at = append(l.at, int32(len(l.all)))
+		l.all = append(l.all, int32(row))
+		return
+	}
+	l.at = append(l.at, int32(-1-len(l.some)))
+	l.some = append(l.some, int32(row))
+	l.lists = append(l.lists, list)
+}
+
+// Len is how many rows were added.
+func (l *Logits) Len() int { return len(l.at) }
+
+// Run computes the logits of the rows added, of x under a norm, which may be nil: Head of norm(x).
+func (l *Logits) Run(e *Exec, x Mat, norm *Norm, head *Linear) {
+	n, width := len(l.all), 0
+	for _, list := range l.lists {
+		width = max(width, list.Width())
+	}
+	l.outMat, l.fewMat = Mat{}, Mat{}
+	last := l.last.Mat(n+len(l.some), x.Cols)
+	e.Gather(x, l.all, last.Slice(0, n))
+	e.Gather(x, l.some, last.Slice(n, last.Rows))
+	if n > 0 {
+		l.outMat = l.out.Mat(n, head.W.Out())
+		e.Linear(Source{X: last.Slice(0, n), Norm: norm}, Proj{Linear: head, Dst: l.outMat})
+	}
+	if len(l.some) > 0 {
+		l.fewMat = l.few.Mat(len(l.some), width)
+		e.Shortlist(Source{X: last.Slice(n, last.Rows), Norm: norm}, l.lists, l.fewMat)
+	}
+}
+
+// Row is the logits of the i-th row added, or what its shortlist asks for.
+func (l *Logits) Row(i int) []float32 {
+	if at := int(l.at[i]); at < 0 {
+		return l.fewMat.Row(-1 - at)[:l.lists[-1-at].Width()]
+	} else {
+		return l.outMat.Row(at)
+	}
+}

@@ -1,0 +1,85 @@
+// Matrices side by side: what one format keeps as one matrix and another as several.
+
+package tensor
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Columns is a matrix of columns [from, to) of t, which must be whole blocks of its type. The data are a copy.
+func (t Tensor) Columns(from, to int) (Tensor, error) {
+	if err := t.Check(); err != nil {
+		return t, err
+	}
+	elements, bytes := t.Type.Block()
+	switch {
+	case len(t.Shape) != 2 || from < 0 || to <= from || to > t.Cols():
+		return t, fmt.Errorf("tensor %s: columns %d to %d of shape %v", Quote(t.Name), from, to, t.Shape)
+	case from%elements != 0 || to%elements != 0:
+		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", Quote(t.Name), from, to, t.Type, elements)
+	}
+	from, to = from/elements*bytes, to/elements*bytes
+	row := t.RowBytes()
+	data := make([]byte, 0, t.Rows()*(to-from))
+	for r := range t.Rows() {
+		data = append(data, t.Data[r*row+from:r*row+to]...)
+	}
+	t.Shape = []int{t.Rows(), (to - from) / bytes * elements}
+	t.Data = data
+	return t, nil
+}
+
+// Join is the matrix of parts side by side, which must have as many rows, and one type.
+func Join(name string, parts ...Tensor) (Tensor, error) {
+	if len(parts) == 0 {
+		return Tensor{}, fmt.Errorf("tensor %s: no parts", Quote(name))
+	}
+	joined := Tensor{Name: name, Type: parts[0].Type, Shape: []int{parts[0].Rows(), 0}}
+	for _, p := range parts {
+		if err := p.Check(); err != nil {
+			return joined, err
+		}
+		if len(p.Shape) != 2 || p.Type != joined.Type || p.Rows() != joined.Shape[0] {
+			return joined, fmt.Errorf("tensor %s: %s of shape %v and type %v does not go beside %s of shape %v and type %v",
+				Quote(name), Quote(p.Name), p.Shape, p.Type, Quote(parts[0].Name), parts[0].Shape, parts[0].Type)
+		}
+		joined.Shape[1] += p.Cols()
+	}
+	if len(parts) == 1 {
+		joined.Data = parts[0].Data
+		return joined, nil
+	}
+	for r := range joined.Shape[0] {
+		for _, p := range parts {
+			n := p.RowBytes()
+			joined.Data = append(joined.Data, p.Data[r*n:(r+1)*n]...)
+		}
+	}
+	return joined, joined.Check()
+}
+
+// Reordered is t with its rows in another order, or a vector with its elements: row i is row order(i) of t. nil: t itself.
+func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
+	if err := t.Check(); err != nil || order == nil {
+		return t, err
+	}
+	rows, n := t.Rows(), t.RowBytes()
+	if len(t.Shape) == 1 {
+		elements, bytes := t.Type.Block()
+		if elements != 1 {
+			return t, fmt.Errorf("tensor %s: the elements of a vector of %v do not stand alone", Quote(t.Name), t.Type)
+		}
+		rows, n = t.Shape[0], bytes
+	}
+	data := make([]byte, 0, len(t.Data))
+	for i := range rows {
+		r := order(i)
+		if r < 0 || r >= rows {
+			return t, fmt.Errorf("tensor %s: row %d of %d", Quote(t.Name), r, rows)
+		}
+		data = append(data, t.Data[r*n:(r+1)*n]...)
+	}
+	t.Data, t.Shape = data, slices.Clone(t.Shape)
+	return t, nil
+}

@@ -1,0 +1,191 @@
+package train
+
+import (
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// EagleHead is an EAGLE head in training over a frozen target (reference specblock.md §5.4).
+//
+// Every token of a text but the first is an entry: its embedding, and the feature of the token before it, made of the target's taps.
+// The row of an entry learns what the target says next; all entries of some texts run in one pass. Then, as in drafting, rows go
+// on below it: of the next tokens of the text, each with the state of the row before for its feature, in passes one after the
+// other. A row sees the text's entries up to the one that it hangs from, and the rows between: the training-time test.
+type EagleHead struct {
+	Params *nn.Params
+
+	net    *eagle.Network
+	target frozen
+	exec   *nn.Exec
+	tape   *nn.Tape
+	pages  nn.Pages
+	caches []*nn.Cache
+	trees  []*tree.Tree
+
+	passes []*pass
+	used   int     // of them, since begin
+	rows   []place // of the last pass
+	bufs   eagle.Buffers
+
+	features, asked, wanted, logits nn.Buffer
+
+	said map[int32]int32 // of a token its row of the head's output; nil: all are in order
+	soft nn.Soft
+}
+
+// place is a node of a text's tree.
+type place struct{ text, node int }
+
+// pass is one pass: its forest lasts until the gradient is taken, and its states until the next pass has read them.
+type pass struct {
+	forest        nn.Forest
+	input, states nn.Buffer
+}
+
+// outputs are weights that are trained, and an output matrix of some of the target's rows, that is not.
+type outputs struct {
+	trained
+	output *gemm.Matrix
+}
+
+func (o outputs) Has(name string) bool { return name == outputMatrix && o.output != nil }
+
+func (o outputs) Matrix(name string, rows, cols int) (*gemm.Matrix, error) {
+	if name == outputMatrix {
+		return o.output, nil
+	}
+	return o.trained.Matrix(name, rows, cols)
+}
+
+const outputMatrix = "output.weight"
+
+// NewEagleHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
+// vocabulary; nil: all.
+func NewEagleHead(c eagle.Config, tokens []int32, target *Network, pool *par.Pool, kind gemm.Type) (*EagleHead, error) {
+	h := &EagleHead{Params: nn.NewParams(kind), target: newFrozen(target, c.Taps), exec: nn.NewExec(pool)}
+	w := outputs{trained: trained{h.Params}}
+	var err error
+	if tokens != nil {
+		h.said = map[int32]int32{}
+		for i, t := range tokens {
+			h.said[t] = int32(i)
+		}
+		if w.output, err = target.outputOf(tokens, kind); err != nil {
+			return nil, err
+		}
+	}
+	if h.net, err = eagle.NewNetwork(c, w, tokens, target.net); err != nil {
+		return nil, err
+	}
+	if err := c.Fits(target.Shape.config()); err != nil {
+		return nil, err
+	}
+	h.tape = nn.NewTape(h.exec, h.Params)
+	h.pages = h.net.Pages()
+	return h, nil
+}
+
+// outputOf packs the rows of some tokens of the output head.
+func (n *Network) outputOf(tokens []int32, kind gemm.Type) (*gemm.Matrix, error) {
+	params := nn.NewParams(kind) // which nobody trains
+	w, err := params.Matrix(outputMatrix, len(tokens), n.Shape.Hidden)
+	if err != nil {
+		return nil, err
+	}
+	rows := params.Of(w).Mat()
+	for i, t := range tokens {
+		n.net.Head.W.Row(rows.Row(i), int(t))
+	}
+	params.Pack(nn.NewProducts(n.exec.Pool(), kind))
+	return w, nil
+}
+
+// Config is the head's shape.
+func (h *EagleHead) Config() *eagle.Config { return &h.net.Config }
+
+// Init draws the weights, as those of a language model.
+func (h *EagleHead) Init(seed uint64) {
+	initialise(h.Params, seed, h.net.Layers)
+	h.Pack()
+}
+
+// Pack makes the head compute with its parameters as they stand.
+func (h *EagleHead) Pack() { h.Params.Pack(h.tape.Products()) }
+
+// begin runs the target over texts of one length, and the head over their entries: row (L−1)·i + p − 1 of what it returns is the state
+// of the entry of token p of text i. last is the target's rows, before its last norm; features are those of all tokens; noise, which
+// may be nil, changes them before the head sees them.
+func (h *EagleHead) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x nn.Mat) {
+	length := len(texts[0])
+	last = h.target.read(texts)
+	features = h.exec.Mat(&h.features, last.Rows, h.net.Hidden)
+	h.net.Features(h.exec, h.target.taps, features, &h.bufs)
+
+	h.used, h.rows = 0, nil
+	f := h.next()
+	var tokens, of []int32
+	for i, text := range texts {
+		if i == len(h.caches) {
+			h.caches = append(h.caches, h.pages.NewCache())
+			h.trees = append(h.trees, new(tree.Tree))
+		}
+		h.trees[i].ResetChain(text[1:])
+		f.forest.Add(h.caches[i], h.trees[i], 0)
+		h.caches[i].Reserve(0, length-1)
+		tokens = append(tokens, text[1:]...)
+		for p := range length - 1 {
+			of = append(of, int32(i*length+p))
+			h.rows = append(h.rows, place{i, p})
+		}
+	}
+	return last, features, h.run(f, tokens, features, of, noise)
+}
+
+// grow runs a row below each of some rows of the last pass, in their order: from numbers them, tokens are the new rows', x is the last
+// pass's states.
+func (h *EagleHead) grow(x nn.Mat, from, tokens []int32) nn.Mat {
+	var rows []place
+	first := make([]int, len(h.trees))
+	for i, t := range h.trees {
+		first[i] = t.Len()
+	}
+	for i, r := range from {
+		at := h.rows[r]
+		rows = append(rows, place{at.text, h.trees[at.text].AppendApart(at.node, tokens[i])})
+	}
+	h.rows = rows
+	f := h.next()
+	for i, t := range h.trees {
+		if more := t.Len() - first[i]; more > 0 {
+			h.caches[i].Reserve(first[i], more)
+			f.forest.Add(h.caches[i], t, first[i])
+		}
+	}
+	return h.run(f, tokens, x, from, nil)
+}
+
+// next is the next pass, of no rows yet.
+func (h *EagleHead) next() *pass {
+	if h.used == len(h.passes) {
+		h.passes = append(h.passes, new(pass))
+	}
+	p := h.passes[h.used]
+	h.used++
+	p.forest.Reset()
+	return p
+}
+
+// run computes the rows of a pass, whose features are some rows of g.
+func (h *EagleHead) run(p *pass, tokens []int32, g nn.Mat, of []int32, noise func(g nn.Mat)) nn.Mat {
+	in := h.exec.Mat(&p.input, len(tokens), h.net.Hidden)
+	h.exec.Gather(g, of, in)
+	if noise != nil {
+		noise(in)
+	}
+	x := h.exec.Mat(&p.states, len(tokens), h.net.Hidden)
+	h.net.Run(h.exec, &p.forest, tokens, in, x, &h.bufs)
+	return x
+}

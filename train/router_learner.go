@@ -1,0 +1,120 @@
+package train
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// routerLearner is a router as a learner.
+type routerLearner struct {
+	r       *RouterRecipe
+	target  *model.Model
+	drafts  *drafts
+	routing *shortlist.Routing
+	router  *Router
+	source  string // fingerprint of the head
+	of      string // and of the target
+	*headTexts
+
+	seen sightings            // of a step
+	held map[string]sightings // of held-out text, by source
+}
+
+// newRouterLearner opens the job's target with a head and makes the texts that are not there yet.
+func newRouterLearner(ctx context.Context, j *Job, r *RouterRecipe, head string, text *corpus) (*routerLearner, error) {
+	l := &routerLearner{r: r}
+	var err error
+	if l.headTexts, err = j.openTexts(ctx, r.HeadText, r.Seed, text); err != nil {
+		return nil, err
+	}
+	if l.source, err = hashFile(head); err != nil {
+		return nil, err
+	}
+	if l.of, err = hashFile(filepath.Join(j.Dir, "target", "model-q8_0.gguf")); err != nil {
+		return nil, err
+	}
+	m, net, err := j.openHead(head)
+	if err != nil {
+		return nil, err
+	}
+	l.target, l.drafts = m, newDrafts(m, net, r.Top)
+	if err := l.begin(); err != nil {
+		l.close()
+		return nil, err
+	}
+	return l, nil
+}
+
+func (l *routerLearner) close() error { return l.target.Close() }
+
+// begin makes the clusters, and the router as it is before training.
+func (l *routerLearner) begin() error {
+	net, vocab := l.drafts.head, l.target.Config.Vocab
+	var err error
+	if l.routing, err = l.r.cluster(l.target, net, l.sample(256)); err != nil {
+		return err
+	}
+	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width, Clusters: len(l.routing.Clusters)}
+	if l.router, err = NewRouter(c, l.routing.Clusters, vocab, net.Embed, l.target.Pool(), kindOf(l.r.Precision)); err != nil {
+		return err
+	}
+	for step := range 4 { // how often clusters are right
+		if err := l.see(step); err != nil {
+			return err
+		}
+	}
+	l.router.Init(l.r.Seed, &l.seen, l.r.Top)
+	return nil
+}
+
+// see adds the drafts of a step to those seen.
+func (l *routerLearner) see(step int) error {
+	r := l.r
+	d, first, texts := l.step(step)
+	for i, text := range texts {
+		seed, number := r.Seed<<32+uint64(d.length), uint64(first+i)
+		places := drawAnchors(seed, number, text, d.first, d.length-2, 1, r.Places, r.Circles)
+		later := spread(places, d.length-2, r.Later)
+		if err := l.drafts.see(text, places, later, r.DraftSteps, rand.New(rand.NewPCG(seed+1, number)), &l.seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Params, Pack and the rest make it a Learner.
+func (l *routerLearner) Params() *nn.Params { return l.router.Params }
+func (l *routerLearner) Pack()              { l.router.Pack() }
+
+// Fingerprint is of recipe, target, head and texts.
+func (l *routerLearner) Fingerprint() string {
+	return fingerprint(l.r, append([]string{l.source, l.of}, l.fingerprints()...)...)
+}
+
+// Work counts the target's pass, the head's rows and distributions, and the router's gradient.
+func (l *routerLearner) Work() (tokens int, operations float64) {
+	r, c := l.r, &l.drafts.head.Config
+	later := float64(r.Later * (r.DraftSteps - 1))
+	rows := (float64(r.Places) + later) / float64(l.short.length) // per token of text
+	layer := 2*c.Hidden*(c.Heads+2*c.KVHeads)*c.HeadDim + c.Heads*c.HeadDim*c.Hidden + 3*c.Hidden*c.FFN
+	router := l.r.Width * (2*c.Hidden + l.router.net.Clusters)
+	t := &l.target.Config
+	q, kv := t.Heads*t.HeadDim, t.KVHeads*t.HeadDim
+	target := t.Layers * (t.Hidden*(q+2*kv) + q*t.Hidden + 3*t.Hidden*t.FFN)
+	operations = 2*float64(target+layer) + 2*rows*float64(layer+c.DraftVocab*c.Hidden) + 6*rows*float64(router)
+	return r.Rows * l.short.length, operations
+}
+
+// Gradient is that of the drafts of a step's texts.
+func (l *routerLearner) Gradient(step int) (nn.Loss, error) {
+	l.seen.reset()
+	if err := l.see(step); err != nil {
+		return nn.Loss{}, err
+	}
+	return l.router.gradient(&l.seen, l.r.Top), nil
+}

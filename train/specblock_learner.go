@@ -1,0 +1,114 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
+
+// specBlockLearner is a SpecBlock head as a learner.
+type specBlockLearner struct {
+	r      *SpecBlockRecipe
+	pool   *par.Pool
+	head   *SpecBlock
+	source string // fingerprint of the target
+	*headTexts
+
+	starts [][]start // of a step
+}
+
+// newSpecBlockLearner opens the job's target and makes the texts that are not there yet.
+func newSpecBlockLearner(ctx context.Context, j *Job, r *SpecBlockRecipe, shape Shape, text *corpus) (*specBlockLearner, error) {
+	l := &specBlockLearner{r: r}
+	var err error
+	if l.headTexts, err = j.openTexts(ctx, r.HeadText, r.Seed, text); err != nil {
+		return nil, err
+	}
+	l.pool = par.New(j.Threads)
+	target, source, err := j.openTarget(shape, l.pool, r.Precision)
+	if err == nil {
+		l.source = source
+		l.head, err = NewSpecBlock(r.config(shape), target, l.pool, kindOf(r.Precision))
+	}
+	if err != nil {
+		l.pool.Close()
+		return nil, err
+	}
+	l.head.Init(r.Seed)
+	if len(r.From) > 0 {
+		if err := l.head.warm(r.From, l.examples()); err != nil {
+			l.pool.Close()
+			return nil, fmt.Errorf("the head's beginning: %w", err)
+		}
+	}
+	return l, nil
+}
+
+// Params, Pack and the rest make it a Learner.
+func (l *specBlockLearner) Params() *nn.Params { return l.head.Params }
+func (l *specBlockLearner) Pack()              { l.head.Pack() }
+
+// Fingerprint is of recipe, target and texts.
+func (l *specBlockLearner) Fingerprint() string {
+	return fingerprint(l.r, append([]string{l.source}, l.fingerprints()...)...)
+}
+
+// Work counts the target's pass and distributions, the rows of first and later blocks, and their logits: forward for all of them, and
+// for those that are taught, of which half is assumed, once more and back.
+func (l *specBlockLearner) Work() (tokens int, operations float64) {
+	c, t, r := l.head.Config(), &l.head.target.Shape, l.r
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN + 2*c.Hidden*c.Hidden
+	taught := float64(r.Anchors*c.Block*r.Rounds) / float64(l.short.length) // rows per token of text
+	rows := float64(c.Block) + taught*float64(r.Rounds-1)/float64(r.Rounds)
+	operations = t.operations(l.short.length)/3 + 6*rows*float64(c.Layers*layer) + taught*4*float64(c.Vocab*c.Hidden)
+	return r.Rows * l.short.length, operations
+}
+
+// settled says that later blocks and the rank head are taught too.
+func (l *specBlockLearner) settled(step int) bool {
+	return float64(step) >= l.r.Settle*float64(l.r.Steps)
+}
+
+// Gradient is that of a step's texts.
+func (l *specBlockLearner) Gradient(step int) (nn.Loss, error) {
+	r := l.r
+	d, first, texts := l.step(step)
+	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
+	rounds, anchors := r.Rounds, r.Anchors
+	if !l.settled(step) {
+		rounds, anchors = 1, anchors*rounds // as many rows
+	}
+	l.starts = l.starts[:0]
+	for i, text := range texts {
+		seed, number := r.Seed<<32+uint64(d.length), uint64(first+i)
+		l.starts = append(l.starts, drawCuts(seed+1, number, drawAnchors(seed, number, text, d.first, d.length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds))
+	}
+	var total nn.Loss
+	scale := float32(r.MicroRows) / float32(len(texts)*rounds)
+	for at := 0; at < len(texts); at += r.MicroRows {
+		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.starts[at:at+r.MicroRows], rounds, t, scale)
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		total.Add(part)
+	}
+	return total, nil
+}
+
+// drawCuts makes starts of anchors, from each of which so many rounds of blocks are taught: every later block starts from any row of
+// the one before it, each with the same chance (§3.3, cross-block training).
+func drawCuts(seed, number uint64, anchors []int, block, rounds int) []start {
+	r := rand.New(rand.NewPCG(seed, number))
+	starts := make([]start, len(anchors))
+	for i, a := range anchors {
+		starts[i].at = a
+		for range rounds - 1 {
+			starts[i].cuts = append(starts[i].cuts, 1+r.IntN(block))
+		}
+	}
+	return starts
+}

@@ -1,0 +1,180 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/nn"
+)
+
+// Validate measures on every held-out source the loss, of all rows, right or wrong before; α by place in the chain; τ, the tokens that
+// a verified chain of the head's brings per round; and the rank head's mean F1.
+func (l *specBlockLearner) Validate() (losses, figures map[string]float64, err error) {
+	losses, figures = map[string]float64{}, map[string]float64{}
+	for i := range l.held {
+		t := &l.held[i]
+		m, err := l.head.measure(t, l.r.Rounds, heldTexts, heldTokens, l.r.Block)
+		if err != nil {
+			return nil, nil, err
+		}
+		losses[t.name] = m.loss.Sum / m.loss.Weight
+		figures[t.name+" chain"] = m.Chain()
+		for k, c := range m.Places {
+			figures[fmt.Sprintf("%s place %02d", t.name, k+1)] = c.Share()
+		}
+		if l.r.RankWidth > 0 {
+			figures[t.name+" rank F1"] = m.Ranks.MeanF1()
+		}
+	}
+	return losses, figures, nil
+}
+
+// SpecBlockMeasure is what a SpecBlock head makes of held-out text of a source.
+type SpecBlockMeasure struct {
+	Source string
+	Places []Count   // α_k of appendix C: right rows of those before which, in the whole chain, all were right
+	After  [][]Count // the same of the rows of a second block that starts from row s of a first
+	Ranks  Confusion // of rows before which in their blocks all were right
+
+	Tokens, Rounds float64 // that verified chains bring
+
+	loss nn.Loss
+}
+
+// Count is right ones of so many.
+type Count struct{ Right, Of int }
+
+func (c *Count) add(right bool) {
+	c.Of++
+	if right {
+		c.Right++
+	}
+}
+
+// Share of right ones, 0 of none.
+func (c Count) Share() float64 { return float64(c.Right) / math.Max(1, float64(c.Of)) }
+
+// Chain is τ of chains as long as all blocks together.
+func (m *SpecBlockMeasure) Chain() float64 { return m.Tokens / m.Rounds }
+
+// Confusion counts rows by the bucket of the target's token, and by the one that the rank head chose.
+type Confusion [specblock.RankBuckets][specblock.RankBuckets]int
+
+// Bucket is how well a bucket is told from the others (table 3); Share is of all rows.
+func (c *Confusion) Bucket(b int) (share, precision, recall, f1 float64) {
+	var all, of, chosen float64
+	for i := range c {
+		for k, n := range c[i] {
+			all += float64(n)
+			if i == b {
+				of += float64(n)
+			}
+			if k == b {
+				chosen += float64(n)
+			}
+		}
+	}
+	hit := float64(c[b][b])
+	precision, recall = hit/math.Max(1, chosen), hit/math.Max(1, of)
+	return of / math.Max(1, all), precision, recall, 2 * hit / math.Max(1, chosen+of)
+}
+
+// MeanF1 is the plain mean of the buckets' F1.
+func (c *Confusion) MeanF1() float64 {
+	sum := 0.0
+	for b := range c {
+		_, _, _, f1 := c.Bucket(b)
+		sum += f1
+	}
+	return sum / float64(len(c))
+}
+
+// measure has the head draft at every one of the first tokens that the target said in the first texts. Chains are whole blocks, one
+// after the other; second blocks are also started from other rows of the first, from row least on.
+func (h *SpecBlock) measure(t *heldText, rounds, texts, tokens, least int) (*SpecBlockMeasure, error) {
+	h.tape.Detach()
+	block := h.net.Block
+	m := &SpecBlockMeasure{Source: t.name, Places: make([]Count, rounds*block)}
+	for range block {
+		m.After = append(m.After, make([]Count, block))
+	}
+	for i := range min(texts, len(t.tokens)/t.length) {
+		text := t.tokens[i*t.length : (i+1)*t.length]
+		for cut := block; cut == block || cut >= least && rounds > 1; cut-- {
+			var starts []start
+			for a := t.prompt; a < min(t.prompt+tokens, t.length-rounds*block); a++ {
+				s := start{at: a}
+				for range rounds - 1 {
+					s.cuts = append(s.cuts, cut)
+				}
+				starts = append(starts, s)
+			}
+			n := rounds
+			if cut < block {
+				n = 2
+			}
+			if err := h.forward([][]int32{text}, [][]start{starts}, n, false); err != nil {
+				return nil, err
+			}
+			h.drafts(m, cut, n, len(starts))
+		}
+	}
+	return m, nil
+}
+
+// drafts takes in what the blocks of a forward pass say, all of which started from row cut of the blocks before them.
+func (h *SpecBlock) drafts(m *SpecBlockMeasure, cut, rounds, starts int) {
+	block := h.net.Block
+	right := make([]int, starts) // rows at the head of each chain, so far
+	for b, r := range h.rounds[:rounds] {
+		for i, at := range r.blocks {
+			if right[at.start] < b*cut {
+				continue // nobody would go on from there
+			}
+			for k, row := range r.said[i*block : (i+1)*block] {
+				if !row.valid {
+					break
+				}
+				if cut == block {
+					m.Places[b*block+k].add(row.right)
+				}
+				if b == 1 {
+					m.After[cut-1][k].add(row.right)
+				}
+				if row.right && (b == 0 || cut == block) {
+					right[at.start]++
+				}
+			}
+		}
+		if cut == block {
+			h.tally(m, r)
+		}
+	}
+	for n := 0; cut == block && n < starts; m.Rounds++ {
+		m.Tokens += math.Min(float64(right[n]+1), float64(starts-n)) // those accepted, and the target's own
+		n += right[n] + 1
+	}
+}
+
+// tally takes in the loss of a round's rows, and what the rank head makes of those that are valid.
+func (h *SpecBlock) tally(m *SpecBlockMeasure, r *round) {
+	var rows, valid []int32
+	for i, s := range r.said {
+		if s.here {
+			rows = append(rows, int32(i))
+		}
+		if s.valid {
+			valid = append(valid, int32(i))
+		}
+	}
+	m.loss.Add(h.loss(r, rows, h.statesOf(r, rows), nil, 1))
+	if h.net.RankWidth == 0 {
+		return
+	}
+	out := h.ranks(r, valid, h.statesOf(r, valid))
+	for i, row := range valid {
+		m.Ranks[specblock.BucketOf(r.said[row].rank)][simd.ArgMax(out.Row(i))]++
+	}
+}
