@@ -1,7 +1,7 @@
 // Package models holds grove's own trained models, inside the program: a target of 8.6 million parameters that has read Go's
 // standard library, novels and grade-school arithmetic, a draft model for it with the same tokenizer, and heads that draft from
 // its hidden states. All are Q8_0 GGUF files; docs/training.md says how they were made, and target.md, draft.md, jet.md,
-// dflash.md and eagle.md beside this file are their cards.
+// dflash.md, eagle.md and specblock.md beside this file are their cards.
 //
 //	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 //
@@ -29,6 +29,9 @@ var (
 
 	//go:embed router-q8_0.gguf
 	router []byte
+
+	//go:embed specblock-q8_0.gguf
+	specblock []byte
 )
 
 // Target is the contents of the target's GGUF file; they must not be changed.
@@ -38,5 +41,5 @@ func Target() []byte { return target }
 func Draft() []byte { return draft }
 
 // Heads are the contents of the GGUF files of the target's heads, which must not be changed: the causal block head (JetSpec), the
-// bidirectional one (DFlash), the EAGLE-3 head, and the router of its shortlists (DynaSpec).
-func Heads() [][]byte { return [][]byte{jet, dflash, eagle, router} }
+// bidirectional one (DFlash), the EAGLE-3 head, the router of its shortlists (DynaSpec), and the SpecBlock head.
+func Heads() [][]byte { return [][]byte{jet, dflash, eagle, router, specblock} }

@@ -31,39 +31,39 @@ func (l *specBlockLearner) Validate() (losses, figures map[string]float64, err e
 	return losses, figures, nil
 }
 
-// SpecBlockMeasure is what a SpecBlock head makes of held-out text of a source.
-type SpecBlockMeasure struct {
+// specBlockMeasure is what a SpecBlock head makes of held-out text of a source.
+type specBlockMeasure struct {
 	Source string
-	Places []Count   // α_k of appendix C: right rows of those before which, in the whole chain, all were right
-	After  [][]Count // the same of the rows of a second block that starts from row s of a first
-	Ranks  Confusion // of rows before which in their blocks all were right
+	Places []count   // α_k of appendix C: right rows of those before which, in the whole chain, all were right
+	After  [][]count // the same of the rows of a second block that starts from row s of a first
+	Ranks  confusion // of rows before which in their blocks all were right
 
 	Tokens, Rounds float64 // that verified chains bring
 
 	loss nn.Loss
 }
 
-// Count is right ones of so many.
-type Count struct{ Right, Of int }
+// count is right ones of so many.
+type count struct{ right, of int }
 
-func (c *Count) add(right bool) {
-	c.Of++
+func (c *count) add(right bool) {
+	c.of++
 	if right {
-		c.Right++
+		c.right++
 	}
 }
 
 // Share of right ones, 0 of none.
-func (c Count) Share() float64 { return float64(c.Right) / math.Max(1, float64(c.Of)) }
+func (c count) Share() float64 { return float64(c.right) / math.Max(1, float64(c.of)) }
 
 // Chain is τ of chains as long as all blocks together.
-func (m *SpecBlockMeasure) Chain() float64 { return m.Tokens / m.Rounds }
+func (m *specBlockMeasure) Chain() float64 { return m.Tokens / m.Rounds }
 
-// Confusion counts rows by the bucket of the target's token, and by the one that the rank head chose.
-type Confusion [specblock.RankBuckets][specblock.RankBuckets]int
+// confusion counts rows by the bucket of the target's token, and by the one that the rank head chose.
+type confusion [specblock.RankBuckets][specblock.RankBuckets]int
 
 // Bucket is how well a bucket is told from the others (table 3); Share is of all rows.
-func (c *Confusion) Bucket(b int) (share, precision, recall, f1 float64) {
+func (c *confusion) Bucket(b int) (share, precision, recall, f1 float64) {
 	var all, of, chosen float64
 	for i := range c {
 		for k, n := range c[i] {
@@ -82,7 +82,7 @@ func (c *Confusion) Bucket(b int) (share, precision, recall, f1 float64) {
 }
 
 // MeanF1 is the plain mean of the buckets' F1.
-func (c *Confusion) MeanF1() float64 {
+func (c *confusion) MeanF1() float64 {
 	sum := 0.0
 	for b := range c {
 		_, _, _, f1 := c.Bucket(b)
@@ -93,12 +93,12 @@ func (c *Confusion) MeanF1() float64 {
 
 // measure has the head draft at every one of the first tokens that the target said in the first texts. Chains are whole blocks, one
 // after the other; second blocks are also started from other rows of the first, from row least on.
-func (h *SpecBlock) measure(t *heldText, rounds, texts, tokens, least int) (*SpecBlockMeasure, error) {
+func (h *SpecBlock) measure(t *heldText, rounds, texts, tokens, least int) (*specBlockMeasure, error) {
 	h.tape.Detach()
 	block := h.net.Block
-	m := &SpecBlockMeasure{Source: t.name, Places: make([]Count, rounds*block)}
+	m := &specBlockMeasure{Source: t.name, Places: make([]count, rounds*block)}
 	for range block {
-		m.After = append(m.After, make([]Count, block))
+		m.After = append(m.After, make([]count, block))
 	}
 	for i := range min(texts, len(t.tokens)/t.length) {
 		text := t.tokens[i*t.length : (i+1)*t.length]
@@ -125,7 +125,7 @@ func (h *SpecBlock) measure(t *heldText, rounds, texts, tokens, least int) (*Spe
 }
 
 // drafts takes in what the blocks of a forward pass say, all of which started from row cut of the blocks before them.
-func (h *SpecBlock) drafts(m *SpecBlockMeasure, cut, rounds, starts int) {
+func (h *SpecBlock) drafts(m *specBlockMeasure, cut, rounds, starts int) {
 	block := h.net.Block
 	right := make([]int, starts) // rows at the head of each chain, so far
 	for b, r := range h.rounds[:rounds] {
@@ -159,7 +159,7 @@ func (h *SpecBlock) drafts(m *SpecBlockMeasure, cut, rounds, starts int) {
 }
 
 // tally takes in the loss of a round's rows, and what the rank head makes of those that are valid.
-func (h *SpecBlock) tally(m *SpecBlockMeasure, r *round) {
+func (h *SpecBlock) tally(m *specBlockMeasure, r *round) {
 	var rows, valid []int32
 	for i, s := range r.said {
 		if s.here {

@@ -134,8 +134,8 @@ func TrainSpecBlock(ctx context.Context, j Job, name string, r SpecBlockRecipe, 
 	if err := loop.Run(ctx, l); err != nil {
 		return err
 	}
-	if err := l.report(&j, loop.Dir); err != nil {
+	if err := l.head.export(loop.Dir, "grove "+name, text); err != nil {
 		return err
 	}
-	return l.head.export(loop.Dir, "grove "+name, text)
+	return l.report(&j, loop.Dir)
 }

@@ -33,13 +33,16 @@ type bucketReport struct {
 	F1        float64 `json:"f1"`
 }
 
-// report measures the head on all held-out text, writes measures.json and notes it as tables.
+// reportTexts is the number of texts of a source that the finished head is measured on.
+const reportTexts = 24
+
+// report measures the head on held-out text, writes measures.json and notes it as tables.
 func (l *specBlockLearner) report(j *Job, dir string) error {
 	out := specBlockReport{Block: l.r.Block}
-	var measures []*SpecBlockMeasure
+	var measures []*specBlockMeasure
 	for i := range l.held {
 		t := &l.held[i]
-		m, err := l.head.measure(t, l.r.Rounds, t.length, t.length, 1)
+		m, err := l.head.measure(t, l.r.Rounds, reportTexts, t.length, 1)
 		if err != nil {
 			return err
 		}
@@ -58,22 +61,22 @@ func (l *specBlockLearner) report(j *Job, dir string) error {
 }
 
 // sumMeasures is the measure of all sources together.
-func sumMeasures(list []*SpecBlockMeasure) *SpecBlockMeasure {
-	sum := &SpecBlockMeasure{Source: "all", Places: make([]Count, len(list[0].Places)), After: make([][]Count, len(list[0].After))}
+func sumMeasures(list []*specBlockMeasure) *specBlockMeasure {
+	sum := &specBlockMeasure{Source: "all", Places: make([]count, len(list[0].Places)), After: make([][]count, len(list[0].After))}
 	for _, m := range list {
 		sum.Tokens += m.Tokens
 		sum.Rounds += m.Rounds
 		for k, c := range m.Places {
-			sum.Places[k].Right += c.Right
-			sum.Places[k].Of += c.Of
+			sum.Places[k].right += c.right
+			sum.Places[k].of += c.of
 		}
 		for i, row := range m.After {
 			if sum.After[i] == nil {
-				sum.After[i] = make([]Count, len(row))
+				sum.After[i] = make([]count, len(row))
 			}
 			for k, c := range row {
-				sum.After[i][k].Right += c.Right
-				sum.After[i][k].Of += c.Of
+				sum.After[i][k].right += c.right
+				sum.After[i][k].of += c.of
 			}
 		}
 		for i := range m.Ranks {
@@ -85,7 +88,7 @@ func sumMeasures(list []*SpecBlockMeasure) *SpecBlockMeasure {
 	return sum
 }
 
-func (m *SpecBlockMeasure) report(ranks bool) specBlockSourceReport {
+func (m *specBlockMeasure) report(ranks bool) specBlockSourceReport {
 	r := specBlockSourceReport{Source: m.Source, Chain: m.Chain()}
 	for _, c := range m.Places {
 		r.Places = append(r.Places, c.Share())

@@ -108,8 +108,8 @@ var headed = []struct {
 	name string
 	find func(draft.Target) error // an error where the target has no such head
 }{
-	{"jetspec", func(t draft.Target) error { _, err := jet.Find(t, true); return err }},
 	{"eagle3", func(t draft.Target) error { _, err := eagle.Find(t, 3); return err }},
+	{"jetspec", func(t draft.Target) error { _, err := jet.Find(t, true); return err }},
 	{"specblock", func(t draft.Target) error { _, err := specblock.Find(t); return err }},
 	{"ddtree", func(t draft.Target) error { _, err := jet.Find(t, false); return err }},
 	{"eagle2", func(t draft.Target) error { _, err := eagle.Find(t, 2); return err }},

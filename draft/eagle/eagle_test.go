@@ -171,6 +171,31 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
+// Nothing is drafted before the target has told anything, and once it has the first token of a text is enough.
+func TestNothingIsDraftedBlindly(t *testing.T) {
+	m := OpenTarget(t, 400)
+	n := head(t, m, 3, 1)
+	d := newDrafter(t, n, &grow.Linear{K: 3}, shortlist.Options{}, m)
+	s := Begin(t, d, draft.Options{}, 1)
+	defer s.Close()
+	for i, rows := range []func() draft.Rows{
+		func() draft.Rows { return draft.Rows{State: s.State} }, func() draft.Rows { return s.Prompt([]int32{5, 6}, n.Hidden, false) },
+		func() draft.Rows { return s.Prompt([]int32{7}, n.Hidden, true) },
+	} {
+		q := s.Request(9, 9, nil)
+		Propose(t, d, q)
+		if q.Tree.Len() != 1 {
+			t.Errorf("%d nodes are drafted of nothing, after %d commits", q.Tree.Len(), i)
+		}
+		Commit(t, d, rows())
+	}
+	q := s.Request(9, 9, nil)
+	Propose(t, d, q)
+	if q.Tree.Len() != 4 {
+		t.Errorf("%d nodes are drafted after one token", q.Tree.Len())
+	}
+}
+
 // A text longer than the head's context is drafted for all the same: the head starts afresh.
 func TestContextStartsAfresh(t *testing.T) {
 	m := OpenTarget(t, 400)

@@ -163,7 +163,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, cache: d.Model.NewCache(), text: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
+	s := &state{d: d, sampler: sampler, cache: d.Model.NewCache(), text: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled, blind: len(d.Taps()) > 0}
 	if p.Temperature > 0 {
 		s.warm = 1
 		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0

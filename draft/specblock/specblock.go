@@ -56,7 +56,7 @@ const (
 
 // DefaultOptions are those of the family. PaperOptions are the paper's.
 var (
-	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/10/0", Starts: 10, Nodes: 60}
+	DefaultOptions = Options{Tree: Conditioned, Blocks: 5, Widths: "2/4/10/0", Starts: 12, Nodes: 60}
 	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
 )
 
@@ -226,7 +226,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
 	}
 	if d.options.Tree == Conditioned {
-		s.text = clues.NewText(&o.Sampling, &clues.BlockHead)
+		s.text = clues.NewText(&o.Sampling, &clues.SpecBlock)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin()

@@ -1,0 +1,284 @@
+package train
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/nn"
+)
+
+// Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends with its last block's, to the bit;
+// and the gradient of all is the sum of theirs: blocks see the text before their start, the rows they start from, and nothing else.
+func TestStartsAreIndependent(t *testing.T) {
+	pool := nnPool(t)
+	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	target, err := NewNetwork(shape, pool, gemm.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Init(5)
+	rapid.Check(t, func(t *rapid.T) {
+		r := tinySpecBlock(1)
+		r.Block, r.Layers = rapid.IntRange(1, 4).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "layers")
+		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
+		r.Shift, r.Broadcast = rapid.Bool().Draw(t, "shift"), rapid.Bool().Draw(t, "broadcast")
+		h, err := NewSpecBlock(r.config(shape), target, pool, gemm.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Init(rapid.Uint64().Draw(t, "seed"))
+		rounds, length := rapid.IntRange(1, 3).Draw(t, "rounds"), rapid.IntRange(4, 30).Draw(t, "length")
+		texts, starts := make([][]int32, rapid.IntRange(1, 3).Draw(t, "texts")), [][]start{}
+		for i := range texts {
+			texts[i] = rapid.SliceOfN(rapid.Int32Range(0, 59), length, length).Draw(t, "text")
+			anchors := drawAnchors(1, uint64(i), texts[i], 1, length-2, 1, rapid.IntRange(1, 5).Draw(t, "anchors"), 1)
+			starts = append(starts, drawCuts(2, uint64(i), anchors, r.Block, rounds))
+		}
+		onPath := rapid.Bool().Draw(t, "on path")
+		type key struct{ text, at, round int } // of a start
+		// run returns the states of every start's rows, and the sum of the losses of all rows, by round.
+		run := func(texts [][]int32, starts [][]start) (states map[key][]float32, sum float64) {
+			h.tape.Reset()
+			h.tape.Attach()
+			if err := h.forward(texts, starts, rounds, onPath); err != nil {
+				t.Fatal(err)
+			}
+			all := slices.Concat(starts...)
+			states = map[key][]float32{}
+			for b, round := range h.rounds[:rounds] {
+				if len(round.blocks) == 0 {
+					continue
+				}
+				var rows []int32
+				for i, s := range round.said {
+					if k := round.blocks[i/r.Block]; s.here {
+						rows = append(rows, int32(i))
+						at := key{k.text, all[k.start].at, b}
+						states[at] = append(states[at], round.states.Row(k.row+i%r.Block)...)
+					}
+				}
+				sum += h.loss(round, rows, h.statesOf(round, rows), nil, 1).Sum
+			}
+			h.tape.Backward()
+			return states, sum
+		}
+		gradients := func() (all []float32) {
+			for _, p := range h.Params.All() {
+				all = append(all, p.Grad...)
+			}
+			return all
+		}
+		h.Params.ZeroGrad()
+		got, sum := run(texts, starts)
+		together := gradients()
+
+		h.Params.ZeroGrad()
+		alone := 0.0
+		for i, text := range texts {
+			for _, s := range starts[i] {
+				end := min(length, s.at+1+rounds*r.Block)
+				states, l := run([][]int32{text[:end]}, [][]start{{s}})
+				alone += l
+				for at, want := range states {
+					at.text = i
+					if !slices.Equal(got[at], want) {
+						t.Fatalf("text %d: the rows of block %d of the start at %d differ with others around it", i, at.round, at.at)
+					}
+				}
+			}
+		}
+		if math.Abs(sum-alone) > 1e-4*(1+alone) {
+			t.Fatalf("loss %g together, %g one by one", sum, alone)
+		}
+		size := 0.0
+		for _, v := range together {
+			size = max(size, math.Abs(float64(v)))
+		}
+		for i, v := range gradients() {
+			if d := math.Abs(float64(v - together[i])); d > 1e-4*size {
+				t.Fatalf("gradient %d is %g together, %g one by one", i, together[i], v)
+			}
+		}
+	})
+}
+
+// The valid-prefix mask of equation 5, by hand.
+func TestValidPrefix(t *testing.T) {
+	here := func(right ...bool) (rows []said) {
+		valid := true
+		for _, r := range right {
+			rows = append(rows, said{here: true, valid: valid, right: r})
+			valid = valid && r
+		}
+		return rows
+	}
+	all := slices.Concat(here(true, true, false), here(true, false, true), here(false, true, true), here(true, true, true))
+	all[11].here, all[11].valid = false, false // the text ends before
+	for _, c := range []struct {
+		teaching
+		rows   []int32
+		weight []float32
+	}{
+		{teaching{decay: 1}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25}},
+		{teaching{decay: 0.5}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 0.125, 0.0625, 0.25, 0.125, 0.25, 0.25, 0.125}},
+		{teaching{decay: 1, everywhere: true}, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, slices.Repeat([]float32{0.25}, 11)},
+	} {
+		rows, weight := c.weigh(3, all)
+		if !slices.Equal(rows, c.rows) || !slices.EqualFunc(weight, c.weight, func(a, b float32) bool { return math.Abs(float64(a-b)) < 1e-6 }) {
+			t.Errorf("%+v: rows %v with weights %v, want %v with %v", c.teaching, rows, weight, c.rows, c.weight)
+		}
+	}
+}
+
+// Judging finds the target's token by its rank among a row's, and the rank head learns it and leaves the trunk alone.
+func TestRanksLeaveTheTrunkAlone(t *testing.T) {
+	pool := nnPool(t)
+	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	target, err := NewNetwork(shape, pool, gemm.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	target.Init(5)
+	r := tinySpecBlock(1)
+	r.Taps = []int{1, 2}
+	h, err := NewSpecBlock(r.config(shape), target, pool, gemm.F32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Init(7)
+	text := make([]int32, 30)
+	for i := range text {
+		text[i] = int32(i * i % 59)
+	}
+	starts := [][]start{{{at: 3, cuts: []int{1}}, {at: 9, cuts: []int{3}}, {at: 20, cuts: []int{2}}}}
+	opt := newOptimizer(Optimizer{AdamW: nn.AdamW{Rate: 0.02, Beta1: 0.9, Beta2: 0.99, Eps: 1e-8}}, pool, h.Params.All())
+	before := map[string][]float32{}
+	for _, p := range h.Params.All() {
+		before[p.Name] = slices.Clone(p.Data)
+	}
+	hits := 0
+	for step := range 200 {
+		h.Params.ZeroGrad()
+		h.tape.Reset()
+		h.tape.Attach()
+		if err := h.forward([][]int32{text}, starts, 2, false); err != nil {
+			t.Fatal(err)
+		}
+		hits = 0
+		for _, round := range h.rounds[:2] {
+			rows := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
+			for _, s := range round.said {
+				if s.rank < 1 || s.rank > shape.Vocab {
+					t.Fatalf("a rank of %d", s.rank)
+				}
+			}
+			out := h.ranks(round, rows, h.statesOf(round, rows))
+			for i := range rows {
+				best := 0
+				for c, v := range out.Row(i) {
+					if v > out.Row(i)[best] {
+						best = c
+					}
+				}
+				if best == specblock.BucketOf(round.said[i].rank) {
+					hits++
+				}
+			}
+			h.learnRanks(round, rows, h.statesOf(round, rows), 0.75, 1)
+		}
+		h.tape.Backward()
+		opt.step(step+1, 1, 1)
+		h.Pack()
+	}
+	if hits != 18 {
+		t.Errorf("the rank head learned %d of 18 buckets by heart", hits)
+	}
+	for _, p := range h.Params.All() {
+		if strings.HasPrefix(p.Name, "rank_") == slices.Equal(before[p.Name], p.Data) {
+			t.Errorf("%s: changed %v by the rank head's loss", p.Name, !slices.Equal(before[p.Name], p.Data))
+		}
+	}
+}
+
+// Table 3's numbers, by hand.
+func TestConfusion(t *testing.T) {
+	var c confusion
+	c[0] = [4]int{6, 2, 0, 0}
+	c[1] = [4]int{1, 3, 0, 0}
+	c[3] = [4]int{0, 1, 0, 3}
+	share, precision, recall, f1 := c.Bucket(1)
+	for i, pair := range [][2]float64{{share, 0.25}, {precision, 0.5}, {recall, 0.75}, {f1, 0.6}} {
+		if math.Abs(pair[0]-pair[1]) > 1e-12 {
+			t.Errorf("number %d is %g, want %g", i, pair[0], pair[1])
+		}
+	}
+	if _, p, r, f1 := c.Bucket(2); p != 0 || r != 0 || f1 != 0 {
+		t.Errorf("a bucket without rows has %g, %g, %g", p, r, f1)
+	}
+	if want := (12./15 + 0.6 + 0 + 6./7) / 4; math.Abs(c.MeanF1()-want) > 1e-12 {
+		t.Errorf("mean F1 %g, want %g", c.MeanF1(), want)
+	}
+}
+
+// Cuts are of all rows alike, and a text's are its own.
+func TestDrawCuts(t *testing.T) {
+	anchors := make([]int, 3000)
+	for i := range anchors {
+		anchors[i] = i + 1
+	}
+	var count [5]int
+	for _, s := range drawCuts(1, 2, anchors, 4, 3) {
+		for _, c := range s.cuts {
+			count[c]++
+		}
+	}
+	for c := 1; c <= 4; c++ {
+		if count[0] != 0 || count[c] < 1350 || count[c] > 1650 {
+			t.Errorf("rows of 6000 cuts: %v", count[1:])
+		}
+	}
+	key := func(s []start) string { return fmt.Sprint(s) }
+	if a := drawCuts(1, 2, anchors[:9], 4, 3); key(a) != key(drawCuts(1, 2, anchors[:9], 4, 3)) || key(a) == key(drawCuts(1, 3, anchors[:9], 4, 3)) {
+		t.Error("cuts are not a function of seed and text")
+	}
+}
+
+// A recipe that cannot be followed to its end is refused before anything is done.
+func TestSpecBlockRecipeRefuses(t *testing.T) {
+	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	for want, spoil := range map[string]func(r *SpecBlockRecipe){
+		"no block 2":        func(r *SpecBlockRecipe) { r.From = []int{0, 2} },
+		"as many of":        func(r *SpecBlockRecipe) { r.From = []int{0} },
+		"no wider":          func(r *SpecBlockRecipe) { r.From, r.FFN = []int{0, 1}, 96 },
+		"attention of":      func(r *SpecBlockRecipe) { r.From, r.KVHeads = []int{0, 1}, 2 },
+		"whole blocks":      func(r *SpecBlockRecipe) { r.FFN = 48 },
+		"tapped layers":     func(r *SpecBlockRecipe) { r.Taps = []int{1, 3} },
+		"0 tapped layers":   func(r *SpecBlockRecipe) { r.Taps = nil },
+		"precision":         func(r *SpecBlockRecipe) { r.Precision = "f16" },
+		"in parts of 2":     func(r *SpecBlockRecipe) { r.Rows = 3 },
+		"room":              func(r *SpecBlockRecipe) { r.Block = 9 },
+		"0 blocks one":      func(r *SpecBlockRecipe) { r.Rounds = 0 },
+		"settles":           func(r *SpecBlockRecipe) { r.Settle = math.NaN() },
+		"balance":           func(r *SpecBlockRecipe) { r.Balance = 2 },
+		"decay":             func(r *SpecBlockRecipe) { r.Decay = 0 },
+		"block size is 0":   func(r *SpecBlockRecipe) { r.Block = 0 },
+		"40 steps of texts": func(r *SpecBlockRecipe) { r.Anchors = 0 },
+	} {
+		r := tinySpecBlock(40)
+		spoil(&r)
+		if err := r.check(&shape); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want an error with %q", err, want)
+		}
+	}
+	r, target := NewSpecBlockRecipe(), TargetRecipe().Shape
+	if err := r.check(&target); err != nil {
+		t.Error(err)
+	}
+}
