@@ -9,7 +9,9 @@ package spec
 // it keeps losing, later if what one try costs would be more than the allowance of the rounds between.
 //
 // What is booked is the gain that was predicted, plus the mean of what came out beside the predictions lately: the same on
-// average as what came out, without most of its luck.
+// average as what came out, without most of its luck. A gain beyond a few tokens, predicted or not, counts as those: a tree
+// that goes on for dozens of tokens as the text does is wrong by dozens when it is wrong, which says nothing of the next tree
+// of three, and one lost bet of that size would silence a drafter that wins every round.
 //
 // So with the drafter at its worst a sequence loses about the gift and the allowance, and when the
 // controller knows the drafter from other sequences, hardly that.
@@ -27,6 +29,7 @@ type guard struct {
 const (
 	gift      = 1.5   // tokens
 	mostSaved = 4     // tokens of balance at most, so that a drafter that turned bad is stopped soon
+	mostGain  = 5     // tokens that one round counts for at most
 	allowance = 0.008 // tokens a round
 
 	firstInterval = 4
@@ -64,6 +67,7 @@ type verdict struct {
 }
 
 func (g *guard) judge(v verdict) {
+	v.gain, v.hope = min(v.gain, mostGain), min(v.hope, mostGain)
 	g.bias += (v.gain - v.hope - g.bias) / float32(min(g.judged+biasFirst, biasMemory))
 	g.judged++
 	value := v.hope + g.bias

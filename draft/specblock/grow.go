@@ -95,12 +95,16 @@ func (s *state) goOn() bool {
 	return (g == nil || g.Deeper(float32(s.sum), float32(more))) && len(s.starts) > 0
 }
 
-// worthwhile is how many slots of a block from b are worth their rows. A ranked tree has whole blocks, and so has any without a guide:
-// it does not depend on trees before.
+// worthwhile is how many slots of a block from b are worth their rows. A ranked tree has whole blocks. Without a guide a tree does not
+// depend on trees before: so nothing is learned of them.
 func (s *state) worthwhile(b *start) int32 {
 	most := min(s.depth-int(s.grown.Depth[b.node]), s.d.n.Block)
-	if s.d.options.Tree == Conditioned && s.request.Guide != nil {
-		most = min(most, s.d.yield[s.warm].slots(b.value, leastValue))
+	if s.d.options.Tree == Conditioned {
+		y := &s.d.guess
+		if s.request.Guide != nil {
+			y = &s.d.yield[s.warm]
+		}
+		most = min(most, y.slots(b.value, leastValue))
 	}
 	return int32(most)
 }

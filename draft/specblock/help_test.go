@@ -37,6 +37,7 @@ func genOptions(r *rapid.T, n *specblock.Network) specblock.Options {
 	if n.RankWidth == 0 || rapid.IntRange(0, 2).Draw(r, "uniformly") == 0 {
 		o.Uniform = rapid.IntRange(1, 5).Draw(r, "uniform")
 	}
+	o.Cached = rapid.IntRange(0, n.Block).Draw(r, "cached")
 	o.Method = rapid.SampledFrom([]string{"", "", "freq", "freq-pa", "context"}).Draw(r, "shortlist")
 	return o
 }

@@ -21,10 +21,18 @@ type Layout struct {
 
 // Text makes l the trunk of the entries of some tokens; the first of them is entry number first of the text.
 func (c *Config) Text(l *Layout, first int, tokens []int32) {
+	c.text(l, first, tokens, c.Block, c.Block)
+}
+
+// text is Text where entries have the first rows of their blocks alone, so many, and the last entry so many.
+func (c *Config) text(l *Layout, first int, tokens []int32, rows, last int) {
 	l.Tree.ResetChain(nil)
 	l.Position, l.Slot = l.Position[:0], l.Slot[:0]
 	for i, token := range tokens {
-		for k := range c.Block {
+		if i == len(tokens)-1 {
+			rows = last
+		}
+		for k := range rows {
 			if at := l.Tree.Len(); at == 0 {
 				l.Tree.Reset(token)
 			} else {

@@ -81,7 +81,7 @@ func (s *state) end() {
 	if s.request == nil {
 		return
 	}
-	s.cache.Reserve(s.trunk, 0)
+	s.cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
 	s.cache.CommitAll()
 	s.drop(len(s.waiting) - 1)
 	s.rooted, s.request = true, nil
@@ -93,7 +93,7 @@ func (d *drafter) first() {
 	for _, s := range d.live {
 		s.take = len(s.waiting)
 	}
-	x := d.entries((*Network).Run)
+	x := d.entries(true)
 	d.from = d.from[:0]
 	at := 0
 	for _, s := range d.live {

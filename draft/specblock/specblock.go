@@ -32,6 +32,7 @@ type Options struct {
 	Widths  string `draft:"widths" help:"ranked: children of a place by what the rank head says of it: that the target's token is the first, among the first 4, among the first 10, or beyond"`
 	Uniform int    `draft:"uniform" help:"ranked: as many children at every place, whatever the rank head says; 0: widths"`
 	Starts  int    `draft:"starts" help:"places that a later block starts from at most, the likeliest; 0: no limit"`
+	Cached  int    `draft:"cached" help:"rows of a block that are kept for every committed token, and seen by all after it; 0: all, as the head learned; fewer cost less"`
 	Nodes   int    `draft:"nodes" help:"nodes of a tree at most, root included"`
 	Raw     bool   `draft:"raw" help:"take the head at its word: do not learn from what the target said beside its path"`
 	Preset  string `draft:"preset" help:"paper: what is not given is as the paper has it; empty: as listed here"`
@@ -56,7 +57,7 @@ const (
 
 // DefaultOptions are those of the family. PaperOptions are the paper's.
 var (
-	DefaultOptions = Options{Tree: Conditioned, Blocks: 5, Widths: "2/4/10/0", Starts: 12, Nodes: 60}
+	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/10/0", Starts: 6, Nodes: 60}
 	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
 )
 
@@ -92,7 +93,7 @@ func (o *Options) check(n *Network) error {
 	for _, f := range []struct {
 		name        string
 		v, low, top int
-	}{{"blocks", o.Blocks, 1, maxBlocks}, {"uniform", o.Uniform, 0, maxWidth}, {"starts", o.Starts, 0, maxStarts}, {"nodes", o.Nodes, 2, maxNodes}} {
+	}{{"blocks", o.Blocks, 1, maxBlocks}, {"uniform", o.Uniform, 0, maxWidth}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, n.Block}, {"nodes", o.Nodes, 2, maxNodes}} {
 		if f.v < f.low || f.v > f.top {
 			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
@@ -159,6 +160,10 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		d.workers[i].sampler = samplers[i]
 	}
 	d.samplers = samplers
+	if d.cached = o.Cached; d.cached == 0 {
+		d.cached = n.Block
+	}
+	d.guess = newYield(o.Blocks, n.Block)
 	for i := range d.yield {
 		d.yield[i] = newYield(o.Blocks, n.Block)
 	}
@@ -172,6 +177,7 @@ type drafter struct {
 	n       *Network
 	options Options
 	widths  [RankBuckets]int
+	cached  int     // rows kept of every committed token
 	ranked  int     // candidates looked at of a row
 	places  []int32 // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
 	pool    *par.Pool
@@ -182,6 +188,7 @@ type drafter struct {
 	samplers []*sample.Sampler
 	workers  []worker // of the pool
 	yield    [2]yield // at temperature 0 and above
+	guess    yield    // what they begin with
 
 	// The computation under way.
 	live    []*state

@@ -77,7 +77,7 @@ func (s *state) commit(r *draft.Rows) {
 		}
 	}
 	n, from := s.d.n, 0
-	if s.cache.Len()/n.Block+len(s.waiting)+len(r.Tokens) >= n.Config.Context { // the head knows no texts as long as that
+	if s.cache.Len()/s.d.cached+len(s.waiting)+len(r.Tokens) >= n.Config.Context { // the head knows no texts as long as that
 		s.forget()
 		from = max(0, len(r.Tokens)-n.Config.Context+1)
 	}
@@ -92,7 +92,7 @@ func (s *state) commit(r *draft.Rows) {
 // unroot takes back the entry that the last proposal read, of which nothing was committed.
 func (s *state) unroot() {
 	if s.rooted {
-		_ = s.cache.Truncate(s.cache.Len() - s.d.n.Block) // it is there
+		_ = s.cache.Truncate(s.cache.Len() - s.d.cached) // it is there
 		s.rooted = false
 	}
 }
@@ -103,7 +103,7 @@ const readRows = 512
 // read computes the entries of live sequences where more than some of them can be: each needs the token after its own.
 func (d *drafter) read(more int) {
 	for {
-		room := max(readRows/d.n.Block, 1)
+		room := max(readRows/d.cached, 1)
 		for _, s := range d.live {
 			s.take = 0
 			if n := len(s.waiting) - 1; n > more && !s.rooted {
@@ -111,7 +111,7 @@ func (d *drafter) read(more int) {
 				room -= s.take
 			}
 		}
-		if d.entries((*Network).Read); len(d.tokens) == 0 {
+		if d.entries(false); len(d.tokens) == 0 {
 			return
 		}
 		for _, s := range d.live {
@@ -128,12 +128,17 @@ func (s *state) drop(n int) {
 	s.taps = append(s.taps[:0], s.taps[n*width:]...)
 }
 
-// entries runs the blocks of the first entries that wait, s.take of each live sequence, whose rows are then pending in the
-// caches. It returns their states, if run computes them, a sequence after the other.
-func (d *drafter) entries(run func(*Network, *nn.Exec, *nn.Forest, nn.Mat, []int32, nn.Mat, *Buffers)) nn.Mat {
+// entries computes the first entries that wait, s.take of each live sequence: the rows of each that are cached, which are then pending
+// in the caches. With whole it computes the last of every sequence to the end of its block, and returns the states of all rows, a
+// sequence after the other.
+func (d *drafter) entries(whole bool) nn.Mat {
+	last := d.cached
+	if whole {
+		last = d.n.Block
+	}
 	n := d.n
 	d.forest.Reset()
-	d.tokens = d.tokens[:0]
+	d.tokens, d.lengths = d.tokens[:0], d.lengths[:0]
 	for _, s := range d.live {
 		if s.take == 0 {
 			continue
@@ -144,9 +149,10 @@ func (d *drafter) entries(run func(*Network, *nn.Exec, *nn.Forest, nn.Mat, []int
 			if i+1 < len(s.waiting) {
 				token = s.waiting[i+1]
 			}
-			d.tokens = append(d.tokens, token)
+			d.tokens, d.lengths = append(d.tokens, token), append(d.lengths, int32(d.cached))
 		}
-		n.Text(&s.layout, s.cache.Len()/n.Block, d.tokens[first:])
+		d.lengths[len(d.lengths)-1] = int32(last)
+		n.text(&s.layout, s.cache.Len()/d.cached, d.tokens[first:], d.cached, last)
 		s.layout.Add(&d.forest, s.cache, 0)
 		s.cache.Reserve(0, s.layout.Tree.Len())
 	}
@@ -160,7 +166,11 @@ func (d *drafter) entries(run func(*Network, *nn.Exec, *nn.Forest, nn.Mat, []int
 	}
 	c := d.c.Mat(len(d.tokens), n.Hidden)
 	n.Condition(d.exec, taps, c)
-	x := d.x.Mat(len(d.tokens)*n.Block, n.Hidden)
-	run(n, d.exec, &d.forest, c, d.tokens, x, &d.bufs)
+	x := d.x.Mat(d.forest.Len(), n.Hidden)
+	if !whole {
+		n.Read(d.exec, &d.forest, c, d.tokens, x, &d.bufs)
+	} else {
+		n.RunUneven(d.exec, &d.forest, c, d.tokens, d.lengths, x, &d.bufs)
+	}
 	return x
 }
