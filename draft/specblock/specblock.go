@@ -4,8 +4,9 @@
 // from there.
 //
 // The drafter keeps, for each sequence, K rows of keys and values for every committed token, those of the block that begins there
-// (reference specblock.md §1.6), and computes the rows of new tokens only: entry by entry, none twice and none taken back. The pass
-// that reads the last of them is the first block of the proposal. Rows of later blocks last for one proposal.
+// (reference specblock.md §1.6), or the first of them alone: that costs a little of what is accepted, and less time. It computes the
+// rows of new tokens only, entry by entry, none twice and none taken back. The pass that reads the last of them is the first
+// block of the proposal. Rows of later blocks last for one proposal.
 //
 // Rows that came without a target pass, and with it without taps, start the text afresh: what matters to rotated keys is how far
 // apart rows are.
@@ -57,7 +58,7 @@ const (
 
 // DefaultOptions are those of the family. PaperOptions are the paper's.
 var (
-	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/10/0", Starts: 6, Nodes: 60}
+	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/10/0", Starts: 6, Cached: 2, Nodes: 60}
 	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
 )
 
@@ -93,7 +94,7 @@ func (o *Options) check(n *Network) error {
 	for _, f := range []struct {
 		name        string
 		v, low, top int
-	}{{"blocks", o.Blocks, 1, maxBlocks}, {"uniform", o.Uniform, 0, maxWidth}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, n.Block}, {"nodes", o.Nodes, 2, maxNodes}} {
+	}{{"blocks", o.Blocks, 1, maxBlocks}, {"uniform", o.Uniform, 0, maxWidth}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, maxBlock}, {"nodes", o.Nodes, 2, maxNodes}} {
 		if f.v < f.low || f.v > f.top {
 			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
@@ -160,7 +161,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		d.workers[i].sampler = samplers[i]
 	}
 	d.samplers = samplers
-	if d.cached = o.Cached; d.cached == 0 {
+	if d.cached = min(o.Cached, n.Block); d.cached == 0 {
 		d.cached = n.Block
 	}
 	d.guess = newYield(o.Blocks, n.Block)
