@@ -9,7 +9,6 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -26,11 +25,6 @@ type Loader struct {
 // NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch is what errors call it.
 func NewGGUFLoader(f *gguf.File, arch string) *Loader {
 	return &Loader{src: &ggufSource{Config{Arch: arch}, f}, arch: arch}
-}
-
-// NewFolderLoader is NewGGUFLoader for the tensors of a Hugging Face folder, which are named as HFName says for arch.
-func NewFolderLoader(f *safetensors.File, arch string) *Loader {
-	return &Loader{src: &hfSource{c: Config{Arch: arch}, File: f}, arch: arch}
 }
 
 // NewLoader returns the weights of tensors that bear GGUF's names, wherever they come from.
