@@ -67,3 +67,27 @@ func BenchmarkRegion(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPhases times a phase of one task a thread, of a region of a hundred.
+func BenchmarkPhases(b *testing.B) {
+	for _, work := range []time.Duration{0, 5 * time.Microsecond} {
+		for _, n := range []int{2, 4} {
+			if n > runtime.GOMAXPROCS(0) {
+				continue
+			}
+			b.Run(fmt.Sprintf("work%v/pool%d", work, n), func(b *testing.B) {
+				p := New(n)
+				defer p.Close()
+				phases := make([]Phase, 100)
+				for i := range phases {
+					phases[i] = Phase{n, &spend{work}}
+				}
+				b.ReportAllocs()
+				for i := 0; i < b.N; i += len(phases) {
+					p.RunPhases(phases)
+				}
+				b.ReportMetric(float64(b.Elapsed())/float64(b.N)-float64(work), "over-ns")
+			})
+		}
+	}
+}

@@ -1,30 +1,38 @@
-// Package par is the fork-join pool that a pass runs on: one region at a time, its tasks
-// claimed one by one by a few workers.
+// Package par is the fork-join pool that a pass runs on: one region at a time, whose phases follow one
+// another, the tasks of each claimed one by one by a few workers.
 //
-// A decoding pass is some hundred and fifty regions of 5 to 200 µs with a few µs of serial
-// work between them, while waking a parked goroutine costs 25 to 50 µs. So a worker that runs
-// out of tasks first spins on one cache line, and parks only when no region has come for
-// about as long as the waking would cost. Workers beyond the processors there are (GOMAXPROCS,
-// or the cores of the machine) stay parked: a spinning worker must never hold the core that
-// a working one needs.
+// A decoding pass is some two hundred phases of 2 to 200 µs, while waking a parked goroutine costs 25 to
+// 50 µs and even a fork and join of workers that spin costs 1 to 2. So phases that depend on each other and on
+// nothing else make one region: whoever does the last task of a phase begins the next, and the others,
+// which spin on one cache line, go on at once. A worker parks only when no phase has come for about as long as the waking
+// would cost. Workers beyond the processors there are (GOMAXPROCS, or the cores of the machine) stay
+// parked: a spinning worker must never hold the core that a working one needs. And nobody waits for a worker
+// that holds no task: the system may have taken its core away, and others do its share.
 package par
 
 import (
 	"errors"
 	"fmt"
 	"runtime"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 )
 
-// Job is the work of a region. Do is called once for every task number; worker, in
+// Job is the work of a phase. Do is called once for every task number; worker, in
 // [0, Threads), is never in two calls of one region at once, so that it can number scratch
-// memory. Tasks may run in any order, and must not wait for one another.
+// memory. Tasks may run in any order, and must not wait for one another. Each worker
+// begins with a share of neighbouring tasks, the same share of as many tasks, so that what it worked on before is near;
+// with its own done, it takes from the ends of the others'.
 //
 // A Job is meant to be a pointer to state that outlives the region: then Run allocates nothing.
 type Job interface{ Do(worker, task int) }
+
+// Phase is tasks 0 to Tasks-1 of a Job. None begins before all those of the phase before are done.
+type Phase struct {
+	Tasks int
+	Job   Job
+}
 
 // Panic is what Run panics with when a Job panicked in a worker's goroutine. (A panic in the
 // caller's own goroutine, which is worker 0, reaches the caller as it is.)
@@ -44,48 +52,35 @@ func (p *Panic) Unwrap() error {
 
 var errGoexit = errors.New("runtime.Goexit called in a job")
 
-// maxTasks keeps task numbers, with room for the claims that fail, within half a word.
-const maxTasks = 1 << 30
-
 type pad [128]byte // two cache lines: processors fetch them in pairs
 
-// A region is published by storing, in this order, job, tasks, next and epoch. The epoch
-// stands in the upper halves of tasks and next too: a claim counts only if the number it
-// got and the number of tasks it is compared with are of the same region. A worker that
-// slept through the end of a region thus claims nothing by mistake, and nobody waits for it.
+// Pool is the workers. What happens in a region is in region.go.
 type Pool struct {
 	threads int
-	workers []worker // workers[0] is the caller, and unused
+	workers []worker // workers[0] is the caller
 	group   sync.WaitGroup
 
 	_      pad
-	busy   atomic.Uint32 // a Run or Close is under way
+	busy   atomic.Uint32 // a region or Close is under way
 	closed atomic.Bool
 	runs   uint32 // regions since usable was looked up; owned by whoever is busy
 
 	_      pad
-	epoch  atomic.Uint32 // what waiting workers watch
+	phase  atomic.Uint64 // see phaseWord; what waiting workers watch
 	usable atomic.Int32  // how many workers there are processors for
 	spared atomic.Int32  // processors left to others
-	tasks  atomic.Uint64 // epoch<<32 | number of tasks
-	job    Job
-
-	_    pad
-	next atomic.Uint64 // epoch<<32 | next task to claim
+	job    Job           // of the phase
+	tasks  int
+	size   int // tasks claimed at a time
 
 	_        pad
-	done     atomic.Int64 // tasks finished
-	asleep   atomic.Bool  // the caller is parked until done reaches its goal
+	left     atomic.Int64 // claims of the phase that are not done
+	phases   []Phase      // of the region; the rest is written by whoever begins a phase
+	at       int          // the one under way
+	one      [1]Phase     // Run's
 	failed   atomic.Bool  // a Job panicked: what is left is claimed but not done
 	panicked atomic.Pointer[Panic]
-	wake     chan struct{}
 	_        pad
-}
-
-type worker struct {
-	parked atomic.Bool
-	wake   chan struct{}
-	_      pad
 }
 
 // New starts a pool of the given number of threads, the caller of Run being one of them;
@@ -94,8 +89,10 @@ func New(threads int) *Pool {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
 	}
-	p := &Pool{threads: threads, workers: make([]worker, threads), wake: make(chan struct{}, 1)}
+	threads = min(threads, maxShare)
+	p := &Pool{threads: threads, workers: make([]worker, threads)}
 	p.count()
+	p.workers[0].wake = make(chan struct{}, 1)
 	for id := 1; id < threads; id++ {
 		p.workers[id].wake = make(chan struct{}, 1)
 		p.group.Add(1)
@@ -120,28 +117,44 @@ func (p *Pool) Spare(n int) {
 	p.count()
 }
 
-// Run does tasks 0 to tasks-1 of j and returns when all are done. If a task panics, those not
-// yet begun are dropped, and Run panics once no worker is left in j.
-//
-// Callers at the same time take turns. One that cannot get the workers within a few
-// milliseconds (another's region is long, or it is a task of that very region) does its tasks alone.
+// Run does tasks 0 to tasks-1 of j and returns when all are done: a region of one phase.
 func (p *Pool) Run(tasks int, j Job) {
 	if tasks <= 0 {
 		return
 	}
-	if tasks > maxTasks {
-		panic(fmt.Sprintf("par: %d tasks in one region; at most %d", tasks, maxTasks))
-	}
-	if tasks == 1 || p.usable.Load() == 1 && !p.recount() || !p.acquire() {
+	if tasks == 1 || !p.shared() {
 		for i := range tasks {
 			j.Do(0, i)
 		}
 		return
 	}
-	p.publish(tasks, j)
-	defer p.join(tasks)
-	p.work(0)
+	p.one[0] = Phase{tasks, j}
+	p.region(p.one[:])
 }
+
+// RunPhases does the phases one after another, and returns when all are done. If a task panics, those not
+// yet begun are dropped, and RunPhases panics once no worker is left in a Job. A task may change the Tasks of
+// later phases.
+//
+// Callers at the same time take turns. One that cannot get the workers within a few
+// milliseconds (another's region is long, or it is a task of that very region) does its tasks alone.
+func (p *Pool) RunPhases(phases []Phase) {
+	if len(phases) == 0 {
+		return
+	}
+	if !p.shared() {
+		for i := range phases {
+			for t := range phases[i].Tasks {
+				phases[i].Job.Do(0, t)
+			}
+		}
+		return
+	}
+	p.region(phases)
+}
+
+// shared takes the pool for the caller's region; it is false where the caller should do the work alone.
+func (p *Pool) shared() bool { return (p.usable.Load() > 1 || p.recount()) && p.acquire() }
 
 // recount looks whether a pool that had one processor has more by now. (Others look as they run.)
 func (p *Pool) recount() bool {
@@ -172,149 +185,8 @@ func (p *Pool) acquire() bool {
 	return false
 }
 
-func (p *Pool) publish(tasks int, j Job) {
-	if p.runs++; p.runs&255 == 0 {
-		p.count()
-	}
-	e := p.epoch.Load() + 1
-	p.job = j
-	p.done.Store(0)
-	p.tasks.Store(uint64(e)<<32 | uint64(tasks))
-	p.next.Store(uint64(e) << 32)
-	p.epoch.Store(e)
-	// Those that spin come by themselves; wake as many others as there is work for.
-	n := min(int(p.usable.Load()), tasks)
-	for id := 1; id < n; id++ {
-		p.workers[id].unpark()
-	}
-}
-
-// join waits for the tasks the caller did not do itself. It runs deferred, so that a panic
-// in the caller's own share still waits for the workers to leave the Job.
-func (p *Pool) join(tasks int) {
-	for p.failed.Load() && !p.attempt(0) {
-	}
-	for w := (waiter{budget: spinFor}); p.done.Load() != int64(tasks); {
-		if w.spin() {
-			continue
-		}
-		p.asleep.Store(true)
-		if p.done.Load() != int64(tasks) || !p.asleep.CompareAndSwap(true, false) {
-			<-p.wake
-		}
-	}
-	p.job = nil
-	err := p.panicked.Swap(nil)
-	p.failed.Store(false)
-	p.busy.Store(0)
-	if err != nil {
-		panic(err)
-	}
-}
-
-// work does tasks of the current region until none is left to claim.
-func (p *Pool) work(id int) {
-	for !p.attempt(id) {
-	}
-}
-
-// attempt is work up to the first panic. A worker's panic ends here, and is kept for the
-// caller; worker 0 is the caller.
-func (p *Pool) attempt(id int) (over bool) {
-	n := int64(0)
-	defer func() {
-		if !over {
-			n++ // the task that panicked
-			p.failed.Store(true)
-			if id != 0 {
-				v := recover()
-				if v == nil {
-					v = errGoexit
-				}
-				p.panicked.CompareAndSwap(nil, &Panic{Value: v, Stack: debug.Stack()})
-			}
-		}
-		p.finish(n)
-	}()
-	for {
-		c := p.next.Add(1) - 1
-		t := p.tasks.Load()
-		if c>>32 != t>>32 || uint32(c) >= uint32(t) {
-			return true
-		}
-		if !p.failed.Load() {
-			p.job.Do(id, int(uint32(c)))
-		}
-		n++
-	}
-}
-
-// finish counts n tasks as done, and wakes the caller if it waits for them in its sleep.
-func (p *Pool) finish(n int64) {
-	if n == 0 {
-		return
-	}
-	p.done.Add(n)
-	// The caller looks at done once more after it has set asleep. A wake-up too many,
-	// from a worker that read asleep a region late, makes the caller look again, no more.
-	if p.asleep.Load() && p.asleep.CompareAndSwap(true, false) {
-		p.wake <- struct{}{}
-	}
-}
-
-// serve is the life of a worker: wait for the next region, work, until the pool closes.
-func (p *Pool) serve(id int, seen uint32) {
-	exit := false
-	defer func() {
-		if exit {
-			p.group.Done()
-		} else { // a Job called runtime.Goexit: another goroutine takes its place
-			go p.serve(id, seen)
-		}
-	}()
-	w := &p.workers[id]
-	budget := spinFor
-	for {
-		seen, budget = p.await(w, id, seen, budget)
-		if p.closed.Load() {
-			exit = true
-			return
-		}
-		p.work(id)
-	}
-}
-
-// await returns the epoch of a region newer than seen, and the budget of the next wait.
-func (p *Pool) await(w *worker, id int, seen uint32, budget time.Duration) (uint32, time.Duration) {
-	s := waiter{budget: budget}
-	for int32(id) < p.usable.Load() {
-		if e := p.epoch.Load(); e != seen {
-			return e, budget
-		}
-		if !s.spin() {
-			break
-		}
-	}
-	w.parked.Store(true)
-	if p.epoch.Load() == seen || !w.parked.CompareAndSwap(true, false) {
-		<-w.wake
-	}
-	// Spinning that leads to parking was for nothing: do less of it, until a gap is seen that
-	// the full budget would have bridged.
-	if s.start.IsZero() || time.Since(s.start) > spinFor+wakeCost {
-		return p.epoch.Load(), max(budget/2, spinLeast)
-	}
-	return p.epoch.Load(), spinFor
-}
-
-func (w *worker) unpark() {
-	if w.parked.Load() && w.parked.CompareAndSwap(true, false) {
-		w.wake <- struct{}{}
-	}
-}
-
-// Close stops the workers and waits for them to be gone. Later Runs do their tasks in the
-// caller alone.
+// Close stops the workers and waits for them to be gone. Later regions are done by their
+// callers alone.
 func (p *Pool) Close() {
 	for !p.busy.CompareAndSwap(0, 1) {
 		time.Sleep(50 * time.Microsecond)
@@ -324,7 +196,7 @@ func (p *Pool) Close() {
 		return
 	}
 	p.usable.Store(1)
-	p.epoch.Add(1)
+	p.phase.Store(phaseWord(number(p.phase.Load())+1, 0, 0))
 	for id := 1; id < p.threads; id++ {
 		p.workers[id].unpark()
 	}
