@@ -22,6 +22,8 @@ type Network struct {
 	Blocks []nn.Block
 	Norm   nn.Norm // before the head
 	Head   nn.Linear
+
+	layerBytes int // of the packed weights of a layer
 }
 
 // NewNetwork builds the network that c describes.
@@ -40,6 +42,9 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	}
 	n.Norm = b.norm("output_norm", c.Hidden)
 	n.Blocks = b.blocks()
+	if b.err == nil {
+		n.layerBytes = (n.WeightBytes() - n.Head.W.Bytes()) / len(n.Blocks)
+	}
 	return n, b.err
 }
 
@@ -73,22 +78,45 @@ type Observer interface {
 	Layer(i int, x nn.Mat) error
 }
 
+// Planner is an Observer that uses x in operations of the pass's Exec alone, so that it may be told of a layer before it is computed.
+type Planner interface {
+	Observer
+	Plans()
+}
+
 // Trunk runs the rows of a forest, whose tokens are given, through the embedding and every
 // block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
 func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
 	e.Embed(n.Embed, tokens, x)
-	for i := range n.Blocks {
-		if o != nil {
-			if err := o.Layer(i, x); err != nil {
-				return err
+	together := n.together(len(tokens))
+	if _, plans := o.(Planner); o != nil && !plans {
+		together = 1
+	}
+	for i := 0; i < len(n.Blocks); {
+		e.Hold()
+		for to := min(i+together, len(n.Blocks)); i < to; i++ {
+			if o != nil {
+				if err := o.Layer(i, x); err != nil {
+					e.Release()
+					return err
+				}
 			}
+			e.Block(&n.Blocks[i], i, f, x, m)
 		}
-		e.Block(&n.Blocks[i], i, f, x, m)
+		e.Release()
 	}
 	if o != nil {
 		return o.Layer(len(n.Blocks), x)
 	}
 	return nil
+}
+
+// together is how many layers of a pass are planned at once: those of a small network, which are soon done. Between
+// others an observer is asked whether to go on.
+func (n *Network) together(rows int) int {
+	const much = 16 << 20 // weights times rows, from 16 rows on: some 100 µs
+	work := n.layerBytes * max(1, rows/16)
+	return max(1, much/max(1, work))
 }
 
 // builder keeps the first error, so that the network above and the block below read as

@@ -108,6 +108,9 @@ func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] +
 // observer is the pass as the network's Observer.
 type observer Pass
 
+// Plans says that Layer only plans.
+func (p *observer) Plans() {}
+
 // Layer keeps the residual stream where it is tapped, and ends the pass with its context.
 func (p *observer) Layer(layer int, x nn.Mat) error {
 	for len(p.tapBuf) < len(p.wanted) {
@@ -117,7 +120,7 @@ func (p *observer) Layer(layer int, x nn.Mat) error {
 	for t, l := range p.wanted {
 		if l == layer {
 			p.taps[t] = p.tapBuf[t].Mat(x.Rows, x.Cols)
-			copy(p.taps[t].Data, x.Data[:x.Rows*x.Cols])
+			p.exec.Normalise(nil, x, p.taps[t]) // a copy
 		}
 	}
 	return p.ctx.Err()

@@ -29,11 +29,17 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 		e.tape.keepAttention(a, layer, f, qkv, out)
 	}
 	e.store(a, layer, f, qkv, a.Heads)
+	e.attend(a, layer, f, qkv, out)
+	e.run()
+}
 
+// attend plans the attention of rows that are stored.
+func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	group := a.Heads / a.KVHeads
-	j := &e.attendJob
+	j := e.plan.attends.next()
 	j.e, j.a, j.layer, j.f, j.qkv, j.out = e, a, layer, f, qkv, out
-	j.block = max(1, queryBlock/group)
+	// As many queries as share a walk well, but a task for each worker.
+	j.block = max(1, min(queryBlock/group, (len(f.rows)*a.KVHeads+e.Threads()-1)/e.Threads()))
 	j.blocks = j.blocks[:0]
 	slots, rest := 0, 0
 	for _, r := range f.rows {
@@ -45,14 +51,8 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 		}
 		slots = max(slots, pagesFor(g.base+g.from+g.rows)*PageRows)
 	}
-	for w := range e.scratch {
-		s := &e.scratch[w]
-		s.queries = grow(s.queries, j.block*group*a.Dim)
-		s.out = grow(s.out, j.block*group*a.Dim)
-		s.scores = grow(s.scores, j.block*group*slots)
-		s.gather = grow(s.gather, rest)
-	}
-	e.region(len(j.blocks)*a.KVHeads, j)
+	e.grow(0, j.block*group*a.Dim, j.block*group*slots, rest)
+	e.plan.phase(len(j.blocks)*a.KVHeads, j)
 }
 
 // Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys
@@ -64,59 +64,7 @@ func (e *Exec) Keys(a *Attention, layer int, f *Forest, kv Mat) {
 		e.tape.keepKeys(a, layer, f, kv)
 	}
 	e.store(a, layer, f, kv, 0)
-}
-
-// store prepares rows of so many query heads, keys and values, and caches the latter two.
-func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
-	a.Rope.prepare(f.maxPosition())
-	e.storeJob = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows, rope: a.Rope.view()}
-	blocks := (f.Len() + storeBlock - 1) / storeBlock
-	e.share(blocks*a.KVHeads, 2*f.Len()*rows.Cols, &e.storeJob)
-}
-
-// queryBlock is the number of queries (rows × heads of a group) that share one walk over the
-// keys and values of a head.
-const queryBlock = 16
-
-// storeBlock is the number of rows whose keys one task stores. Keys of neighbouring rows
-// share cache lines, dimension by dimension, so they are best written together.
-const storeBlock = 16
-
-// storeJob prepares the queries, keys and values of one key/value head for a block of rows:
-// per-head norms, rotation, and the keys and values into the cache.
-type storeJob struct {
-	a     *Attention
-	heads int // query heads in the rows
-	layer int
-	f     *Forest
-	rows  Mat
-	rope  ropeView
-}
-
-func (j *storeJob) Do(_, task int) {
-	a, d := j.a, j.a.Dim
-	head := task % a.KVHeads
-	group := j.heads / a.KVHeads
-	from := task / a.KVHeads * storeBlock
-	for i := from; i < min(from+storeBlock, j.f.Len()); i++ {
-		row := j.rows.Row(i)
-		cos, sin := j.rope.at(j.f.rows[i].position)
-		for h := head * group; h < (head+1)*group; h++ {
-			j.prepare(row[h*d:(h+1)*d], a.QNorm, cos, sin)
-		}
-		k, v := row[(j.heads+head)*d:][:d], row[(j.heads+a.KVHeads+head)*d:][:d]
-		j.prepare(k, a.KNorm, cos, sin)
-		g := j.f.segmentOf(i)
-		g.cache.store(j.layer, head, g.base+g.from+i-g.row, k, v)
-	}
-}
-
-// prepare normalises and rotates a query or key.
-func (j *storeJob) prepare(x []float32, norm *Norm, cos, sin []float32) {
-	if norm != nil {
-		norm.apply(x, x)
-	}
-	j.rope.rotate(x, cos, sin)
+	e.run()
 }
 
 // segmentOf returns the sequence that row i belongs to.
@@ -131,6 +79,10 @@ func (f *Forest) segmentOf(i int) *segment {
 	}
 	return &f.segs[lo]
 }
+
+// queryBlock is the number of queries (rows × heads of a group) that share one walk over the
+// keys and values of a head.
+const queryBlock = 16
 
 type attendBlock struct{ seg, from, to int } // rows [from, to) of a sequence
 
@@ -147,8 +99,8 @@ type attendJob struct {
 // Do attends for one key/value head and one block of rows.
 func (j *attendJob) Do(worker, task int) {
 	a, d := j.a, j.a.Dim
-	b := j.blocks[task/a.KVHeads]
-	head := task % a.KVHeads
+	b := j.blocks[task%len(j.blocks)]
+	head := task / len(j.blocks) // a worker's tasks are of few heads, those whose keys it stored
 	g := &j.f.segs[b.seg]
 	rows := j.f.rows[g.row+b.from : g.row+b.to]
 	group := a.Heads / a.KVHeads

@@ -1,5 +1,7 @@
 package nn
 
+import "github.com/grovellm/grove/internal/gemm"
+
 // MLP is the feed-forward half of a block: Down·(silu(Gate·x) · Up·x) when Gate is set,
 // else Down·gelu(Up·x).
 type MLP struct {
@@ -22,6 +24,7 @@ type BlockBuffers struct{ qkv, attn, out, gate, up, down Buffer }
 
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
+	e.Hold()
 	src := Source{X: x, Norm: &b.AttnNorm}
 	if b.Parallel { // the MLP reads x as it was: nothing is added before
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
@@ -29,20 +32,26 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 		e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 		e.Add(x, out)
 		e.Add(x, down)
+		e.Release()
 		return
 	}
 	e.Attention(b, layer, f, src, x, m)
 	e.MLP(b, x, m)
+	e.Release()
 }
 
 // Attention is the first half of a layer, for rows that come from src: x += attention(src).
 func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *BlockBuffers) {
+	e.Hold()
 	e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+	e.Release()
 }
 
 // MLP is the second half: x += MLP(norm(x)).
 func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
+	e.Hold()
 	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+	e.Release()
 }
 
 // attention ends in the product out of attend(QKV·src).
@@ -55,10 +64,25 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		projs[i] = Proj{Linear: &b.QKV[i], Dst: qkv.Columns(at, at+w)}
 		at += w
 	}
-	e.Linear(src, projs[:len(b.QKV)]...)
 	attn := e.Mat(&m.attn, src.X.Rows, b.Attn.Heads*b.Attn.Dim)
-	e.Attend(&b.Attn, layer, f, qkv, attn)
+	if e.tape == nil && b.wholePanels() {
+		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
+		e.attend(&b.Attn, layer, f, qkv, attn)
+	} else {
+		e.Linear(src, projs[:len(b.QKV)]...)
+		e.Attend(&b.Attn, layer, f, qkv, attn)
+	}
 	e.Linear(Source{X: attn}, out)
+}
+
+// wholePanels says that each head of queries, keys and values is whole panels of its product.
+func (b *Block) wholePanels() bool {
+	for i := range b.QKV {
+		if b.QKV[i].W.Out()%gemm.Panel != 0 {
+			return false
+		}
+	}
+	return b.Attn.Dim%gemm.Panel == 0
 }
 
 // mlp ends in the product down of the MLP's inner rows.

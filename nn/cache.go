@@ -173,14 +173,18 @@ func (c *Cache) values(layer, head, i int) []float32 {
 	return c.pages[i].data[o : o+size]
 }
 
-// store writes one head's key and value of a layer into row slot.
-func (c *Cache) store(layer, head, slot int, k, v []float32) {
-	kp, vp := c.keys(layer, head, slot/PageRows), c.values(layer, head, slot/PageRows)
+// storeKey writes one head's key of a layer into row slot.
+func (c *Cache) storeKey(layer, head, slot int, k []float32) {
+	page := c.keys(layer, head, slot/PageRows)
 	slot %= PageRows
 	for d, x := range k {
-		kp[d*PageRows+slot] = x
+		page[d*PageRows+slot] = x
 	}
-	copy(vp[slot*len(v):], v)
+}
+
+// storeValue writes one head's value of a layer into row slot.
+func (c *Cache) storeValue(layer, head, slot int, v []float32) {
+	copy(c.values(layer, head, slot/PageRows)[slot%PageRows*len(v):], v)
 }
 
 func pagesFor(rows int) int { return (rows + PageRows - 1) / PageRows }

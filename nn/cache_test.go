@@ -21,7 +21,8 @@ func (m *rowModel) write(n int, next *float32) []float32 {
 		marks = append(marks, *next)
 		for layer := range m.c.mem.Layers {
 			for head := range m.c.mem.Heads {
-				m.c.store(layer, head, m.c.Len()+i, mark(*next, layer, head, 0, m.c.mem.Dim), mark(*next, layer, head, 1, m.c.mem.Dim))
+				m.c.storeKey(layer, head, m.c.Len()+i, mark(*next, layer, head, 0, m.c.mem.Dim))
+				m.c.storeValue(layer, head, m.c.Len()+i, mark(*next, layer, head, 1, m.c.mem.Dim))
 			}
 		}
 	}

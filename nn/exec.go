@@ -10,22 +10,15 @@ import (
 // so that in steady state a pass allocates nothing. One goroutine uses an Exec at a time.
 type Exec struct {
 	pool    *par.Pool
-	inputs  [inputTypes]gemm.Input // the rows entering a product, as its kernels read them
+	plan    plan
 	scratch []workerScratch
-	tape    *Tape // nil when serving
+	grown   [4]int // the lengths of each worker's: row, queries and out, scores, gather
+	tape    *Tape  // nil when serving
 
 	logits, teacher Buffer // of a part of a loss without a tape
 
-	blockJob  blockJob
-	rowJob    rowJob
-	normJob   normJob
-	linearJob linearJob
-	listJob   listJob
-	storeJob  storeJob
-	attendJob attendJob
-
+	listJob listJob
 	rider   Rider // work that regions take along; nil: none
-	rideJob rideJob
 }
 
 // inputTypes is the number of types that products read their rows in.
@@ -38,6 +31,24 @@ type workerScratch struct {
 	scores  []float32
 	gather  []float32
 	out     []float32
+	_       [128]byte // nobody else's cache lines
+}
+
+// grow makes the workers' scratch as large as that. It is looked at rarely from outside the workers, which
+// would have to fetch it back.
+func (e *Exec) grow(row, queries, scores, gather int) {
+	if row <= e.grown[0] && queries <= e.grown[1] && scores <= e.grown[2] && gather <= e.grown[3] {
+		return
+	}
+	for w := range e.scratch {
+		s := &e.scratch[w]
+		s.row = grow(s.row, row)
+		s.queries, s.out = grow(s.queries, queries), grow(s.out, queries)
+		s.scores, s.gather = grow(s.scores, scores), grow(s.gather, gather)
+		s.row, s.queries, s.out = s.row[:cap(s.row)], s.queries[:cap(s.queries)], s.out[:cap(s.out)]
+		s.scores, s.gather = s.scores[:cap(s.scores)], s.gather[:cap(s.gather)]
+		e.grown = [4]int{len(s.row), min(len(s.queries), len(s.out)), len(s.scores), len(s.gather)}
+	}
 }
 
 // NewExec returns an Exec on the given workers.
@@ -51,39 +62,6 @@ func (e *Exec) Pool() *par.Pool { return e.pool }
 // Threads is the number of workers.
 func (e *Exec) Threads() int { return e.pool.Threads() }
 
-// smallWork is the number of elements below which sharing row-wise work among workers
-// costs more than doing it here (a region costs a few µs; a core does ~10 elements a ns).
-const smallWork = 16 << 10
-
-// share runs the tasks of j on all workers, or here when there are few elements in all.
-func (e *Exec) share(tasks, elements int, j par.Job) {
-	if elements >= smallWork {
-		e.pool.Run(tasks, j)
-		return
-	}
-	for t := range tasks {
-		j.Do(0, t)
-	}
-}
-
-// perRow runs j over n rows of cols elements each, a few rows to a task.
-func (e *Exec) perRow(n, cols int, j par.Job) {
-	e.blockJob = blockJob{j, n, max(1, n/(e.Threads()*4))}
-	e.share((n+e.blockJob.size-1)/e.blockJob.size, n*cols, &e.blockJob)
-}
-
-// blockJob makes tasks of several rows each out of a job of one row a task.
-type blockJob struct {
-	row     par.Job
-	n, size int
-}
-
-func (b *blockJob) Do(worker, task int) {
-	for i := task * b.size; i < min((task+1)*b.size, b.n); i++ {
-		b.row.Do(worker, i)
-	}
-}
-
 // Add computes x += y, the residual stream taking in a block's output.
 func (e *Exec) Add(x, y Mat) {
 	if e.tape != nil {
@@ -93,13 +71,15 @@ func (e *Exec) Add(x, y Mat) {
 }
 
 func (e *Exec) add(x, y Mat) {
-	e.rowJob = rowJob{x: x, y: y}
-	e.perRow(x.Rows, x.Cols, &e.rowJob)
+	j := e.plan.adds.next()
+	*j = addJob{x, y}
+	e.perRow(x.Rows, x.Cols, j)
+	e.run()
 }
 
-type rowJob struct{ x, y Mat }
+type addJob struct{ x, y Mat }
 
-func (j *rowJob) Do(_, i int) { simd.Add(j.x.Row(i), j.y.Row(i)) }
+func (j *addJob) Do(_, i int) { simd.Add(j.x.Row(i), j.y.Row(i)) }
 
 // grow returns s with at least n elements; contents are undefined. What grows once grows again, so it gets room to.
 func grow(s []float32, n int) []float32 {

@@ -20,44 +20,18 @@ type Proj struct {
 	To     Mat
 }
 
-// Activation is what happens between the two halves of an MLP.
-type Activation uint8
-
-const (
-	None    Activation = iota
-	SiLUMul            // silu(X) · Up
-	GELU               // 0.5·x·(1+erf(x/√2))
-	SiLU               // x·σ(x)
-)
-
-// Source is the input of a product: rows of X, normalised when Norm is set, or passed
-// through Act. It is made row by row on the way into the product and never stored.
-type Source struct {
-	X    Mat
-	Norm *Norm
-	Act  Activation
-	Up   Mat // for SiLUMul
-
-	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
-	With     Mat
-	WithNorm *Norm
-}
-
-// cols is the width of a row as it enters the product.
-func (s *Source) cols() int { return s.X.Cols + s.With.Cols }
-
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
-	var keep *linearRecord
-	if e.tape != nil {
-		keep = e.tape.keep(src, projs)
+	if e.tape == nil {
+		e.project(src, nil, projs)
+		e.run()
+		return
 	}
-	e.region(e.ready(src, keep, projs))
-	if e.tape != nil {
-		for _, p := range projs {
-			if p.To.Data != nil {
-				e.Add(p.To, p.Dst)
-			}
+	e.project(src, e.tape.keep(src, projs), projs)
+	e.run()
+	for _, p := range projs {
+		if p.To.Data != nil {
+			e.Add(p.To, p.Dst)
 		}
 	}
 }
@@ -65,106 +39,94 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 // Stage readies what Linear computes and leaves it to the caller to run: a stage of a Rider, whose Exec has no tape. One stage of an Exec is
 // under way at a time.
 func (e *Exec) Stage(src Source, projs ...Proj) (tasks int, j par.Job) {
-	return e.ready(src, nil, projs)
+	e.plan.take()
+	l := e.plan.linears.next()
+	l.intake.enterNow(e, src, l.ready(e, projs))
+	return l.tasks(), l
 }
 
-// ready makes the rows of a product, and the tasks that compute it.
-func (e *Exec) ready(src Source, keep *linearRecord, projs []Proj) (tasks int, job par.Job) {
-	j := &e.linearJob
-	j.projs = append(j.projs[:0], projs...)
-	uses := [inputTypes]bool{}
-	j.panels = 0
-	for _, p := range projs {
-		uses[p.Linear.W.Type()] = true
-		j.panels += p.Linear.W.Panels()
-	}
-	e.enter(src, uses, keep)
-
-	// Several tasks a worker even out cores that are slower or interrupted; too small a
-	// task would spend its time on claiming and on the first misses of a new stream.
-	// (A long run for each worker first and short ones after gained nothing; twice as many
-	// tasks cost 5 % of a pass of 16 rows.)
-	j.chunk = max(1, j.panels/(e.Threads()*tasksPerWorker))
-	return (j.panels + j.chunk - 1) / j.chunk, j
+// project plans the products of a source.
+func (e *Exec) project(src Source, keep *linearRecord, projs []Proj) {
+	j := e.plan.linears.next()
+	j.intake.enter(e, src, j.ready(e, projs), keep)
+	e.plan.phase(j.tasks(), j)
 }
 
-const tasksPerWorker = 4
-
-// enter makes the rows of a source, and of them the inputs of every type that products with them use.
-func (e *Exec) enter(src Source, uses [inputTypes]bool, keep *linearRecord) {
-	j := &e.linearJob
-	j.e, j.src, j.uses, j.keep = e, src, uses, keep
-	n, in := src.X.Rows, src.cols()
-	for w := range e.scratch {
-		e.scratch[w].row = grow(e.scratch[w].row, in)
-	}
-	for t, used := range uses {
-		if used {
-			e.inputs[t].Reset(gemm.Type(t), n, in)
-		}
-	}
-	e.perRow(n, in, (*convertJob)(j))
+// projectHeads plans the products that make queries, keys and values, and stores them as they are made.
+func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
+	j := e.plan.linears.next()
+	j.intake.enter(e, src, j.ready(e, projs), nil)
+	j.store = store
+	e.plan.phase(j.tasks(), j)
 }
 
+// linearJob is products of one intake.
 type linearJob struct {
-	e             *Exec
-	src           Source
-	keep          *linearRecord // under a tape
+	intake        intake
 	projs         []Proj
-	uses          [inputTypes]bool
-	panels, chunk int
+	add           bool      // into To
+	panels, chunk int       // a task is a chunk of the panels, counted through the projections one after another
+	store         *storeJob // or a head of queries, keys or values, which is stored at once
 }
 
-// convertJob makes row i of the source and hands it to every input type in use.
-type convertJob linearJob
-
-func (j *convertJob) Do(worker, i int) {
-	row := j.e.scratch[worker].row[:j.src.cols()]
-	x := j.src.row(i, row)
-	if j.keep != nil {
-		j.keep.keepRow(i, x)
+// ready takes the projections, and says which types they use.
+func (j *linearJob) ready(e *Exec, projs []Proj) (uses [inputTypes]bool) {
+	j.projs = append(j.projs[:0], projs...)
+	j.add, j.store = e.tape == nil, nil
+	j.panels = 0
+	size := 0
+	for _, p := range projs {
+		w := p.Linear.W
+		uses[w.Type()] = true
+		j.panels += w.Panels()
+		size += w.Bytes()
 	}
-	for t := range j.uses {
-		if j.uses[t] {
-			j.e.inputs[t].SetRow(i, x)
-		}
-	}
+	j.chunk = taskPanels(j.panels, size, projs[0].Dst.Rows, e.Threads())
+	return uses
 }
 
-// row returns row i of the source: X's own, or what is made of it in the scratch given.
-func (s *Source) row(i int, scratch []float32) []float32 {
-	x := s.X.Row(i)
-	switch {
-	case s.With.Cols > 0:
-		s.Norm.orCopy(scratch[:len(x)], x)
-		s.WithNorm.orCopy(scratch[len(x):], s.With.Row(i))
-	case s.Norm != nil:
-		s.Norm.apply(scratch, x)
-	case s.Act == SiLUMul:
-		simd.SiLUMul(scratch, x, s.Up.Row(i))
-	case s.Act == GELU:
-		simd.GELU(scratch, x)
-	case s.Act == SiLU:
-		for j := range scratch {
-			scratch[j] = 1
-		}
-		simd.SiLUMul(scratch, x, scratch)
-	default:
-		return x
-	}
-	return scratch
+// taskPanels is how many panels of products make a task. Several tasks a worker even out cores that are slower or
+// interrupted, and the shorter the last, the shorter the others wait for it; but each starts a new stream, whose first
+// misses should not count, and of a small network a worker's whole share is too short to be parted.
+func taskPanels(panels, bytes, rows, threads int) int {
+	share := (panels + threads - 1) / threads
+	long := max(1, taskBytes*panels/(bytes*(1+rows/8)))
+	tasks := min((share+long-1)/long, mostTasks)
+	return (share + tasks - 1) / tasks
 }
 
-// Do computes the t-th chunk of panels, counted through the projections one after another.
-func (j *linearJob) Do(_, t int) {
-	from, to := t*j.chunk, min((t+1)*j.chunk, j.panels)
+const (
+	taskBytes = 128 << 10 // of a task with few rows
+	mostTasks = 32        // a worker's
+)
+
+func (j *linearJob) tasks() int {
+	if j.store != nil {
+		return j.store.units() * j.store.a.KVHeads
+	}
+	return (j.panels + j.chunk - 1) / j.chunk
+}
+
+// Do computes the t-th chunk of panels, or the t-th head.
+func (j *linearJob) Do(worker, t int) {
+	if j.store != nil {
+		size := j.store.a.Dim / gemm.Panel
+		from := j.store.place(t) * size
+		j.compute(worker, from, from+size)
+		j.store.unit(t, 0, j.store.f.Len())
+		return
+	}
+	j.compute(worker, t*j.chunk, min((t+1)*j.chunk, j.panels))
+}
+
+func (j *linearJob) compute(worker, from, to int) {
 	for i := range j.projs {
 		p := &j.projs[i]
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			p.run(&j.e.inputs[w.Type()], max(from, 0), min(to, n))
-			if j.e.tape == nil {
+			p.run(j.intake.input(worker, w.Type()), max(from, 0), min(to, n))
+			if j.add {
 				p.add(max(from, 0), min(to, n))
 			}
 		}

@@ -32,8 +32,10 @@ func (e *Exec) Normalise(norm *Norm, x, dst Mat) {
 	if e.tape != nil {
 		e.tape.keepNorm(norm, x, dst)
 	}
-	e.normJob = normJob{norm, x, dst}
-	e.perRow(x.Rows, x.Cols, &e.normJob)
+	j := e.plan.norms.next()
+	*j = normJob{norm, x, dst}
+	e.perRow(x.Rows, x.Cols, j)
+	e.run()
 }
 
 type normJob struct {

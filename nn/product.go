@@ -113,6 +113,7 @@ func (m *Products) mul(dst Mat, w *gemm.Matrix, a Mat) {
 			m.inputs[i/part].SetRow(i%part, a.Row(i))
 		}
 	})
+	const tasksPerWorker = 4
 	panels := w.Panels()
 	group := max(1, min(panels, parts*panels/(m.pool.Threads()*tasksPerWorker)))
 	groups := (panels + group - 1) / group

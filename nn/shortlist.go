@@ -123,9 +123,9 @@ func (s *Shortlist) In() int {
 func (e *Exec) Shortlist(src Source, lists []*Shortlist, dst Mat) {
 	j := &e.listJob
 	j.e, j.dst = e, dst
-	uses := j.plan(lists)
-	e.enter(src, uses, nil)
-	e.pool.Run(len(j.tasks), j)
+	j.intake.enter(e, src, j.plan(lists), nil)
+	e.plan.phase(len(j.tasks), j)
+	e.run()
 	for i, l := range lists {
 		for _, at := range l.muted {
 			dst.Row(i)[at] = negInf
@@ -136,6 +136,7 @@ func (e *Exec) Shortlist(src Source, lists []*Shortlist, dst Mat) {
 // listJob is products of several heads, each with bands of rows that want the same of its panels.
 type listJob struct {
 	e        *Exec
+	intake   intake
 	dst      Mat
 	products []listProduct
 	tasks    []listTask
@@ -171,6 +172,7 @@ func (j *listJob) plan(lists []*Shortlist) (uses [inputTypes]bool) {
 	for i := range j.products {
 		panels += j.products[i].merge()
 	}
+	const tasksPerWorker = 4
 	size := max(1, panels/(j.e.Threads()*tasksPerWorker))
 	for i := range j.products {
 		j.split(i, size)
@@ -234,10 +236,10 @@ func (j *listJob) split(i, size int) {
 	}
 }
 
-func (j *listJob) Do(_, t int) {
+func (j *listJob) Do(worker, t int) {
 	task := &j.tasks[t]
 	p := &j.products[task.product]
-	p.head.W.MulBands(j.dst.Data, j.dst.Stride, &j.e.inputs[p.head.W.Type()], p.bands, task.from, task.to)
+	p.head.W.MulBands(j.dst.Data, j.dst.Stride, j.intake.input(worker, p.head.W.Type()), p.bands, task.from, task.to)
 	for i := range p.bands {
 		b := &p.bands[i]
 		first := sort.Search(len(b.Runs), func(i int) bool { return b.Runs[i].To > task.from })

@@ -103,11 +103,29 @@ func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (
 func (s pass) run(p0, p1 int) {
 	switch n := s.r1 - s.r0; {
 	case s.calls(n) == 1 && p1*Panel <= s.m.out:
-		s.walk(p0, p1)
+		s.walkWhole(p0, p1)
 	case n <= fewRows:
 		s.walkFewRows(p0, p1)
 	default:
 		s.walkPiecewise(p0, p1)
+	}
+}
+
+// walkWhole is walk where one call does a panel: of a small matrix calls are so short that what is between them counts.
+func (s pass) walkWhole(p0, p1 int) {
+	m, e, n := s.m, &s.e, s.r1-s.r0
+	t := tile{
+		n: uintptr(steps(m.t, m.in)), x: unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), s.r0*s.x.stride), xs: uintptr(s.x.stride),
+		rows: uintptr(n), first: 1, outs: uintptr(s.stride * 4),
+	}
+	t.prefetch(e, 0, m.panel, 1)
+	ahead := streamAhead(m.t, e.cost*n)
+	for p := p0; p < p1; p++ {
+		t.w = unsafe.Pointer(&m.data[p*m.panel])
+		t.scale = t.w
+		t.pf = uintptr(t.w) + ahead
+		t.out = unsafe.Pointer(&s.dst[s.at(s.r0, p)])
+		e.run(&t)
 	}
 }
 

@@ -131,6 +131,9 @@ func (p *Pool) attempt(id int, phase uint64) (over bool) {
 		if share >= sharers {
 			continue
 		}
+		if k == 1 && p.patient(phase) {
+			return true
+		}
 		for {
 			claim, ok := p.workers[share].claim(phase, share, k == 0)
 			if !ok {
@@ -146,6 +149,20 @@ func (p *Pool) attempt(id int, phase uint64) (over bool) {
 	}
 	return true
 }
+
+// patient gives the others a moment to end the phase, and says whether they did: most do, and looking for what they have left
+// would take their words from them.
+func (p *Pool) patient(phase uint64) (over bool) {
+	for range moment {
+		if p.phase.Load() != phase {
+			return true
+		}
+		pause()
+	}
+	return false
+}
+
+const moment = 10 // pauses, of some 20 ns each
 
 // do does the tasks of a claim.
 func (p *Pool) do(id, claim int) {

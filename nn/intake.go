@@ -1,0 +1,148 @@
+package nn
+
+import (
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/simd"
+)
+
+// Activation is what happens between the two halves of an MLP.
+type Activation uint8
+
+const (
+	None    Activation = iota
+	SiLUMul            // silu(X) · Up
+	GELU               // 0.5·x·(1+erf(x/√2))
+	SiLU               // x·σ(x)
+)
+
+// Source is the input of a product: rows of X, normalised when Norm is set, or passed
+// through Act. It is made row by row on the way into the product and never stored.
+type Source struct {
+	X    Mat
+	Norm *Norm
+	Act  Activation
+	Up   Mat // for SiLUMul
+
+	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
+	With     Mat
+	WithNorm *Norm
+}
+
+// cols is the width of a row as it enters the product.
+func (s *Source) cols() int { return s.X.Cols + s.With.Cols }
+
+// row returns row i of the source: X's own, or what is made of it in the scratch given.
+func (s *Source) row(i int, scratch []float32) []float32 {
+	x := s.X.Row(i)
+	switch {
+	case s.With.Cols > 0:
+		s.Norm.orCopy(scratch[:len(x)], x)
+		s.WithNorm.orCopy(scratch[len(x):], s.With.Row(i))
+	case s.Norm != nil:
+		s.Norm.apply(scratch, x)
+	case s.Act == SiLUMul:
+		simd.SiLUMul(scratch, x, s.Up.Row(i))
+	case s.Act == GELU:
+		simd.GELU(scratch, x)
+	case s.Act == SiLU:
+		for j := range scratch {
+			scratch[j] = 1
+		}
+		simd.SiLUMul(scratch, x, scratch)
+	default:
+		return x
+	}
+	return scratch
+}
+
+// intake is the rows of a source on their way into products, in every type that those read.
+type intake struct {
+	e    *Exec
+	src  Source
+	keep *linearRecord // under a tape
+	uses [inputTypes]bool
+	rows intakeRows
+	made uint32       // counts the sources
+	own  []intakeRows // of each worker, when it makes all rows for itself
+	each bool         // it does
+}
+
+type intakeRows struct {
+	inputs [inputTypes]gemm.Input
+	made   uint32 // the source they are of
+	_      [64]byte
+}
+
+// fewElements is up to how many elements of a source each worker makes all rows for itself: it takes about as long as
+// waiting for the others' would.
+const fewElements = 2 << 10
+
+// enter plans that the rows of a source are made, for products in the types used.
+func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
+	n.begin(e, src, uses, keep)
+	rows, cols := src.X.Rows, src.cols()
+	if n.each = keep == nil && (rows == 1 || rows*cols <= fewElements); n.each {
+		for len(n.own) < e.Threads() {
+			n.own = append(n.own, intakeRows{})
+		}
+		return
+	}
+	n.rows.reset(n)
+	e.perRow(rows, cols, n)
+}
+
+// enterNow makes the rows in the caller alone.
+func (n *intake) enterNow(e *Exec, src Source, uses [inputTypes]bool) {
+	n.begin(e, src, uses, nil)
+	n.each = false
+	n.rows.make(n, 0)
+}
+
+func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
+	n.e, n.src, n.uses, n.keep = e, src, uses, keep
+	n.made++
+	e.grow(src.cols(), 0, 0, 0)
+}
+
+// input is the rows as matrices of a type read them.
+func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
+	if !n.each {
+		return &n.rows.inputs[t]
+	}
+	own := &n.own[worker]
+	if own.made != n.made {
+		own.make(n, worker)
+		own.made = n.made
+	}
+	return &own.inputs[t]
+}
+
+// Do makes row i and hands it to every input type in use.
+func (n *intake) Do(worker, i int) { n.rows.set(n, worker, i) }
+
+func (r *intakeRows) reset(n *intake) {
+	for t, used := range n.uses {
+		if used {
+			r.inputs[t].Reset(gemm.Type(t), n.src.X.Rows, n.src.cols())
+		}
+	}
+}
+
+func (r *intakeRows) make(n *intake, worker int) {
+	r.reset(n)
+	for i := range n.src.X.Rows {
+		r.set(n, worker, i)
+	}
+}
+
+func (r *intakeRows) set(n *intake, worker, i int) {
+	x := n.src.row(i, n.e.scratch[worker].row[:n.src.cols()])
+	if n.keep != nil {
+		n.keep.keepRow(i, x)
+	}
+	for t := range n.uses {
+		if n.uses[t] {
+			r.inputs[t].SetRow(i, x)
+		}
+	}
+}
