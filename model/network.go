@@ -87,24 +87,29 @@ type Planner interface {
 // Trunk runs the rows of a forest, whose tokens are given, through the embedding and every
 // block, leaving the residual stream before the final norm in x (rows × Hidden). o may be nil.
 func (n *Network) Trunk(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *nn.BlockBuffers, o Observer) error {
-	e.Embed(n.Embed, tokens, x)
+	_, plans := o.(Planner)
+	plans = plans || o == nil
 	together := n.together(len(tokens))
-	if _, plans := o.(Planner); o != nil && !plans {
-		together = 1
-	}
-	for i := 0; i < len(n.Blocks); {
-		e.Hold()
-		for to := min(i+together, len(n.Blocks)); i < to; i++ {
-			if o != nil {
-				if err := o.Layer(i, x); err != nil {
-					e.Release()
-					return err
-				}
-			}
-			e.Block(&n.Blocks[i], i, f, x, m)
+	e.Hold()
+	e.Embed(n.Embed, tokens, x)
+	for i := range n.Blocks {
+		if !plans || i > 0 && i%together == 0 {
+			e.Release()
+			e.Hold()
 		}
-		e.Release()
+		if o != nil {
+			if err := o.Layer(i, x); err != nil {
+				e.Release()
+				return err
+			}
+		}
+		e.Block(&n.Blocks[i], i, f, x, m)
 	}
+	if plans && o != nil {
+		defer e.Release()
+		return o.Layer(len(n.Blocks), x)
+	}
+	e.Release()
 	if o != nil {
 		return o.Layer(len(n.Blocks), x)
 	}

@@ -1,6 +1,6 @@
 package nn
 
-// Table is a matrix whose rows are looked up one at a time: token embeddings, or a packed
+// Table is a matrix whose rows are looked up, by several goroutines at a time: token embeddings, or a packed
 // output head that is tied to them.
 type Table interface {
 	Row(dst []float32, i int) // widens row i into dst
@@ -11,7 +11,19 @@ func (e *Exec) Embed(t Table, tokens []int32, dst Mat) {
 	if e.tape != nil && e.tape.embed(t, tokens, dst) {
 		return
 	}
-	for i, id := range tokens {
-		t.Row(dst.Row(i), int(id))
-	}
+	j := e.plan.embeds.next()
+	*j = embedJob{t, tokens, dst}
+	e.perRow(len(tokens), rowCost*dst.Cols, j)
+	e.run()
 }
+
+// rowCost is how many times as long as a copied element an element of a table's row takes.
+const rowCost = 4
+
+type embedJob struct {
+	table  Table
+	tokens []int32
+	dst    Mat
+}
+
+func (j *embedJob) Do(_, i int) { j.table.Row(j.dst.Row(i), int(j.tokens[i])) }

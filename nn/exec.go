@@ -31,7 +31,8 @@ type workerScratch struct {
 	scores  []float32
 	gather  []float32
 	out     []float32
-	_       [128]byte // nobody else's cache lines
+	next    gemm.Place // the weights that the last product fetched for the next
+	_       [128]byte  // nobody else's cache lines
 }
 
 // grow makes the workers' scratch as large as that. It is looked at rarely from outside the workers, which

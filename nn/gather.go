@@ -8,10 +8,18 @@ func (e *Exec) Gather(src Mat, rows []int32, dst Mat) {
 	if e.tape != nil {
 		e.tape.record(&gatherRecord{src, dst, rows})
 	}
-	for i, r := range rows {
-		copy(dst.Row(i), src.Row(int(r)))
-	}
+	j := e.plan.gathers.next()
+	*j = gatherJob{src, dst, rows}
+	e.perRow(len(rows), src.Cols, j)
+	e.run()
 }
+
+type gatherJob struct {
+	src, dst Mat
+	rows     []int32
+}
+
+func (j *gatherJob) Do(_, i int) { copy(j.dst.Row(i), j.src.Row(int(j.rows[i]))) }
 
 type gatherRecord struct {
 	src, dst Mat

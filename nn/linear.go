@@ -49,7 +49,7 @@ func (e *Exec) Stage(src Source, projs ...Proj) (tasks int, j par.Job) {
 func (e *Exec) project(src Source, keep *linearRecord, projs []Proj) {
 	j := e.plan.linears.next()
 	j.intake.enter(e, src, j.ready(e, projs), keep)
-	e.plan.phase(j.tasks(), j)
+	e.plan.product(j)
 }
 
 // projectHeads plans the products that make queries, keys and values, and stores them as they are made.
@@ -57,22 +57,23 @@ func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	j := e.plan.linears.next()
 	j.intake.enter(e, src, j.ready(e, projs), nil)
 	j.store = store
-	e.plan.phase(j.tasks(), j)
+	e.plan.product(j)
 }
 
 // linearJob is products of one intake.
 type linearJob struct {
 	intake        intake
 	projs         []Proj
-	add           bool      // into To
-	panels, chunk int       // a task is a chunk of the panels, counted through the projections one after another
-	store         *storeJob // or a head of queries, keys or values, which is stored at once
+	add           bool       // into To
+	panels, chunk int        // a task is a chunk of the panels, counted through the projections one after another
+	store         *storeJob  // or a head of queries, keys or values, which is stored at once
+	then          *linearJob // the next of the region
 }
 
 // ready takes the projections, and says which types they use.
 func (j *linearJob) ready(e *Exec, projs []Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
-	j.add, j.store = e.tape == nil, nil
+	j.add, j.store, j.then = e.tape == nil, nil, nil
 	j.panels = 0
 	size := 0
 	for _, p := range projs {
@@ -109,34 +110,78 @@ func (j *linearJob) tasks() int {
 
 // Do computes the t-th chunk of panels, or the t-th head.
 func (j *linearJob) Do(worker, t int) {
+	from, to := j.span(t)
+	j.compute(worker, from, to, j.after(worker, t))
 	if j.store != nil {
-		size := j.store.a.Dim / gemm.Panel
-		from := j.store.place(t) * size
-		j.compute(worker, from, from+size)
 		j.store.unit(t, 0, j.store.f.Len())
-		return
 	}
-	j.compute(worker, t*j.chunk, min((t+1)*j.chunk, j.panels))
 }
 
-func (j *linearJob) compute(worker, from, to int) {
+// span is the panels of task t.
+func (j *linearJob) span(t int) (from, to int) {
+	if j.store != nil {
+		size := j.store.a.Dim / gemm.Panel
+		from = j.store.place(t) * size
+		return from, from + size
+	}
+	return t * j.chunk, min((t+1)*j.chunk, j.panels)
+}
+
+// after is where a worker probably goes on multiplying after task t: at the next of its share, or the first of its share of the next
+// product.
+func (j *linearJob) after(worker, t int) gemm.Place {
+	workers := len(j.intake.e.scratch)
+	if from, to := par.Share(worker, workers, j.tasks()); t < from || t >= to {
+		return gemm.Place{} // another's, from the end of its share
+	} else if t+1 < to {
+		return j.place(t + 1)
+	}
+	if j.then == nil {
+		return gemm.Place{}
+	}
+	if from, to := par.Share(worker, workers, j.then.tasks()); from < to {
+		return j.then.place(from)
+	}
+	return gemm.Place{}
+}
+
+// place is where task t begins.
+func (j *linearJob) place(t int) gemm.Place {
+	from, _ := j.span(t)
+	for i := range j.projs {
+		w := j.projs[i].Linear.W
+		if from < w.Panels() {
+			return gemm.Place{M: w, Panel: from}
+		}
+		from -= w.Panels()
+	}
+	return gemm.Place{}
+}
+
+func (j *linearJob) compute(worker, from, to int, next gemm.Place) {
+	s := &j.intake.e.scratch[worker]
 	for i := range j.projs {
 		p := &j.projs[i]
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			p.run(j.intake.input(worker, w.Type()), max(from, 0), min(to, n))
+			p0, p1 := max(from, 0), min(to, n)
+			told := s.next
+			if s.next = next; to > n {
+				s.next = gemm.Place{M: j.projs[i+1].Linear.W}
+			}
+			p.run(j.intake.input(worker, w.Type()), p0, p1, told, s.next)
 			if j.add {
-				p.add(max(from, 0), min(to, n))
+				p.add(p0, p1)
 			}
 		}
 		from, to = from-n, to-n
 	}
 }
 
-func (p *Proj) run(x *gemm.Input, p0, p1 int) {
+func (p *Proj) run(x *gemm.Input, p0, p1 int, told, next gemm.Place) {
 	w := p.Linear.W
-	w.Mul(p.Dst.Data, p.Dst.Stride, x, p0, p1)
+	w.MulThen(p.Dst.Data, p.Dst.Stride, x, p0, p1, told, next)
 	if b := p.Linear.Bias; b != nil {
 		o0, o1 := p0*gemm.Panel, min(p1*gemm.Panel, w.Out())
 		for i := range p.Dst.Rows {

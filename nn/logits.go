@@ -37,12 +37,14 @@ func (l *Logits) Run(e *Exec, x Mat, norm *Norm, head *Linear) {
 	}
 	l.outMat, l.fewMat = Mat{}, Mat{}
 	last := l.last.Mat(n+len(l.some), x.Cols)
+	e.Hold()
 	e.Gather(x, l.all, last.Slice(0, n))
 	e.Gather(x, l.some, last.Slice(n, last.Rows))
 	if n > 0 {
 		l.outMat = l.out.Mat(n, head.W.Out())
 		e.Linear(Source{X: last.Slice(0, n), Norm: norm}, Proj{Linear: head, Dst: l.outMat})
 	}
+	e.Release()
 	if len(l.some) > 0 {
 		l.fewMat = l.few.Mat(len(l.some), width)
 		e.Shortlist(Source{X: last.Slice(n, last.Rows), Norm: norm}, l.lists, l.fewMat)

@@ -7,7 +7,8 @@ import "github.com/grovellm/grove/internal/par"
 // network more than its products do.
 type plan struct {
 	phases []par.Phase
-	held   int // Holds without their Release
+	held   int        // Holds without their Release
+	last   *linearJob // the last product planned
 
 	linears slots[linearJob]
 	stores  slots[storeJob]
@@ -15,6 +16,8 @@ type plan struct {
 	blocks  slots[blockJob]
 	adds    slots[addJob]
 	norms   slots[normJob]
+	embeds  slots[embedJob]
+	gathers slots[gatherJob]
 	rides   slots[rideJob]
 }
 
@@ -37,11 +40,21 @@ func (p *plan) phase(tasks int, j par.Job) {
 	p.phases = append(p.phases, par.Phase{Tasks: tasks, Job: j})
 }
 
+// product adds the phase of a product.
+func (p *plan) product(j *linearJob) {
+	if p.last != nil {
+		p.last.then = j
+	}
+	p.last = j
+	p.phase(j.tasks(), j)
+}
+
 // take empties the plan. What it gives is good until the next phase is added.
 func (p *plan) take() []par.Phase {
 	phases := p.phases
-	p.phases = phases[:0]
+	p.phases, p.last = phases[:0], nil
 	p.linears.used, p.stores.used, p.attends.used = 0, 0, 0
+	p.embeds.used, p.gathers.used = 0, 0
 	p.blocks.used, p.adds.used, p.norms.used, p.rides.used = 0, 0, 0, 0
 	return phases
 }
@@ -87,7 +100,9 @@ func (e *Exec) share(tasks, elements int, j par.Job) {
 func (e *Exec) perRow(n, cols int, j par.Job) {
 	b := e.plan.blocks.next()
 	*b = blockJob{j, n, max(1, n/(e.Threads()*4))}
-	e.share((n+b.size-1)/b.size, n*cols, b)
+	if n > 0 {
+		e.share((n+b.size-1)/b.size, n*cols, b)
+	}
 }
 
 // blockJob makes tasks of several rows each out of a job of one row a task.

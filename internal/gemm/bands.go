@@ -149,7 +149,11 @@ func (s pass) bands(bands []Band, p0, p1 int) {
 			chunks := (rows + chunkRows - 1) / chunkRows
 			for c := range chunks {
 				last := k == n-1 && c == chunks-1
-				s.panel(p, b.From+rows*c/chunks, b.From+rows*(c+1)/chunks, k == 0 && c == 0 && next != p, !last || !more)
+				var a ahead
+				if last && more {
+					a = s.after(p)
+				}
+				s.panel(p, b.From+rows*c/chunks, b.From+rows*(c+1)/chunks, k == 0 && c == 0 && next != p, a)
 			}
 			if p+1 == r.To {
 				run[i]++

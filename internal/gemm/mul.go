@@ -12,6 +12,18 @@ import (
 // A range should be long enough, some 256 KiB of weights, for the first misses of a new
 // stream not to count; at a quarter of that they cost a pass of 16 rows some 10 %.
 func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
+	m.MulThen(dst, stride, x, p0, p1, Place{}, Place{})
+}
+
+// Place is a panel of a matrix, or none.
+type Place struct {
+	M     *Matrix
+	Panel int
+}
+
+// MulThen is Mul by a worker that was told by the last call, as its next, where this one begins; so its first weights are in the
+// cache already, and meanwhile those at next are fetched. It may be wrong.
+func (m *Matrix) MulThen(dst []float32, stride int, x *Input, p0, p1 int, told, next Place) {
 	if x.t != m.t || x.in != m.in {
 		panic(fmt.Sprintf("gemm: input of %d %v activations for a matrix of %d %v", x.in, x.t, m.in, m.t))
 	}
@@ -25,7 +37,12 @@ func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
 		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs up to %d", len(dst), stride, x.n, end))
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
-		pass{e: e, m: m, dst: dst, stride: stride, x: x, r1: x.n}.run(p0, p1)
+		s := pass{e: e, m: m, dst: dst, stride: stride, x: x, r1: x.n, warm: told == Place{m, p0}}
+		if next.M != nil && next.Panel < next.M.Panels() {
+			s.then = unsafe.Pointer(&next.M.data[next.Panel*next.M.panel])
+			s.thenBytes = min(sliceBytes, next.M.panel)
+		}
+		s.run(p0, p1)
 	} else {
 		mulPortable(m, dst, stride, 0, x, 0, x.n, p0, p1)
 	}
@@ -83,14 +100,17 @@ const (
 // before to prefetch, a call prefetches its own weights a little ahead of itself. So it is
 // with few rows, which need no slices: one call takes the whole panel.
 type pass struct {
-	e      engine
-	m      *Matrix
-	dst    []float32
-	stride int
-	shift  int // panel p's results lie that many panels beyond the p-th
-	x      *Input
-	r0, r1 int            // the rows of x to multiply
-	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
+	e         engine
+	m         *Matrix
+	dst       []float32
+	stride    int
+	shift     int // panel p's results lie that many panels beyond the p-th
+	x         *Input
+	r0, r1    int            // the rows of x to multiply
+	warm      bool           // the first slice was prefetched
+	then      unsafe.Pointer // what to prefetch at the end
+	thenBytes int
+	work      unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
 }
 
 // at is where the results of row r and panel p go.
@@ -156,34 +176,54 @@ func (s pass) walk(p0, p1 int) {
 	chunks := (n + chunkRows - 1) / chunkRows
 	for p := p0; p < p1; p++ {
 		for c := range chunks {
-			cold := p == p0 && c == 0
-			again := p == p1-1 || c < chunks-1 // next comes the same panel, or another's task
-			s.panel(p, s.r0+n*c/chunks, s.r0+n*(c+1)/chunks, cold, again)
+			cold := p == p0 && c == 0 && !s.warm
+			next := s.after(p)
+			if c < chunks-1 { // next comes the same panel
+				next = ahead{}
+			} else if p == p1-1 {
+				next = ahead{s.then, s.thenBytes}
+			}
+			s.panel(p, s.r0+n*c/chunks, s.r0+n*(c+1)/chunks, cold, next)
 		}
 	}
 }
 
-// panel multiplies panel p by rows [r0, r1).
-func (s pass) panel(p, r0, r1 int, cold, again bool) {
+// ahead is weights to prefetch.
+type ahead struct {
+	from  unsafe.Pointer
+	bytes int
+}
+
+// after is the first slice of the panel after p.
+func (s *pass) after(p int) ahead {
+	if p+1 >= s.m.Panels() {
+		return ahead{}
+	}
+	return ahead{unsafe.Pointer(&s.m.data[(p+1)*s.m.panel]), min(sliceBytes, s.m.panel)}
+}
+
+// panel multiplies panel p by rows [r0, r1); next is prefetched at its end.
+func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 	m := s.m
 	var (
+		bytes = stepBytes[m.t]
 		full  = (p+1)*Panel <= m.out
 		total = steps(m.t, m.in)
 		calls = s.calls(r1 - r0)
 		slice = total
 	)
 	if calls > 1 {
-		slices := (total*stepBytes[m.t] + sliceBytes - 1) / sliceBytes
+		slices := (total*bytes + sliceBytes - 1) / sliceBytes
 		// Equal slices, of whole groups of Q8_0.
 		slice = ((total+slices-1)/slices + groupBlocks - 1) &^ (groupBlocks - 1)
 	}
 	for k := 0; k < total; k += slice {
 		n := min(slice, total-k)
-		ahead := min(slice, total-k-n) // steps of the slice to prefetch
-		if k+n == total && !again {
-			ahead = slice
+		a := next
+		if k+n < total {
+			a = ahead{unsafe.Pointer(&m.data[p*m.panel+(k+n)*bytes]), min(slice, total-k-n) * bytes}
 		}
-		s.slice(p, k, n, r0, r1, calls, ahead, cold && k == 0, full && k+n == total)
+		s.slice(p, k, n, r0, r1, calls, a, cold && k == 0, full && k+n == total)
 	}
 	if !full {
 		for r := r0; r < r1; r++ {
@@ -193,14 +233,13 @@ func (s pass) panel(p, r0, r1 int, cold, again bool) {
 	}
 }
 
-// slice multiplies steps [k, k+n) of panel p by rows [r0, r1), and prefetches so many steps
-// ahead. The results go to dst if asked, else to the accumulators.
-func (s pass) slice(p, k, n, r0, r1, calls, ahead int, cold, toDst bool) {
+// slice multiplies steps [k, k+n) of panel p by rows [r0, r1), and prefetches what comes
+// next. The results go to dst if asked, else to the accumulators.
+func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 	t, e := s.m.t, &s.e
 	var (
 		bytes  = stepBytes[t]
 		w      = unsafe.Pointer(&s.m.data[p*s.m.panel+k*bytes])
-		next   = uintptr(w) + uintptr(n*bytes)
 		x      = unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), xOffset(t, k, s.x.pairs))
 		parts  = Panel / e.lanes
 		blocks = calls / parts
@@ -220,9 +259,9 @@ func (s pass) slice(p, k, n, r0, r1, calls, ahead int, cold, toDst bool) {
 		case b == 0 && own:
 			share = tile.prefetch(e, uintptr(w)+streamAhead(t, e.cost*(rb-ra)), n*bytes, parts)
 		case b == 0:
-			share = tile.prefetch(e, next, ahead*bytes, calls)
+			share = tile.prefetch(e, uintptr(next.from), next.bytes, calls)
 		case b == 1 && own:
-			share = tile.prefetch(e, next, ahead*bytes, calls-parts)
+			share = tile.prefetch(e, uintptr(next.from), next.bytes, calls-parts)
 		}
 		tile.rows, tile.x = uintptr(rb-ra), unsafe.Add(x, ra*s.x.stride)
 		acc := unsafe.Add(s.work, (ra-r0)*Panel*4)

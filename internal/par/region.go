@@ -164,6 +164,11 @@ func (p *Pool) patient(phase uint64) (over bool) {
 
 const moment = 10 // pauses, of some 20 ns each
 
+// Share is which of a phase's tasks a worker begins with, where so many workers take part.
+func Share(worker, workers, tasks int) (from, to int) {
+	return tasks * worker / workers, tasks * (worker + 1) / workers
+}
+
 // do does the tasks of a claim.
 func (p *Pool) do(id, claim int) {
 	if p.size == 1 {
@@ -184,7 +189,7 @@ func (w *worker) claim(phase uint64, share int, first bool) (claim int, ok bool)
 			return 0, false // the phase is over
 		} else if age > 0 { // nobody has claimed of this share yet
 			sharers, claims := halves(phase)
-			from, to = claims*share/sharers, claims*(share+1)/sharers
+			from, to = Share(share, sharers, claims)
 		}
 		if from >= to {
 			return 0, false
