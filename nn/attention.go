@@ -29,15 +29,15 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 		e.tape.keepAttention(a, layer, f, qkv, out)
 	}
 	e.store(a, layer, f, qkv, a.Heads)
-	e.attend(a, layer, f, qkv, out)
+	e.attend(a, layer, f, qkv, out, nil)
 	e.run()
 }
 
-// attend plans the attention of rows that are stored.
-func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
+// attend plans the attention of rows that are stored, into out or, when it is not nil, an intake.
+func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *intake) {
 	group := a.Heads / a.KVHeads
 	j := e.plan.attends.next()
-	j.e, j.a, j.layer, j.f, j.qkv, j.out = e, a, layer, f, qkv, out
+	j.e, j.a, j.layer, j.f, j.qkv, j.out, j.in = e, a, layer, f, qkv, out, in
 	// As many queries as share a walk well, but a task for each worker.
 	j.block = max(1, min(queryBlock/group, (len(f.rows)*a.KVHeads+e.Threads()-1)/e.Threads()))
 	j.blocks = j.blocks[:0]
@@ -51,7 +51,7 @@ func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 		}
 		slots = max(slots, pagesFor(g.base+g.from+g.rows)*PageRows)
 	}
-	e.grow(0, j.block*group*a.Dim, j.block*group*slots, rest)
+	e.grow(scratchSizes{queries: j.block * group * a.Dim, scores: j.block * group * slots, gather: rest * a.Dim})
 	e.plan.phase(len(j.blocks)*a.KVHeads, j)
 }
 
@@ -92,6 +92,7 @@ type attendJob struct {
 	layer    int
 	f        *Forest
 	qkv, out Mat
+	in       *intake
 	block    int
 	blocks   []attendBlock
 }
@@ -154,17 +155,24 @@ func (j *attendJob) Do(worker, task int) {
 		simd.Mix(o, d, w[p*PageRows:], stride, n, d, min(PageRows, shared-p*PageRows), g.cache.values(j.layer, head, p))
 	}
 	for i, r := range rows {
+		x, y := w[i*group*stride:], o[i*group*d:][:group*d]
 		ordered := g.base + r.prefix
-		for h := range group {
-			x, y := w[(i*group+h)*stride:], o[(i*group+h)*d:][:d]
-			for slot := shared; slot < ordered; slot++ {
-				simd.Axpy(y, x[slot], g.value(j.layer, head, slot, d))
-			}
-			for t, v := range j.f.rest[r.from:r.to] {
-				simd.Axpy(y, x[ordered+t], g.value(j.layer, head, g.base+int(v), d))
-			}
+		for slot := shared; slot < ordered; {
+			count := min(PageRows-slot%PageRows, ordered-slot)
+			simd.Mix(y, d, x[slot:], stride, group, d, count, g.cache.values(j.layer, head, slot/PageRows)[slot%PageRows*d:])
+			slot += count
 		}
-		copy(j.out.Row(g.row + b.from + i)[head*group*d:], o[i*group*d:(i+1)*group*d])
+		if rest := j.f.rest[r.from:r.to]; len(rest) > 0 {
+			for t, v := range rest {
+				copy(s.gather[t*d:], g.value(j.layer, head, g.base+int(v), d))
+			}
+			simd.Mix(y, d, x[ordered:], stride, group, d, len(rest), s.gather)
+		}
+		if row := g.row + b.from + i; j.in != nil {
+			j.in.part(row, head*group*d, y)
+		} else {
+			copy(j.out.Row(row)[head*group*d:], y)
+		}
 	}
 }
 

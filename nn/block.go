@@ -64,14 +64,24 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		projs[i] = Proj{Linear: &b.QKV[i], Dst: qkv.Columns(at, at+w)}
 		at += w
 	}
-	attn := e.Mat(&m.attn, src.X.Rows, b.Attn.Heads*b.Attn.Dim)
+	width := b.Attn.Heads * b.Attn.Dim
 	if e.tape == nil && b.wholePanels() {
 		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
-		e.attend(&b.Attn, layer, f, qkv, attn)
-	} else {
-		e.Linear(src, projs[:len(b.QKV)]...)
-		e.Attend(&b.Attn, layer, f, qkv, attn)
+		if width/b.Attn.KVHeads%gemm.Group == 0 {
+			o := e.plan.linears.next()
+			o.intake.await(e, Source{X: Mat{Rows: src.X.Rows, Cols: width}}, o.ready(e, out))
+			e.attend(&b.Attn, layer, f, qkv, Mat{}, &o.intake)
+			e.plan.product(o)
+			return
+		}
+		attn := e.Mat(&m.attn, src.X.Rows, width)
+		e.attend(&b.Attn, layer, f, qkv, attn, nil)
+		e.Linear(Source{X: attn}, out)
+		return
 	}
+	e.Linear(src, projs[:len(b.QKV)]...)
+	attn := e.Mat(&m.attn, src.X.Rows, width)
+	e.Attend(&b.Attn, layer, f, qkv, attn)
 	e.Linear(Source{X: attn}, out)
 }
 

@@ -12,8 +12,8 @@ type Exec struct {
 	pool    *par.Pool
 	plan    plan
 	scratch []workerScratch
-	grown   [4]int // the lengths of each worker's: row, queries and out, scores, gather
-	tape    *Tape  // nil when serving
+	grown   scratchSizes // of each worker's
+	tape    *Tape        // nil when serving
 
 	logits, teacher Buffer // of a part of a loss without a tape
 
@@ -31,24 +31,27 @@ type workerScratch struct {
 	scores  []float32
 	gather  []float32
 	out     []float32
+	sums    []float32  // results of a product that are added to others
 	next    gemm.Place // the weights that the last product fetched for the next
 	_       [128]byte  // nobody else's cache lines
 }
 
+// scratchSizes are the lengths of a workerScratch.
+type scratchSizes struct{ row, queries, scores, gather, sums int }
+
 // grow makes the workers' scratch as large as that. It is looked at rarely from outside the workers, which
 // would have to fetch it back.
-func (e *Exec) grow(row, queries, scores, gather int) {
-	if row <= e.grown[0] && queries <= e.grown[1] && scores <= e.grown[2] && gather <= e.grown[3] {
+func (e *Exec) grow(n scratchSizes) {
+	g := &e.grown
+	if n.row <= g.row && n.queries <= g.queries && n.scores <= g.scores && n.gather <= g.gather && n.sums <= g.sums {
 		return
 	}
+	g.row, g.queries, g.scores = max(g.row, n.row), max(g.queries, n.queries), max(g.scores, n.scores+n.scores/4)
+	g.gather, g.sums = max(g.gather, n.gather), max(g.sums, n.sums)
 	for w := range e.scratch {
 		s := &e.scratch[w]
-		s.row = grow(s.row, row)
-		s.queries, s.out = grow(s.queries, queries), grow(s.out, queries)
-		s.scores, s.gather = grow(s.scores, scores), grow(s.gather, gather)
-		s.row, s.queries, s.out = s.row[:cap(s.row)], s.queries[:cap(s.queries)], s.out[:cap(s.out)]
-		s.scores, s.gather = s.scores[:cap(s.scores)], s.gather[:cap(s.gather)]
-		e.grown = [4]int{len(s.row), min(len(s.queries), len(s.out)), len(s.scores), len(s.gather)}
+		s.row, s.queries, s.out = grow(s.row, g.row), grow(s.queries, g.queries), grow(s.out, g.queries)
+		s.scores, s.gather, s.sums = grow(s.scores, g.scores), grow(s.gather, g.gather), grow(s.sums, g.sums)
 	}
 }
 

@@ -91,6 +91,22 @@ func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearR
 	e.perRow(rows, cols, n)
 }
 
+// await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
+func (n *intake) await(e *Exec, src Source, uses [inputTypes]bool) {
+	n.begin(e, src, uses, nil)
+	n.each = false
+	n.rows.reset(n)
+}
+
+// part makes the part of row i from column at on.
+func (n *intake) part(i, at int, x []float32) {
+	for t := range n.uses {
+		if n.uses[t] {
+			n.rows.inputs[t].SetPart(i, at, x)
+		}
+	}
+}
+
 // enterNow makes the rows in the caller alone.
 func (n *intake) enterNow(e *Exec, src Source, uses [inputTypes]bool) {
 	n.begin(e, src, uses, nil)
@@ -101,7 +117,7 @@ func (n *intake) enterNow(e *Exec, src Source, uses [inputTypes]bool) {
 func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
 	n.e, n.src, n.uses, n.keep = e, src, uses, keep
 	n.made++
-	e.grow(src.cols(), 0, 0, 0)
+	e.grow(scratchSizes{row: src.cols()})
 }
 
 // input is the rows as matrices of a type read them.

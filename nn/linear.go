@@ -12,8 +12,8 @@ type Linear struct {
 	Bias []float32
 }
 
-// Proj is one product of several that share their input. To, when set, takes Dst in: the
-// residual stream, as by Exec.Add, but while the results are at hand.
+// Proj is one product of several that share their input. To, when set, takes the results in: the
+// residual stream, as by Exec.Add, but while they are at hand. Dst then has them only under a tape.
 type Proj struct {
 	Linear *Linear
 	Dst    Mat // n × out
@@ -41,40 +41,50 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 func (e *Exec) Stage(src Source, projs ...Proj) (tasks int, j par.Job) {
 	e.plan.take()
 	l := e.plan.linears.next()
-	l.intake.enterNow(e, src, l.ready(e, projs))
+	l.intake.enterNow(e, src, l.ready(e, projs...))
 	return l.tasks(), l
 }
 
 // project plans the products of a source.
 func (e *Exec) project(src Source, keep *linearRecord, projs []Proj) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs), keep)
+	j.intake.enter(e, src, j.ready(e, projs...), keep)
 	e.plan.product(j)
 }
 
 // projectHeads plans the products that make queries, keys and values, and stores them as they are made.
 func (e *Exec) projectHeads(src Source, projs []Proj, store *storeJob) {
 	j := e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs), nil)
+	j.intake.enter(e, src, j.ready(e, projs...), nil)
 	j.store = store
+	j.rowParts = max(1, j.rows/headRows)
 	e.plan.product(j)
 }
 
+// headRows is about how many rows a task of projectHeads has: with more, one of four panels were too long to be evened out.
+const headRows = 32
+
 // linearJob is products of one intake.
 type linearJob struct {
-	intake        intake
-	projs         []Proj
-	add           bool       // into To
-	panels, chunk int        // a task is a chunk of the panels, counted through the projections one after another
-	store         *storeJob  // or a head of queries, keys or values, which is stored at once
-	then          *linearJob // the next of the region
+	intake intake
+	projs  []Proj
+	add    bool // into To
+	rows   int
+
+	// A task is a chunk of the panels, counted through the projections one after another; or, where heads of queries, keys and
+	// values are stored at once, the panels of a head and a part of the rows.
+	panels, chunk int
+	store         *storeJob
+	rowParts      int
+
+	then *linearJob // the next of the region
 }
 
 // ready takes the projections, and says which types they use.
-func (j *linearJob) ready(e *Exec, projs []Proj) (uses [inputTypes]bool) {
+func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
 	j.add, j.store, j.then = e.tape == nil, nil, nil
-	j.panels = 0
+	j.rows, j.rowParts, j.panels = projs[0].Dst.Rows, 1, 0
 	size := 0
 	for _, p := range projs {
 		w := p.Linear.W
@@ -82,7 +92,10 @@ func (j *linearJob) ready(e *Exec, projs []Proj) (uses [inputTypes]bool) {
 		j.panels += w.Panels()
 		size += w.Bytes()
 	}
-	j.chunk = taskPanels(j.panels, size, projs[0].Dst.Rows, e.Threads())
+	j.chunk = taskPanels(j.panels, size, j.rows, e.Threads())
+	if j.add && projs[0].To.Data != nil {
+		e.grow(scratchSizes{sums: j.rows * j.chunk * gemm.Panel})
+	}
 	return uses
 }
 
@@ -103,17 +116,19 @@ const (
 
 func (j *linearJob) tasks() int {
 	if j.store != nil {
-		return j.store.units() * j.store.a.KVHeads
+		return j.store.units() * j.store.a.KVHeads * j.rowParts
 	}
 	return (j.panels + j.chunk - 1) / j.chunk
 }
 
 // Do computes the t-th chunk of panels, or the t-th head.
 func (j *linearJob) Do(worker, t int) {
+	part := t % j.rowParts
+	r0, r1 := j.rows*part/j.rowParts, j.rows*(part+1)/j.rowParts
 	from, to := j.span(t)
-	j.compute(worker, from, to, j.after(worker, t))
+	j.compute(worker, r0, r1, from, to, j.after(worker, t))
 	if j.store != nil {
-		j.store.unit(t, 0, j.store.f.Len())
+		j.store.unit(t/j.rowParts, r0, r1)
 	}
 }
 
@@ -121,7 +136,7 @@ func (j *linearJob) Do(worker, t int) {
 func (j *linearJob) span(t int) (from, to int) {
 	if j.store != nil {
 		size := j.store.a.Dim / gemm.Panel
-		from = j.store.place(t) * size
+		from = j.store.place(t/j.rowParts) * size
 		return from, from + size
 	}
 	return t * j.chunk, min((t+1)*j.chunk, j.panels)
@@ -158,45 +173,44 @@ func (j *linearJob) place(t int) gemm.Place {
 	return gemm.Place{}
 }
 
-func (j *linearJob) compute(worker, from, to int, next gemm.Place) {
+// compute multiplies rows [r0, r1) by panels [from, to) of the projections.
+func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 	s := &j.intake.e.scratch[worker]
 	for i := range j.projs {
 		p := &j.projs[i]
 		w := p.Linear.W
 		n := w.Panels()
 		if from < n && to > 0 {
-			p0, p1 := max(from, 0), min(to, n)
-			told := s.next
-			if s.next = next; to > n {
-				s.next = gemm.Place{M: j.projs[i+1].Linear.W}
+			a := gemm.Part{X: j.intake.input(worker, w.Type()), From: r0, To: r1, P0: max(from, 0), P1: min(to, n), Told: s.next, Next: next}
+			if to > n {
+				a.Next = gemm.Place{M: j.projs[i+1].Linear.W}
 			}
-			p.run(j.intake.input(worker, w.Type()), p0, p1, told, s.next)
-			if j.add {
-				p.add(p0, p1)
-			}
+			s.next = a.Next
+			p.run(&a, j.add, s.sums)
 		}
 		from, to = from-n, to-n
 	}
 }
 
-func (p *Proj) run(x *gemm.Input, p0, p1 int, told, next gemm.Place) {
+// run computes a part. Where results are added to others, they are in the sums meanwhile.
+func (p *Proj) run(a *gemm.Part, add bool, sums []float32) {
 	w := p.Linear.W
-	w.MulThen(p.Dst.Data, p.Dst.Stride, x, p0, p1, told, next)
+	o0, o1 := a.P0*gemm.Panel, min(a.P1*gemm.Panel, w.Out())
+	dst := p.Dst.Columns(o0, o1).Slice(a.From, a.To)
+	if add = add && p.To.Data != nil; add {
+		dst = Mat{Rows: a.To - a.From, Cols: o1 - o0, Stride: (a.P1 - a.P0) * gemm.Panel, Data: sums}
+	}
+	a.Dst, a.Stride, a.Base = dst.Data, dst.Stride, a.P0
+	w.MulPart(*a)
 	if b := p.Linear.Bias; b != nil {
-		o0, o1 := p0*gemm.Panel, min(p1*gemm.Panel, w.Out())
-		for i := range p.Dst.Rows {
-			simd.Add(p.Dst.Row(i)[o0:o1], b[o0:o1])
+		for i := range dst.Rows {
+			simd.Add(dst.Row(i), b[o0:o1])
 		}
 	}
-}
-
-// add takes the outputs of panels [p0, p1) into To.
-func (p *Proj) add(p0, p1 int) {
-	if p.To.Data == nil {
-		return
-	}
-	o0, o1 := p0*gemm.Panel, min(p1*gemm.Panel, p.Linear.W.Out())
-	for i := range p.Dst.Rows {
-		simd.Add(p.To.Row(i)[o0:o1], p.Dst.Row(i)[o0:o1])
+	if add {
+		to := p.To.Columns(o0, o1).Slice(a.From, a.To)
+		for i := range dst.Rows {
+			simd.Add(to.Row(i), dst.Row(i))
+		}
 	}
 }

@@ -84,7 +84,7 @@ func (b *Band) first(p int) int {
 func (s *pass) portableBands(bands []Band, p0, p1 int) {
 	for _, b := range bands {
 		for _, r := range b.Runs[b.first(p0):] {
-			mulPortable(s.m, s.dst, s.stride, r.At-r.From, s.x, b.From, b.To, max(p0, r.From), min(p1, r.To))
+			mulPortable(s.m, s.dst, s.stride, r.At-r.From, s.x, b.From, b.To, 0, max(p0, r.From), min(p1, r.To))
 		}
 	}
 }

@@ -64,7 +64,19 @@ func (x *Input) SetRow(i int, v []float32) {
 	if i < 0 || i >= x.n || len(v) != x.in {
 		panic(fmt.Sprintf("gemm: row %d of %d elements for an input of %d rows × %d", i, len(v), x.n, x.in))
 	}
-	row := x.buf[i*x.stride:][:x.stride]
+	x.set(x.buf[i*x.stride:][:x.stride], v)
+}
+
+// SetPart is SetRow of the elements from at on, a multiple of Group, as many as v has: a multiple of it too, or up to the row's end.
+func (x *Input) SetPart(i, at int, v []float32) {
+	if end := at + len(v); i < 0 || i >= x.n || at < 0 || end > x.in || at%Group != 0 || end%Group != 0 && end != x.in {
+		panic(fmt.Sprintf("gemm: elements [%d, %d) of row %d for an input of %d rows × %d", at, end, i, x.n, x.in))
+	}
+	x.set(x.buf[i*x.stride:][xOffset(x.t, at/stepK[x.t], x.pairs):x.stride], v)
+}
+
+// set converts v to what begins row.
+func (x *Input) set(row []byte, v []float32) {
 	ne := binary.NativeEndian
 	switch {
 	case len(v) == 0:

@@ -12,42 +12,57 @@ import (
 // A range should be long enough, some 256 KiB of weights, for the first misses of a new
 // stream not to count; at a quarter of that they cost a pass of 16 rows some 10 %.
 func (m *Matrix) Mul(dst []float32, stride int, x *Input, p0, p1 int) {
-	m.MulThen(dst, stride, x, p0, p1, Place{}, Place{})
+	m.MulPart(Part{X: x, To: x.Rows(), P0: p0, P1: p1, Dst: dst, Stride: stride})
 }
 
-// Place is a panel of a matrix, or none.
+// Part is a part of a product: rows [From, To) of X by panels [P0, P1). The results of row r and panel p go to
+// Dst[(r-From)·Stride + (p-Base)·Panel].
+type Part struct {
+	X        *Input
+	From, To int
+	P0, P1   int
+	Dst      []float32
+	Stride   int
+	Base     int
+
+	// Next is where the worker will probably multiply next: the first weights there are fetched meanwhile. Told is the Next of
+	// its last part. Both may be wrong, or nothing.
+	Next, Told Place
+}
+
+// Place is a panel of a matrix.
 type Place struct {
 	M     *Matrix
 	Panel int
 }
 
-// MulThen is Mul by a worker that was told by the last call, as its next, where this one begins; so its first weights are in the
-// cache already, and meanwhile those at next are fetched. It may be wrong.
-func (m *Matrix) MulThen(dst []float32, stride int, x *Input, p0, p1 int, told, next Place) {
+// MulPart computes a part of a product. Parts without common results may run in parallel. It allocates nothing.
+func (m *Matrix) MulPart(a Part) {
+	x, p0, p1 := a.X, a.P0, a.P1
 	if x.t != m.t || x.in != m.in {
 		panic(fmt.Sprintf("gemm: input of %d %v activations for a matrix of %d %v", x.in, x.t, m.in, m.t))
 	}
-	if p0 < 0 || p1 > m.Panels() {
-		panic(fmt.Sprintf("gemm: panels [%d, %d) of %d", p0, p1, m.Panels()))
+	if p0 < 0 || p1 > m.Panels() || a.From < 0 || a.To > x.n || a.Base > p0 {
+		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d, panels [%d, %d) of %d, from %d", a.From, a.To, x.n, p0, p1, m.Panels(), a.Base))
 	}
-	if x.n == 0 || p0 >= p1 {
+	if a.From >= a.To || p0 >= p1 {
 		return
 	}
-	if end := min(p1*Panel, m.out); stride < end || len(dst) < (x.n-1)*stride+end {
-		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs up to %d", len(dst), stride, x.n, end))
+	if end := min(p1*Panel, m.out) - a.Base*Panel; a.Stride < end || len(a.Dst) < (a.To-a.From-1)*a.Stride+end {
+		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs from %d up to %d", len(a.Dst), a.Stride, a.To-a.From, a.Base*Panel, end))
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
-		s := pass{e: e, m: m, dst: dst, stride: stride, x: x, r1: x.n, warm: told == Place{m, p0}}
-		if next.M != nil && next.Panel < next.M.Panels() {
-			s.then = unsafe.Pointer(&next.M.data[next.Panel*next.M.panel])
-			s.thenBytes = min(sliceBytes, next.M.panel)
+		s := pass{e: e, m: m, dst: a.Dst, stride: a.Stride, shift: -a.Base, x: x, r0: a.From, r1: a.To, base: a.From, warm: a.Told == Place{m, p0}}
+		if n := a.Next; n.M != nil && n.Panel < n.M.Panels() {
+			s.then = ahead{unsafe.Pointer(&n.M.data[n.Panel*n.M.panel]), min(sliceBytes, n.M.panel)}
 		}
 		s.run(p0, p1)
 	} else {
-		mulPortable(m, dst, stride, 0, x, 0, x.n, p0, p1)
+		mulPortable(m, a.Dst, a.Stride, -a.Base, x, a.From, a.To, a.From, p0, p1)
 	}
 	runtime.KeepAlive(m)
 	runtime.KeepAlive(x)
+	runtime.KeepAlive(a.Next.M)
 }
 
 // engine is an assembly kernel and what the tiling must know of it.
@@ -100,21 +115,21 @@ const (
 // before to prefetch, a call prefetches its own weights a little ahead of itself. So it is
 // with few rows, which need no slices: one call takes the whole panel.
 type pass struct {
-	e         engine
-	m         *Matrix
-	dst       []float32
-	stride    int
-	shift     int // panel p's results lie that many panels beyond the p-th
-	x         *Input
-	r0, r1    int            // the rows of x to multiply
-	warm      bool           // the first slice was prefetched
-	then      unsafe.Pointer // what to prefetch at the end
-	thenBytes int
-	work      unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
+	e      engine
+	m      *Matrix
+	dst    []float32
+	stride int
+	shift  int // panel p's results lie that many panels beyond the p-th
+	x      *Input
+	r0, r1 int            // the rows of x to multiply
+	base   int            // the row whose results are the first
+	warm   bool           // the first slice was prefetched
+	then   ahead          // what to prefetch at the end
+	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
 }
 
 // at is where the results of row r and panel p go.
-func (s *pass) at(r, p int) int { return r*s.stride + (p+s.shift)*Panel }
+func (s *pass) at(r, p int) int { return (r-s.base)*s.stride + (p+s.shift)*Panel }
 
 // calls is how many calls of the kernel so many rows of a panel take.
 func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (Panel / s.e.lanes) }
@@ -181,7 +196,7 @@ func (s pass) walk(p0, p1 int) {
 			if c < chunks-1 { // next comes the same panel
 				next = ahead{}
 			} else if p == p1-1 {
-				next = ahead{s.then, s.thenBytes}
+				next = s.then
 			}
 			s.panel(p, s.r0+n*c/chunks, s.r0+n*(c+1)/chunks, cold, next)
 		}

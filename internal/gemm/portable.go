@@ -8,8 +8,8 @@ import (
 )
 
 // mulPortable is the product of rows [r0, r1) in plain Go, and the definition the assembly is tested against. Results lie
-// shift panels beyond their own.
-func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, p0, p1 int) {
+// shift panels beyond their own, those of row base first.
+func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, base, p0, p1 int) {
 	for p := p0; p < p1; p++ {
 		w := m.data[p*m.panel:][:m.panel]
 		for r := r0; r < r1; r++ {
@@ -25,7 +25,7 @@ func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, 
 			case Q8_0:
 				rowQ8(&acc, w, row)
 			}
-			copy(dst[r*stride+(p+shift)*Panel:][:min(Panel, m.out-p*Panel)], acc[:])
+			copy(dst[(r-base)*stride+(p+shift)*Panel:][:min(Panel, m.out-p*Panel)], acc[:])
 		}
 	}
 }
