@@ -68,6 +68,9 @@ func loadRouter(h Head, d shortlist.Drafter, target Target) (_ *shortlist.Routin
 	if err := r.Fits(target.Vocab, d.Head.W.In(), d.Head.W.In()); err != nil {
 		return nil, err
 	}
+	if err := r.Reads(d.Tokenizer); err != nil {
+		return nil, err
+	}
 	return r.Load(f, d.Pool)
 }
 

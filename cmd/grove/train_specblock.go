@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/grovellm/grove/train"
 )
@@ -85,26 +83,14 @@ func (c *trainSpecBlockCmd) recipe() train.SpecBlockRecipe {
 	if len(c.Taps) > 0 {
 		r.Taps = c.Taps
 	}
-	switch {
-	case len(c.From) == 1 && c.From[0] < 0:
-		r.From = nil
-	case len(c.From) > 0:
-		r.From = c.From
-		if c.Layers == nil {
-			r.Layers = len(r.From)
-		}
+	if setFrom(&r.From, c.From) && c.Layers == nil {
+		r.Layers = len(r.From)
 	}
 	return r
 }
 
 func (c *trainSpecBlockCmd) Run(p *program) error {
-	if c.Name != filepath.Base(c.Name) || strings.HasPrefix(c.Name, ".") || c.Name == "target" || c.Name == "draft" || c.Name == "cache" {
-		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", c.Name)
-	}
-	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		if err := train.Target(ctx, j, train.TargetRecipe()); err != nil {
-			return err
-		}
-		return train.TrainSpecBlock(ctx, j, c.Name, c.recipe(), train.TargetRecipe().Shape)
+	return c.runHead(p, c.Name, func(ctx context.Context, j train.Job, target train.Shape) error {
+		return train.TrainSpecBlock(ctx, j, c.Name, c.recipe(), target)
 	})
 }

@@ -110,11 +110,8 @@ func (x *File) readFolder() error {
 	if err != nil {
 		return err
 	}
-	base.Arch, base.Tied = "llama", false // whatever model_type says: a layer without norms of queries and keys is llama's
-	if x.Has("layers.0.self_attn.q_norm.weight") {
-		base.Arch = "qwen3"
-	}
-	set := func(value *bool) bool { return value == nil || *value } // all are the release's ways
+	base.Arch, base.Tied = x.LayerArch("layers.0.self_attn.q_norm.weight"), false // whatever model_type says
+	set := func(value *bool) bool { return value == nil || *value }               // all are the release's ways
 	x.Config = Config{
 		Config: base, Block: f.Block, Taps: f.Taps, DraftVocab: f.DraftVocab, TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
 		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
