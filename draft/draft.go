@@ -121,6 +121,11 @@ type Rows struct {
 
 	Pass     Pass // the pass that computed the rows
 	Sequence int  // the number of the sequence in that pass
+
+	// Skip says that the drafter will not be asked for a while, and that to read the text all along would cost more than it
+	// is worth: what was read of it may be forgotten, these rows are not to be read, and there is no Pass. The rows before
+	// the next request come without Skip; the text that is read begins with them.
+	Skip bool
 }
 
 // Pass reads the results of a target pass. They last until Commit returns.

@@ -24,6 +24,31 @@ type guard struct {
 	quiet    int     // rounds since a drafted node was verified
 	off      bool    // only tries
 	tries    int
+	run      run // the proposals since it was last off
+}
+
+// run is what the first proposals of a sequence brought, or those that followed on a try.
+type run struct {
+	sum    float32 // tokens
+	length int
+}
+
+// Runs are compared by their first proposals, and a long win counts for as much as a loss.
+const (
+	runLength = 8
+	mostRun   = 8 // tokens
+)
+
+// add takes what a proposal brought; done says that the run is over, of which sum is the outcome.
+func (r *run) add(gain float32, off bool) (sum float32, done bool) {
+	r.sum += min(gain, mostGain)
+	r.length++
+	if !off && r.length < runLength {
+		return 0, false
+	}
+	sum = max(min(r.sum, mostRun), -mostRun)
+	*r = run{}
+	return sum, true
 }
 
 const (
@@ -42,6 +67,8 @@ const (
 	hopeless      = -0.25 // tokens: stop without waiting for the balance
 	losing        = -0.04 // tokens: the same after a few proposals
 	fewJudged     = 3
+
+	leastStake = 1 // token
 )
 
 // due reports whether the next round is to try the drafter in any case.
@@ -49,6 +76,17 @@ func (g *guard) due() bool { return float32(g.quiet) >= g.interval }
 
 // soon reports whether it is at least half the way to that.
 func (g *guard) soon() bool { return 2*float32(g.quiet) >= g.interval }
+
+// asleep reports whether so many rounds at least go by before the next try.
+func (g *guard) asleep(rounds int) bool {
+	return g.off && g.interval-float32(g.quiet) >= float32(rounds)
+}
+
+// stake is what may be put on a proposal of which little is known, in tokens: what is lost when nothing comes of it. ok is false where
+// proposals were judged: then what is known of them decides.
+func (g *guard) stake() (tokens float32, ok bool) {
+	return max(g.balance, leastStake), g.judged < fewJudged || g.off
+}
 
 // brief reports whether the next try is to be of one level: most drafters that pay show it there, at a fraction of the cost.
 func (g *guard) brief() bool { return g.off && g.tries%2 == 0 }
@@ -82,7 +120,7 @@ func (g *guard) judge(v verdict) {
 	if v.try {
 		g.tries++
 	}
-	won := v.verified && (v.gain > 0 || value > 0)
+	won := v.verified && (v.gain > 0 || value > 0 && (!v.try || g.judged > fewJudged)) // a first try is won by what came of it
 	switch {
 	case v.try && won:
 		g.off = false

@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"context"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"pgregory.net/rapid"
 )
 
 // Law 3 in simulation: never much slower than plain decoding, and nearly as fast as the best fixed budget or faster.
@@ -119,4 +121,51 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 			t.Errorf("passes %s: %.0f tokens/s, %.0f plainly, %.0f where it is good, so that %.0f were to be had", passes, got, plain, good, ideal)
 		}
 	}
+}
+
+// Whatever drafting, reading and rows cost, and whatever a drafter promises that is never right, texts that come one after the other
+// lose little time to it, prompts and the first text included: what one text found out is not paid for again by the next.
+func TestHopelessDrafterCostsLittle(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		cost := passCosts[rapid.SampledFrom([]string{"flat", "cheap", "knee", "steps", "dear", "linear"}).Draw(r, "passes")]
+		d := &simDrafter{
+			confidence: rapid.Float64Range(.3, .99).Draw(r, "confidence"), width: rapid.IntRange(1, 4).Draw(r, "width"),
+			deepest:   rapid.IntRange(1, 60).Draw(r, "deepest"),
+			draftCost: draftCost{rapid.Float64Range(0, 3).Draw(r, "base") * ms, rapid.Float64Range(.02, 1).Draw(r, "level") * ms},
+			catchUp:   rapid.Float64Range(0, .2).Draw(r, "reading") * ms,
+		}
+		const texts, prompt, output = 8, 300, 256
+		run := func(d *simDrafter) float64 {
+			target := newSim(cost)
+			var drafter draft.Drafter
+			if d != nil {
+				d.clock = target.clock
+				drafter = d
+			}
+			l, err := New(target, drafter, Options{})
+			if err != nil {
+				r.Fatal(err)
+			}
+			l.now = target.now
+			for range texts {
+				s, err := l.Start(make([]int32, prompt), Request{MaxTokens: output})
+				if err != nil {
+					r.Fatal(err)
+				}
+				for s.Finish() == Running {
+					if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
+						r.Fatal(err)
+					}
+				}
+				s.Close()
+			}
+			return target.seconds()
+		}
+		plain := run(nil)
+		// What is not known yet is paid for once: reading the first prompt, and drafts of the first text.
+		first := prompt*d.catchUp + 3*(d.base+12*d.level) + 30*ms
+		if lost := run(d) - plain - first; lost > .02*plain {
+			r.Fatalf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
+		}
+	})
 }

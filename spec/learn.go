@@ -12,14 +12,26 @@ const (
 	outlier = 1.5
 )
 
-// learn takes the times of the step's parts.
-func (p *plan) learn(l *Loop, drafting, verifying, rest time.Duration) {
+// learn takes the times of the step's parts; telling is that of the drafter's commit, which is a part of rest.
+func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) {
 	c := l.control
-	if c == nil || p.rounds == 0 {
+	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	read := 0
+	for i := range l.commits {
+		if r := &l.commits[i]; r.Next < 0 && !r.Skip {
+			read += len(r.Tokens)
+		}
+	}
+	if read >= readLeast {
+		c.read.add(telling.Seconds() / float64(read))
+	}
+	if p.rounds == 0 {
+		return
+	}
 	rows, tokens, prompt := 0, 0, true
 	for _, s := range l.live {
 		if s.prefilling {
@@ -90,6 +102,9 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 	w := &c.worlds[s.world]
 	if s.request < 0 {
 		s.guard.rest()
+		if s.guard.off {
+			w.waited++
+		}
 		s.backlog += s.fresh
 		return
 	}
@@ -114,13 +129,11 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (s.guard.off || s.turn.worthy == 0)}
 		v.gain = float32(extra - (e.verify*share+(e.draft+e.rest)/asked)/e.unit)
 		v.hope = s.turn.mass - float32((e.foreseen*share+e.draft/asked)/e.unit)
-		if s.guard.judged > 0 {
+		if c.draft.known {
 			v.extra = float32((e.drafted - e.draft) / asked / e.unit)
 		}
 		s.guard.judge(v)
-		w.judged++
-		w.worth += (v.gain - w.worth) / worthMemory
-		w.interval, w.bias = s.guard.interval, s.guard.bias
+		w.judged(&s.guard, v)
 	}
 	s.backlog = 0
 }

@@ -74,6 +74,7 @@ type Sequence struct {
 	want    float32 // mean number of nodes that were worth verifying lately
 	arm     int     // of the last drawn tree
 	backlog int     // tokens since the drafter last proposed
+	skipped bool    // the drafter did not read the last rows
 
 	started, first time.Time
 }
@@ -151,7 +152,8 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if s.cache == nil {
 		s.cache = l.target.NewCache()
 	} else if reused = s.cache.Len(); reused > 0 && s.state != nil {
-		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1}}); err != nil {
+		s.skipped = l.plan.skips(s)
+		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1, Skip: s.skipped}}); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("spec: the drafter's commit: %w", err)
 		}

@@ -81,7 +81,7 @@ type simDrafter struct {
 	draftCost
 	right, beside, confidence float64
 	width, deepest            int
-	catchUp                   float64 // seconds for a token since the last proposal
+	catchUp                   float64 // seconds to read a token
 	rng                       uint64
 	turns                     func(position int) float64 // overrides right, where given
 }
@@ -94,7 +94,15 @@ func (d *simDrafter) Taps() []int                              { return nil }
 func (d *simDrafter) Begin(draft.Options) (draft.State, error) { return &simState{}, nil }
 func (d *simDrafter) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
-		r.State.(*simState).at += len(r.Tokens)
+		s := r.State.(*simState)
+		s.at += len(r.Tokens)
+		if r.Next < 0 && !r.Skip { // the prompt is read at once
+			d.spend(float64(s.at-s.read) * d.catchUp)
+			s.read = s.at
+		}
+		if r.Skip {
+			s.read = s.at
+		}
 	}
 	return nil
 }
