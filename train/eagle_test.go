@@ -49,7 +49,7 @@ func TestEagle(t *testing.T) {
 		}
 
 		if name == "eagle" {
-			interrupted(t, j, name, 13, wholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j Job, name string) error {
+			interrupted(t, j, name, []int{13}, wholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j Job, name string) error {
 				return Eagle(ctx, j, name, r, shape)
 			})
 		}

@@ -47,7 +47,7 @@ func TestJet(t *testing.T) {
 			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
 		}
 
-		interrupted(t, j, name, 17, wholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j Job, name string) error {
+		interrupted(t, j, name, []int{17}, wholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j Job, name string) error {
 			return Jet(ctx, j, name, r, shape)
 		})
 		other := r

@@ -140,19 +140,21 @@ func whereMeasured(p Progress) bool  { return len(p.Validation) > 0 }
 func wholeFile(b []byte) []byte      { return b }
 func withoutTheName(b []byte) []byte { return b[len(b)/2:] } // which metadata has, at the front
 
-// interrupted makes a head that is there again, stops on the way and goes on, on another number of threads: files of it are those of the
-// first, as far as same keeps of them.
-func interrupted(t *testing.T, j Job, name string, at int, same func(b []byte) []byte, files []string, make func(ctx context.Context, j Job, name string) error) {
+// interrupted makes a head that is there again, stops after some steps and goes on, on another number of threads: files of it are those of
+// the first, as far as same keeps of them.
+func interrupted(t *testing.T, j Job, name string, steps []int, same func(b []byte) []byte, files []string, make func(ctx context.Context, j Job, name string) error) {
 	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
 	j.Threads = 3
-	j.Report = func(p Progress) {
-		if p.Step == at {
-			stop()
+	for _, at := range steps {
+		ctx, stop := context.WithCancel(context.Background())
+		j.Report = func(p Progress) {
+			if p.Step == at {
+				stop()
+			}
 		}
-	}
-	if err := make(ctx, j, name+"-2"); !errors.Is(err, context.Canceled) {
-		t.Fatalf("%s: a run told to stop: %v", name, err)
+		if err := make(ctx, j, name+"-2"); !errors.Is(err, context.Canceled) {
+			t.Fatalf("%s: a run told to stop: %v", name, err)
+		}
 	}
 	j.Report = nil
 	if err := make(context.Background(), j, name+"-2"); err != nil {

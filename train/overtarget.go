@@ -185,6 +185,8 @@ func (l *learning[R, H]) close() error {
 	return nil
 }
 
+func (l *learning[R, H]) finish(context.Context, string) error { return nil }
+
 func (l *learning[R, H]) describe(name string) string {
 	return fmt.Sprintf("the head %s: %d parameters", name, l.head.params().Count())
 }
@@ -194,6 +196,7 @@ type apprentice interface {
 	Learner
 	describe(name string) string
 	workers() *par.Pool
+	finish(ctx context.Context, dir string) error // what comes after the last step
 	export(dir, name string, text *corpus) error
 	close() error
 }
@@ -213,6 +216,9 @@ func (j *Job) teach(ctx context.Context, name string, vocab int, c Course, open 
 	j.note("training %s", l.describe(name))
 	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: l.workers(), SaveEvery: j.saveEvery(), Report: j.Report}
 	if err := loop.Run(ctx, l); err != nil {
+		return err
+	}
+	if err := l.finish(ctx, loop.Dir); err != nil {
 		return err
 	}
 	return l.export(loop.Dir, "grove "+name, text)

@@ -55,6 +55,8 @@ func newRouterLearner(ctx context.Context, j *Job, r *RouterRecipe, head string,
 func (l *routerLearner) close() error       { return l.target.Close() }
 func (l *routerLearner) workers() *par.Pool { return l.target.Pool() }
 
+func (l *routerLearner) finish(context.Context, string) error { return nil }
+
 func (l *routerLearner) describe(name string) string {
 	return fmt.Sprintf("the router %s of %d clusters: %d parameters", name, l.router.net.Clusters, l.router.Params.Count())
 }

@@ -54,7 +54,7 @@ func TestRouter(t *testing.T) {
 			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, f, last.Step)
 		}
 
-		interrupted(t, j, name, 13, withoutTheName, []string{"model-f32.gguf"}, func(ctx context.Context, j Job, name string) error {
+		interrupted(t, j, name, []int{13}, withoutTheName, []string{"model-f32.gguf"}, func(ctx context.Context, j Job, name string) error {
 			return TrainRouter(ctx, j, name, head, r, shape)
 		})
 		other := r
@@ -68,7 +68,7 @@ func TestRouter(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Heads: []draft.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
-		for _, text := range []string{"eagle3:shortlist=dynaspec", "eagle3:shortlist=dynaspec-pa,size=100", "eagle3:shortlist=dynaspec,router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
+		for _, text := range []string{"eagle3:shortlist=dynaspec", "eagle3:shortlist=dynaspec-fixed,size=100", "eagle3:shortlist=dynaspec,router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
 			if _, err := draft.New(text, target); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}

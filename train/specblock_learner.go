@@ -61,8 +61,7 @@ func (l *specBlockLearner) Gradient(step int) (nn.Loss, error) {
 	}
 	l.starts = l.starts[:0]
 	for i, text := range texts {
-		seed, number := r.Seed<<32+uint64(d.length), uint64(first+i)
-		l.starts = append(l.starts, drawCuts(seed+1, number, drawAnchors(seed, number, text, d.first, d.length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds))
+		l.starts = append(l.starts, l.draw(d, first+i, text, rounds, anchors))
 	}
 	var total nn.Loss
 	scale := float32(r.MicroRows) / float32(len(texts)*rounds)
@@ -74,6 +73,13 @@ func (l *specBlockLearner) Gradient(step int) (nn.Loss, error) {
 		total.Add(part)
 	}
 	return total, nil
+}
+
+// draw draws where blocks of a text, which has a number, are taught.
+func (l *specBlockLearner) draw(d *deal, number int, text []int32, rounds, anchors int) []start {
+	r := l.r
+	seed, n := r.Seed<<32+uint64(d.length), uint64(number)
+	return drawCuts(seed+1, n, drawAnchors(seed, n, text, d.first, d.length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds)
 }
 
 // drawCuts makes starts of anchors, from each of which so many rounds of blocks are taught: every later block starts from any row of

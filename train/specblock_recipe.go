@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/grovellm/grove/draft/specblock"
@@ -31,6 +32,8 @@ type SpecBlockRecipe struct {
 	ValidPrefix bool    // rows after a wrong one of their block are not taught (§3.3)
 	OnPath      bool    // and no block starts from them, unlike the paper's
 	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count alike; 1: buckets do
+
+	Ranks RankFit `json:"-"` // comes after the trunk, on which it has no influence
 }
 
 // NewSpecBlockRecipe is the recipe of the shipped SpecBlock head.
@@ -40,6 +43,7 @@ func NewSpecBlockRecipe() SpecBlockRecipe {
 		From: []int{2, 3, 4, 5}, Shift: true, Broadcast: true, Seed: 5, Precision: "bf16",
 		Course:   Course{Steps: 1000, Schedule: Schedule{Warmup: 0.04, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
 		HeadText: headText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true, OnPath: true,
+		Ranks: newRankFit(),
 	}
 	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
 	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the trunks'
@@ -70,7 +74,7 @@ func (r *SpecBlockRecipe) check(target *Shape) error {
 	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:
 		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block, r.Held.Length, r.Held.Prompt)
 	}
-	if err := r.layering().check(); err != nil {
+	if err := errors.Join(r.layering().check(), r.Ranks.check()); err != nil {
 		return err
 	}
 	c := r.config(*target)

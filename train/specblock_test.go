@@ -22,6 +22,7 @@ func tinySpecBlock(steps int) SpecBlockRecipe {
 		Seed: 3, Precision: "f32",
 		Course:   Course{Steps: steps, Schedule: Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: tinyHeadText(), Anchors: 5, Rounds: 2, Settle: 0.3, Decay: 0.8, ValidPrefix: true,
+		Ranks: RankFit{Texts: 6, Apart: 4, Rows: 64, Course: Course{Steps: 40, Optimizer: newRankFit().Optimizer}},
 	}
 }
 
@@ -30,7 +31,7 @@ func tinySpecBlock(steps int) SpecBlockRecipe {
 func TestSpecBlock(t *testing.T) {
 	j, shape := tinyJobWithTarget(t)
 	r := tinySpecBlock(30)
-	alone, first, last := watched(j, everyStep)
+	alone, first, last := watched(j, func(p Progress) bool { return p.Steps == r.Steps })
 	var notes []string
 	alone.Note = func(s string) { notes = append(notes, s) }
 	if err := TrainSpecBlock(context.Background(), alone, "specblock", r, shape); err != nil {
@@ -44,9 +45,10 @@ func TestSpecBlock(t *testing.T) {
 		t.Errorf("the last note is %q, want the tables", table)
 	}
 
-	interrupted(t, j, "specblock", 17, wholeFile, []string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j Job, name string) error {
+	interrupted(t, j, "specblock", []int{17, 35}, wholeFile, []string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j Job, name string) error {
 		return TrainSpecBlock(ctx, j, name, r, shape)
 	})
+	ranksComeAfter(t, j, r, shape)
 	other := r
 	other.ValidPrefix = false
 	if err := TrainSpecBlock(context.Background(), j, "specblock", other, shape); err == nil {
@@ -56,7 +58,7 @@ func TestSpecBlock(t *testing.T) {
 	m := targetOf(t, &j)
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := opened(t, &j, "specblock", file, m, specblock.Open)
-		if want := r.config(shape); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != shape.Layers {
+		if want := r.config(shape); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != shape.Layers || h.RankOffset == want.RankOffset {
 			t.Errorf("%s: the head opens as %+v", file, h.Config)
 		}
 	}

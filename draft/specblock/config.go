@@ -2,6 +2,7 @@ package specblock
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -25,6 +26,9 @@ type Config struct {
 	// after the row that it starts from. RankNormed: the rank head reads hidden states after the last norm.
 	SamePosition, RankNormed bool
 
+	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere else: chances are made of the scores alone.
+	RankOffset [RankBuckets]float32
+
 	DraftVocab   int // tokens of the head's own output; 0: the target's
 	TargetLayers int // of the target the head was made for; 0: not known
 }
@@ -37,6 +41,8 @@ const RankBuckets = 4
 const (
 	maxBlock = 1 << 6
 	maxRank  = 1 << 14
+
+	maxOffset = 100 // either way
 )
 
 // Validate checks that the numbers make a head.
@@ -50,6 +56,11 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("the rank head is %d wide: want 1 to %d, or 0 for none", c.RankWidth, maxRank)
 	case c.DraftVocab < 0 || c.DraftVocab > c.Vocab:
 		return fmt.Errorf("the head's output has %d tokens: want 1 to %d, or 0 for all", c.DraftVocab, c.Vocab)
+	}
+	for _, v := range c.RankOffset {
+		if !(math.Abs(float64(v)) <= maxOffset) {
+			return fmt.Errorf("the rank head's offsets are %v: want numbers from -%d to %d", c.RankOffset, maxOffset, maxOffset)
+		}
 	}
 	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
 		return err

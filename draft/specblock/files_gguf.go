@@ -20,6 +20,7 @@ const (
 	broadcastKey = model.SpecBlock + ".broadcast"
 	positionKey  = model.SpecBlock + ".same_position"
 	normedKey    = model.SpecBlock + ".rank_normed"
+	offsetKey    = model.SpecBlock + ".rank_offset"
 )
 
 // readGGUF reads an open GGUF file.
@@ -42,8 +43,12 @@ func (x *File) readGGUF() error {
 	c.RankWidth = k.Int(rankKey, 0)
 	c.Shift, c.Broadcast = k.Bool(shiftKey, true), k.Bool(broadcastKey, true)
 	c.SamePosition, c.RankNormed = k.Bool(positionKey, false), k.Bool(normedKey, false)
+	offset := k.Floats(offsetKey, c.RankOffset[:])
 	if err := k.Err(); err != nil {
 		return err
+	}
+	if err := c.setOffset(offset); err != nil {
+		return fmt.Errorf("%s %w", offsetKey, err)
 	}
 	x.Config = c
 	if x.Tokens, err = x.File.Tokens(x.Vocab); err != nil {
@@ -66,6 +71,16 @@ func (c *Config) SetGGUF(w *gguf.Writer, name string, typ tensor.Type) {
 	w.Set(broadcastKey, c.Broadcast)
 	w.Set(positionKey, c.SamePosition)
 	w.Set(normedKey, c.RankNormed)
+	w.Set(offsetKey, c.RankOffset[:])
+}
+
+// setOffset takes in the rank head's offsets as a file has them.
+func (c *Config) setOffset(v []float32) error {
+	if len(v) != RankBuckets {
+		return fmt.Errorf("has %d numbers: want %d, one for each bucket", len(v), RankBuckets)
+	}
+	c.RankOffset = [RankBuckets]float32(v)
+	return nil
 }
 
 // GGUFTensors are the tensors of a GGUF file.
