@@ -13,6 +13,7 @@ type Controller struct {
 	mu     sync.Mutex
 	verify curve  // seconds of a target pass, by rows
 	draft  curve  // seconds of drafting, by levels
+	alone  recent // seconds of drafting by the text alone, a sequence
 	rest   recent // seconds of a plain round beside the pass, a sequence
 	read   recent // seconds that a drafter takes to read a row of text, among many
 	worlds [worlds]world
@@ -30,13 +31,15 @@ type world struct {
 	bias     float32 // the same
 	want     float32 // mean number of nodes that were worth verifying
 	arms     arms
+	rivals   rivals // the sequences' last
 }
 
 const (
 	greedy  = iota // temperature 0
 	coupled        // above, by the coupled noise
 	rejecting
-	worlds
+	byAlone // the same three, of trees of the text alone
+	worlds  = 2 * byAlone
 )
 
 // How long things are remembered, and how often plain decoding is measured while it is not in use.
@@ -65,22 +68,31 @@ func NewController() *Controller {
 	return c
 }
 
-// start makes the guard of a new sequence and says how many nodes to begin with.
-func (c *Controller) start(in int) (g guard, want float32) {
+// start makes what guards a new sequence.
+func (c *Controller) start(s *Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s.guard, s.want = c.guard(s.world), c.worlds[s.world].want
+	if s.recites {
+		s.rivals = c.worlds[s.world].rivals
+		s.alone = c.guard(s.world + byAlone)
+		s.alone.alone = true
+	}
+}
+
+func (c *Controller) guard(in int) guard {
 	w := &c.worlds[in]
-	g = guard{balance: gift, bias: w.bias, interval: firstInterval}
+	g := guard{balance: gift, bias: w.bias, interval: firstInterval}
 	if w.runs > 0 && w.outcome < losing {
 		// Others have tried, and their tries and waiting are this one's too: so short texts cost no more than a long one.
 		g.balance, g.off = 0, true
 		g.interval = w.interval
 		g.quiet = int(min(w.waited, w.interval))
-		if c.dear() { // the prompt need not be read
+		if c.dear() && in < byAlone { // the prompt need not be read
 			g.quiet = min(g.quiet, int(w.interval)-wakeRows)
 		}
 	}
-	return g, w.want
+	return g
 }
 
 // judged takes what a proposal brought to a sequence, by whose guard it was judged.
@@ -93,6 +105,13 @@ func (w *world) judged(g *guard, v verdict) {
 	w.waited = 0
 }
 
+// rest notes a round in which a sequence's drafter was not asked.
+func (w *world) rest(g *guard) {
+	if g.rest(); g.off {
+		w.waited++
+	}
+}
+
 // dear reports whether a drafter had better not read text that it is not asked about.
 func (c *Controller) dear() bool {
 	return c.read.n > 0 && c.verify.known && c.read.median() > dear*c.verify.at(1)
@@ -100,6 +119,9 @@ func (c *Controller) dear() bool {
 
 // budget is how many nodes a sequence's drafter may draft.
 func (c *Controller) budget(s *Sequence) int {
+	if s.turn.alone {
+		return s.r.Budget
+	}
 	if s.sampled {
 		s.arm = c.worlds[s.world].arms.choose(s.guard.judged, s.r.Budget)
 		return armBudget(s.arm)

@@ -23,6 +23,7 @@ type guard struct {
 	interval float32 // rounds without a drafted node after which one is tried in any case
 	quiet    int     // rounds since a drafted node was verified
 	off      bool    // only tries
+	alone    bool    // proposals are of the text alone
 	tries    int
 	run      run // the proposals since it was last off
 }
@@ -58,8 +59,12 @@ const (
 	allowance = 0.008 // tokens a round
 
 	firstInterval = 4
-	lastInterval  = 256  // by doubling
-	everInterval  = 4096 // by cost
+	lastInterval  = 256 // by doubling
+
+	// The same where a try costs next to nothing but its stake, and a text may begin to repeat itself any time.
+	lastAlone    = 16
+	everAlone    = 64
+	everInterval = 4096 // by cost
 
 	biasMemory    = 16 // proposals
 	biasFirst     = 5  // the weight of the first is one in so many
@@ -89,7 +94,7 @@ func (g *guard) stake() (tokens float32, ok bool) {
 }
 
 // brief reports whether the next try is to be of one level: most drafters that pay show it there, at a fraction of the cost.
-func (g *guard) brief() bool { return g.off && g.tries%2 == 0 }
+func (g *guard) brief() bool { return g.off && !g.alone && g.tries%2 == 0 }
 
 // rest notes a round in which the drafter was not asked.
 func (g *guard) rest() { g.quiet++ }
@@ -140,6 +145,9 @@ func (g *guard) judge(v verdict) {
 
 // wait sets the interval, to one over which loss is no more than what is allowed.
 func (g *guard) wait(interval, loss float32) {
-	g.interval = min(interval, lastInterval)
-	g.interval = min(max(g.interval, loss/allowance), everInterval)
+	last, ever := float32(lastInterval), float32(everInterval)
+	if g.alone {
+		last, ever = lastAlone, everAlone
+	}
+	g.interval = min(max(min(interval, last), loss/allowance), ever)
 }

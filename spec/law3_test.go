@@ -134,6 +134,8 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 			draftCost: draftCost{rapid.Float64Range(0, 3).Draw(r, "base") * ms, rapid.Float64Range(.02, 1).Draw(r, "level") * ms},
 			catchUp:   rapid.Float64Range(0, .2).Draw(r, "reading") * ms,
 		}
+		alone := rapid.Bool().Draw(r, "alone") // trees of the text alone are no better
+		recital := draftCost{rapid.Float64Range(0, .1).Draw(r, "text") * ms, 0}
 		const texts, prompt, output = 8, 300, 256
 		run := func(d *simDrafter) float64 {
 			target := newSim(cost)
@@ -141,6 +143,9 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 			if d != nil {
 				d.clock = target.clock
 				drafter = d
+				if alone {
+					drafter = simAlone{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1, deepest: 20, draftCost: recital}}
+				}
 			}
 			l, err := New(target, drafter, Options{})
 			if err != nil {
@@ -168,4 +173,35 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 			r.Fatalf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
 		}
 	})
+}
+
+// Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and drafting cost. A drafter that knows
+// anything knows what the text does.
+func TestTheBetterIsAsked(t *testing.T) {
+	for passes, cost := range passCosts {
+		for drafting, price := range draftCosts {
+			for _, right := range []struct{ drafter, text float64 }{{.9, 0}, {0, .9}, {.9, .5}, {.9, .9}} {
+				const n = 2000
+				run := func(drafter, text float64) float64 {
+					target := newSim(cost)
+					of := func(right float64) simDrafter {
+						return simDrafter{clock: target.clock, right: right, beside: .5, confidence: max(right, .5), width: 2, deepest: 12}
+					}
+					one, two := of(drafter), of(text)
+					two.rng = 12345
+					one.draftCost, one.catchUp = price, price.level/10
+					speed, _ := simulate(t, target, simAlone{&one, two}, Options{}, 1, n)
+					return speed
+				}
+				best := max(run(right.drafter, 0), run(0, right.text))
+				least := .85
+				if passes == "noisy" || passes == "drifting" {
+					least -= .12
+				}
+				if speed := run(right.drafter, right.text); speed < least*best {
+					t.Errorf("passes %s, drafting %s, drafter right %g, text %g: %.3f of the speed with the better alone", passes, drafting, right.drafter, right.text, speed/best)
+				}
+			}
+		}
+	}
 }

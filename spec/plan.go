@@ -34,6 +34,7 @@ type plan struct {
 type turn struct {
 	may      bool // there is a drafter, and room for what it drafts
 	try      bool // verify something in any case
+	alone    bool // by the text alone
 	budget   int  // nodes allowed, 1 where the drafter was not asked
 	proposed int  // nodes proposed
 	worthy   int  // of those below the root, how many were found worth a row
@@ -91,9 +92,14 @@ func (p *plan) begin(l *Loop) {
 	for _, s := range l.live {
 		// Drafting for one costs about as much as drafting for all: those that would have to try soon join.
 		s.turn.try = try && s.turn.may && s.guard.soon() && !s.skipped
+		if s.turn.may && s.recites {
+			s.choose()
+		}
 		if s.asks() {
 			asking++
-			rows += int(s.want)
+			if !s.turn.alone {
+				rows += int(s.want)
+			}
 		}
 	}
 	if asking == 0 {
@@ -118,7 +124,7 @@ func (p *plan) stake(l *Loop, unit float64) float64 {
 	sum := 0.0
 	for _, s := range l.live {
 		if s.asks() {
-			tokens, ok := s.guard.stake()
+			tokens, ok := s.guarded().stake()
 			if !ok {
 				return math.Inf(1)
 			}
@@ -129,18 +135,56 @@ func (p *plan) stake(l *Loop, unit float64) float64 {
 }
 
 // asks reports whether the sequence's drafter is to be asked.
-func (s *Sequence) asks() bool { return s.turn.may && (s.turn.try || !s.guard.off) }
+func (s *Sequence) asks() bool { return s.turn.may && (s.turn.try || s.turn.alone || !s.guard.off) }
+
+// choose decides whether the drafter or the text alone is asked, where both can be.
+func (s *Sequence) choose() {
+	switch {
+	case s.guard.off && s.turn.try || s.alone.off && !s.alone.due(): // the drafter, if any
+		return
+	case !s.guard.off && !s.alone.off:
+		s.turn.alone = s.rivals.choose() == 1
+	default:
+		s.turn.alone = true
+	}
+	if s.turn.alone {
+		s.turn.try = s.alone.off
+	}
+}
+
+// way is that of the step among rivals.
+func (s *Sequence) way() int {
+	if s.turn.alone {
+		return 1
+	}
+	return 0
+}
+
+// guarded is what judges the sequence's proposal of the step, and learns what its like are worth: the number of a world.
+func (s *Sequence) guarded() *guard {
+	if s.turn.alone {
+		return &s.alone
+	}
+	return &s.guard
+}
+
+func (s *Sequence) taught() int {
+	if s.turn.alone {
+		return s.world + byAlone
+	}
+	return s.world
+}
 
 // ask requests a tree under the sequence's root.
 func (s *Sequence) ask(budget int) {
 	l := s.loop
 	s.turn.budget = budget
 	s.request = len(l.requests)
-	r := draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: s.depth}
+	r := draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: s.depth, Alone: s.turn.alone}
 	if l.control != nil {
-		s.guide = guide{know: &l.plan.know, chances: &l.plan.know.chances[s.world]}
+		s.guide = guide{know: &l.plan.know, chances: &l.plan.know.chances[s.taught()]}
 		r.Guide = &s.guide
-		if s.turn.try && s.guard.brief() && l.plan.shallow {
+		if s.turn.try && s.guarded().brief() && l.plan.shallow {
 			r.Depth = 1
 		}
 	}

@@ -108,15 +108,12 @@ func (s *Sequence) accept(number int) error {
 	}
 	if s.state != nil {
 		from := s.cache.Len() - len(s.path)
-		r := draft.Rows{
+		s.skipped = l.plan.skips(s)
+		l.commits = append(l.commits, draft.Rows{
 			State: s.state, Tokens: s.text[from:s.cache.Len()],
 			Tree: s.tree, Nodes: s.path, Next: next,
-			Pass: l.pass, Sequence: number,
-		}
-		if s.skipped = l.plan.skips(s); s.skipped {
-			r.Skip, r.Pass = true, nil
-		}
-		l.commits = append(l.commits, r)
+			Pass: l.pass, Sequence: number, Skip: s.skipped,
+		})
 	}
 	if s.prefilling && len(s.asked) > 0 { // the prompt has been read: its last row gives the first token
 		token, err := s.rule.next(s, l.pass.Logits(number, 0), nil)

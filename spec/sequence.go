@@ -70,7 +70,10 @@ type Sequence struct {
 	turn    turn
 	guide   guide
 	guard   guard
-	world   int
+	alone   guard // of trees of the text alone
+	rivals  rivals
+	recites bool    // the drafter can make such
+	world   int     // of trees by the drafter
 	want    float32 // mean number of nodes that were worth verifying lately
 	arm     int     // of the last drawn tree
 	backlog int     // tokens since the drafter last proposed
@@ -146,7 +149,10 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		}
 	}
 	if l.control != nil {
-		s.guard, s.want = l.control.start(s.world)
+		if d, ok := l.drafter.(draft.Alone); ok && s.state != nil && !s.sampled {
+			s.recites = d.Alone(s.state)
+		}
+		l.control.start(s)
 	}
 	reused := 0
 	if s.cache == nil {

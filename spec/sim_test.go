@@ -108,8 +108,8 @@ func (d *simDrafter) Commit(rows []draft.Rows) error {
 }
 
 func (d *simDrafter) random() float64 {
-	d.rng = hash(d.rng, 5)
-	return float64(unit(d.rng))
+	d.rng++ // hashed twice: of numbers in a row one hash is no chance
+	return float64(unit(hash(5, hash(d.rng, 7, 11))))
 }
 
 // sibling is what the drafter believes of the k-th node beside the chain.
@@ -132,7 +132,7 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) error 
 					more += q.Guide.Chance(depth+1, d.sibling(k))
 				}
 				more = path * min(more, 1)
-				if depth > 0 && !q.Guide.Deeper(expected, more) {
+				if depth > 0 && !q.Alone && !q.Guide.Deeper(expected, more) {
 					break
 				}
 				path *= chance
@@ -162,6 +162,32 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) error 
 		levels = max(levels, depth)
 	}
 	d.costs(&d.draftCost, levels)
+	return nil
+}
+
+// simAlone is a drafter that others draft for by the text alone.
+type simAlone struct {
+	*simDrafter
+	text simDrafter
+}
+
+func (simAlone) Alone(draft.State) bool { return true }
+
+func (d simAlone) Propose(ctx context.Context, requests []draft.Request) error {
+	for i := range requests {
+		by := d.simDrafter
+		s := requests[i].State.(*simState)
+		read := s.read
+		if requests[i].Alone {
+			by = &d.text
+		}
+		if err := by.Propose(ctx, requests[i:i+1]); err != nil {
+			return err
+		}
+		if requests[i].Alone {
+			s.read = read // nothing was
+		}
+	}
 	return nil
 }
 

@@ -181,7 +181,7 @@ type hostileState struct {
 	text     []int32
 	next     int32 // what the target said comes next, -1: unknown
 	closed   bool
-	skipped  bool // the last rows came without taps
+	skipped  bool // the last rows were not to be read
 	proposed int  // round trips
 }
 
@@ -244,12 +244,10 @@ func (h *hostile) Commit(rows []draft.Rows) error {
 		if r.Tree == nil && (r.Pass != nil || len(s.text) > 0) {
 			return fmt.Errorf("rows without a tree")
 		}
-		if s.skipped = r.Skip; r.Skip && r.Pass != nil {
-			return fmt.Errorf("rows that are not to be read, with a pass")
-		}
+		s.skipped = r.Skip
 		for i, tok := range r.Tokens {
 			s.text = append(s.text, tok)
-			if r.Tree == nil || r.Skip {
+			if r.Tree == nil {
 				continue
 			}
 			if r.Tree.Token[r.Nodes[i]] != tok {

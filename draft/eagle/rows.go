@@ -24,8 +24,10 @@ type rows struct {
 	tokens      []int32
 	first       []int // of each sequence, its first row
 	taps, fused nn.Buffer
-	gBuf, xBuf  nn.Buffer
-	g           nn.Mat // features of all rows
+	gBuf        nn.Buffer
+	g           nn.Mat      // features of all rows
+	xBufs       []nn.Buffer // states of each pass of a draft: children's features are read there
+	step        int         // of the draft, whose first pass is 0
 	bufs        Buffers
 	logits      nn.Logits
 	rider       nn.Rider // of the Run to come; may be nil
@@ -50,6 +52,9 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.laid = laid
 	r.forest.Reset()
 	r.tokens, r.first = r.tokens[:0], r.first[:0]
+	if r.step++; len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+		r.step = 0
+	}
 	known := 0
 	for i := range laid {
 		l := &laid[i]
@@ -79,7 +84,7 @@ func (r *rows) Prepare(laid []grow.Rows) {
 				copy(row, fused.Row(known))
 				known++
 			} else {
-				copy(row, t.state(int(l.Tree.Parent[node])))
+				copy(row, t.states[l.Tree.Parent[node]])
 			}
 		}
 	}
@@ -110,7 +115,10 @@ func (r *rows) Run(ctx context.Context) error {
 		n.Keep(r.exec, &r.forest, r.tokens, r.g, &r.bufs)
 		return nil
 	}
-	x := r.xBuf.Mat(len(r.tokens), n.Hidden)
+	for len(r.xBufs) <= r.step {
+		r.xBufs = append(r.xBufs, nn.Buffer{})
+	}
+	x := r.xBufs[r.step].Mat(len(r.tokens), n.Hidden)
 	if rider != nil {
 		r.exec.Ride(rider)
 	}
@@ -143,15 +151,15 @@ func (r *rows) Logits(i, k int) []float32 { return r.logits.Row(r.firstLogits[i]
 // text is a sequence's: an entry is of a token and the taps of the place before it.
 type text struct {
 	n      *Network
-	taps   []float32 // of the places before those tokens whose rows are to come, and of the last place: each Width
-	states []float32 // of the rows of a draft, each Hidden: what children's features are
+	taps   []float32   // of the places before those tokens whose rows are to come, and of the last place: each Width
+	states [][]float32 // of the rows of a draft: what children's features are
 }
 
 func (t *text) Close() { t.taps, t.states = nil, nil }
 
 // Commit keeps the taps. The first token of a text has no place before it, and so no entry.
 func (t *text) Commit(r *draft.Rows, have int) (n int, ok bool) {
-	if r.Pass == nil {
+	if r.Pass == nil || r.Skip {
 		t.taps = t.taps[:0]
 		return 0, false
 	}
@@ -174,14 +182,10 @@ func (t *text) Read(n int) {
 	t.taps = append(t.taps[:0], t.taps[n*width:]...)
 }
 
-// keep notes the states of a draft's rows from number from on.
+// keep notes where the states of a draft's rows from number from on are.
 func (t *text) keep(x nn.Mat, from int) {
-	size := x.Cols
-	t.states = slices.Grow(t.states[:from*size], x.Rows*size)[:(from+x.Rows)*size]
+	t.states = t.states[:from]
 	for i := range x.Rows {
-		copy(t.states[(from+i)*size:], x.Row(i))
+		t.states = append(t.states, x.Row(i))
 	}
 }
-
-// state is that of a row.
-func (t *text) state(row int) []float32 { return t.states[row*t.n.Hidden:][:t.n.Hidden] }

@@ -135,6 +135,7 @@ type Drafter struct {
 	lists   []*shortlist.List
 
 	heard draft.Hearings // of the Commit under way
+	alone clues.Grower   // of trees of the text alone
 }
 
 // rankedLeast candidates are looked at even where fewer become children: the others say how sure the first is.
