@@ -7,6 +7,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/nn"
@@ -71,7 +72,7 @@ type Tuning struct {
 func DefaultTuning() Tuning {
 	return Tuning{
 		WarmUp: 10, Buffer: [actions]int{Head: 2, Full: 2}, Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 1e-3, Full: 3e-4},
-		Rounds: 32, Replay: 48, Keep: 0.01, Gamma: 4, Window: 2, Judged: 48, Horizon: 64, Minimum: -0.02,
+		Rounds: 64, Replay: 48, Keep: 0.01, Gamma: 4, Window: 2, Judged: 96, Horizon: 64, Minimum: -0.02,
 	}
 }
 
@@ -94,6 +95,9 @@ type Adapter struct {
 	busy   bool // the worker has something to do
 	closed bool
 	done   sync.WaitGroup
+
+	running atomic.Bool // an update, on workers of its own
+	slow    slowdown
 
 	work worker // used by one goroutine at a time: that of busy, or one that holds mu while nobody is
 }
@@ -123,6 +127,7 @@ type Stats struct {
 	Refused   int              `json:"refused"` // of these, that did worse where they had learned, and were not used
 	Rollbacks int              `json:"rollbacks"`
 	Seconds   float64          `json:"seconds"`         // of processors that updates took, judging included
+	Slowdown  float64          `json:"slowdown"`        // share of its time that decoding loses while one runs
 	Value     [actions]float64 `json:"value"`           // of the bandit
 	Gain      float64          `json:"gain"`            // accepted length over the first head's, on the rounds last judged
 	Error     string           `json:"error,omitempty"` // what ended learning, if anything did
@@ -145,6 +150,7 @@ func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 	o.Threads = max(o.Threads, 1)
 	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(o.WarmUp), rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
 	a.head.Store(&first)
+	a.slow.now = time.Now
 	a.work.a, a.work.rng = a, rand.New(rand.NewPCG(o.Seed, 0x776f726b))
 	if o.State != "" {
 		if err := a.load(); err != nil {
@@ -182,6 +188,7 @@ func (a *Adapter) Stats() Stats {
 	defer a.mu.Unlock()
 	s := a.stats
 	s.Value = a.bandit.Value
+	s.Slowdown = a.slow.share(a.Share())
 	return s
 }
 
@@ -251,7 +258,15 @@ func (a *Adapter) spare(processors int) {
 // Rest waits for the update under way, if there is one.
 func (a *Adapter) Rest() { _ = a.idle(func() error { return nil }) }
 
-// Share is the share of decoding's speed that an update takes: that of its workers among those that decode.
+// lost is the decoding time that work costs which takes so many seconds of processors, and of the clock.
+func (a *Adapter) lost(processors, clock float64) float64 {
+	if a.o.Wait { // nothing was decoded beside it
+		return processors / float64(a.o.Threads) * a.Share()
+	}
+	return clock * a.slow.share(a.Share())
+}
+
+// Share is the share of decoding's speed that an update is taken to cost before it was measured: that of its workers among those that decode.
 func (a *Adapter) Share() float64 {
 	if a.o.Workers == nil {
 		return 1

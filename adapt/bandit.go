@@ -2,7 +2,10 @@
 
 package adapt
 
-import "math/rand/v2"
+import (
+	"math"
+	"math/rand/v2"
+)
 
 // Action is what a query's feedback is used for.
 type Action int
@@ -34,8 +37,15 @@ const (
 
 // bandit knows what updates have brought so far: v is the relative gain in throughput for a unit of the signal, net of cost. It is saved
 // as it is.
+//
+// The paper's v is a mean of quotients, gain/s. Signals of queries differ tenfold, so a chance loss at a small s outweighed many gains at
+// large ones, and updates that paid were given up. Here v is the quotient of the two means, and what is known of the
+// gain's error comes off it once: where there is nothing to gain, means are as often a little above zero as below.
 type bandit struct {
 	Value   [actions]float64 `json:"value"`
+	Gain    [actions]float64 `json:"gain"`   // means of rewards, weighted as equation 10 has it
+	Doubt   [actions]float64 `json:"doubt"`  // their variances
+	Signal  [actions]float64 `json:"signal"` // means of the signals
 	Rewards [actions]int     `json:"rewards"`
 	Queries int              `json:"queries"`
 	Events  int              `json:"events"`
@@ -56,6 +66,7 @@ func newBandit(warmUp int) bandit {
 // forget makes all values what they were at first.
 func (b *bandit) forget() {
 	b.Value = [actions]float64{Head: hope, Full: hope}
+	b.Gain, b.Doubt, b.Signal = [actions]float64{}, [actions]float64{}, [actions]float64{}
 	b.Rewards = [actions]int{}
 }
 
@@ -111,14 +122,20 @@ func (b *bandit) failed() {
 	b.Blocked = b.Pause
 }
 
-// reward takes what an update brought, for the signal it was begun at.
-func (b *bandit) reward(a Action, gain, signal float64) {
+// reward takes what an update brought, with its standard error, for the signal it was begun at.
+func (b *bandit) reward(a Action, gain, err, signal float64) {
 	if signal < leastTrig {
 		return
 	}
+	if b.Signal[a] == 0 {
+		b.Signal[a], b.Gain[a] = signal, hope*signal
+	}
 	b.Rewards[a]++
 	weight := max(memory, 1/float64(b.Rewards[a]+hopeCounts))
-	b.Value[a] += weight * (gain/signal - b.Value[a])
+	b.Gain[a] += weight * (gain - b.Gain[a])
+	b.Signal[a] += weight * (signal - b.Signal[a])
+	b.Doubt[a] = (1-weight)*(1-weight)*b.Doubt[a] + weight*weight*err*err
+	b.Value[a] = (b.Gain[a] - math.Sqrt(b.Doubt[a])) / b.Signal[a]
 	if gain > 0 {
 		b.Pause = 0
 	}

@@ -18,7 +18,7 @@ func live(rng *rand.Rand, queries int, signal float64, gain [actions]float64, sp
 		may := b.may()
 		if open != Skip {
 			if since++; since == 2 {
-				b.reward(open, gain[open]+spread*rng.NormFloat64(), signal)
+				b.reward(open, gain[open]+spread*rng.NormFloat64(), spread, signal)
 				open = Skip
 			}
 		}
@@ -82,17 +82,17 @@ func TestBanditRules(t *testing.T) {
 		}
 	}
 	was := b.Value
-	if b.reward(Full, 5, leastTrig-.1); b.Value != was {
+	if b.reward(Full, 5, 0, leastTrig-.1); b.Value != was {
 		t.Error("a weak signal taught a value")
 	}
 	for range 100 {
-		b.reward(Full, 2, 10)
+		b.reward(Full, 2, 0, 10)
 	}
 	if v := b.Value[Full]; v < .19 || v > .2 {
 		t.Errorf("rewards of 2 for a signal of 10: v is %g, want .2", v)
 	}
 	before := b.Value[Full]
-	if b.reward(Full, 0, 10); math.Abs(b.Value[Full]-before*(1-memory)) > 1e-12 {
+	if b.reward(Full, 0, 0, 10); math.Abs(b.Value[Full]-before*(1-memory)) > 1e-12 {
 		t.Errorf("a reward of 0 makes %g of %g, want (1 − α) of it", b.Value[Full], before)
 	}
 	for range 50 {

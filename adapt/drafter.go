@@ -22,6 +22,7 @@ type drafter struct {
 	learn.Learner
 	a        *Adapter
 	using    learn.Head
+	timer    timer
 	requests []draft.Request
 	rows     []draft.Rows
 }
@@ -75,6 +76,7 @@ func (d *drafter) renew() {
 }
 
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+	d.timer.begin(d.a)
 	d.renew()
 	d.requests = append(d.requests[:0], requests...)
 	for i := range d.requests {
@@ -87,6 +89,7 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 const looksOn = 2
 
 func (d *drafter) Commit(rows []draft.Rows) error {
+	d.timer.end(d.a, rows)
 	d.rows = append(d.rows[:0], rows...)
 	for i := range d.rows {
 		r := &d.rows[i]

@@ -67,7 +67,8 @@ func (g *guard) watch(w *worker, s *learn.Student, over comparison, score func(l
 	} else {
 		g.below = 0
 	}
-	if g.below < lows && !over.surely(lowest*least) && !g.falling() {
+	low := g.below >= lows || over.surely(lowest*least)
+	if !low && !g.falling() {
 		if over.gain >= 0 && (g.good == nil || over.gain >= g.gains[max(0, len(g.gains)-2)].gain) {
 			if g.good == nil {
 				g.good = new(checkpoint)
@@ -76,7 +77,7 @@ func (g *guard) watch(w *worker, s *learn.Student, over comparison, score func(l
 		}
 		return nil
 	}
-	return g.back(w, s, score)
+	return g.back(w, s, score, low)
 }
 
 // falling reports three windows that fall, one after the other.
@@ -95,10 +96,11 @@ func (g *guard) falling() bool {
 }
 
 // back goes to the last good checkpoint, or to the first head where that does better on the rounds at hand, and forgets what the bandit
-// took updates to be worth.
-func (g *guard) back(w *worker, s *learn.Student, score func(learn.Head) ([]float64, error)) error {
+// took updates to be worth. A head that is not low, but falls, stays where the one to go back to does no better on these rounds: then they
+// are of text from which there is less to gain.
+func (g *guard) back(w *worker, s *learn.Student, score func(learn.Head) ([]float64, error), low bool) error {
 	a := w.a
-	first, err := score(a.first)
+	to, err := score(a.first)
 	if err != nil {
 		return err
 	}
@@ -108,7 +110,18 @@ func (g *guard) back(w *worker, s *learn.Student, score func(learn.Head) ([]floa
 		if err != nil {
 			return err
 		}
-		better = compare(good, first).gain > 0
+		if better = compare(good, to).gain > 0; better {
+			to = good
+		}
+	}
+	if !low {
+		now, err := score(a.now())
+		if err != nil {
+			return err
+		}
+		if compare(now, to).gain >= 0 {
+			return nil
+		}
 	}
 	if better {
 		s.Load(g.good.state)

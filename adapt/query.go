@@ -33,7 +33,9 @@ func (a *Adapter) ended(q *query) {
 	run := func() {
 		defer a.done.Done()
 		a.spare(a.o.Threads)
+		a.running.Store(true)
 		a.work.run(t)
+		a.running.Store(false)
 		a.spare(-a.o.Threads)
 		a.mu.Lock()
 		a.busy = false

@@ -77,7 +77,7 @@ func (w *worker) run(t task) {
 }
 
 func (w *worker) do(t task) error {
-	began := spent()
+	began, wall := spent(), w.a.slow.now()
 	s, err := w.ready()
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (w *worker) do(t task) error {
 			return err
 		}
 	}
-	worse := 0.0
+	var worse comparison // zero: it was used
 	if t.update != Skip {
 		if worse, err = w.update(s, t.update, t.lessons); err != nil {
 			return err
@@ -101,15 +101,15 @@ func (w *worker) do(t task) error {
 	if t.update != Skip {
 		a.stats.Updates[t.update]++
 	}
-	if worse < 0 {
+	if worse.gain < 0 {
 		a.stats.Refused++
 		if a.open == t.event {
 			a.open = nil
 		}
-		a.bandit.reward(t.update, worse, t.signal)
+		a.bandit.reward(t.update, worse.gain, worse.error, t.signal)
 	} else if t.event != nil {
-		// A processor of those that decode was busy with the update, and will be with judging it, for about as long as with the one before.
-		t.event.seconds = all * a.Share() / float64(a.o.Threads)
+		// Judging it will take about as long as judging the one before took.
+		t.event.seconds = a.lost(all, a.slow.now().Sub(wall).Seconds())
 		t.event.queries = 0
 	}
 	if n := a.stats.Updates[Head] + a.stats.Updates[Full]; t.update != Skip && n%saveEvery == 0 {
@@ -123,14 +123,14 @@ const saveEvery = 16
 
 // update learns from lessons and brings the outcome into use, unless it does worse on these very lessons: then the student goes back to what
 // it was, and worse says by how much. OSD asks no questions.
-func (w *worker) update(s *learn.Student, action Action, lessons []*learn.Lesson) (worse float64, err error) {
+func (w *worker) update(s *learn.Student, action Action, lessons []*learn.Lesson) (worse comparison, err error) {
 	a, o := w.a, w.a.study(action)
 	w.replay = append(w.replay, lessons...)
 	w.replay = append([]*learn.Lesson(nil), w.replay[max(0, len(w.replay)-a.o.Replay):]...)
 	probe := learn.Draw(w.rng, lessons, a.o.Judged)
 	before, err := s.Score(a.now(), probe)
 	if err != nil {
-		return 0, err
+		return worse, err
 	}
 	w.before = s.Save(w.before)
 	for i := range a.o.Steps[action] {
@@ -139,23 +139,23 @@ func (w *worker) update(s *learn.Student, action Action, lessons []*learn.Lesson
 			from = w.replay
 		}
 		if err := s.Learn(learn.Draw(w.rng, from, a.o.Rounds), o); err != nil {
-			return 0, err
+			return worse, err
 		}
 	}
 	h, err := s.Packed()
 	if err != nil {
-		return 0, err
+		return worse, err
 	}
 	after, err := s.Score(h, probe)
 	if err != nil {
-		return 0, err
+		return worse, err
 	}
 	if c := compare(after, before); c.surely(a.o.Minimum) && a.o.Policy != OSD {
 		s.Load(w.before)
-		return c.gain, nil
+		return c, nil
 	}
 	a.use(h)
-	return 0, nil
+	return worse, nil
 }
 
 // judge compares, on queries that followed an update, the head that it made with the one before and with the first, tells the bandit,
@@ -182,8 +182,9 @@ func (w *worker) judge(s *learn.Student, e *event, heard []*learn.Lesson) error 
 			return err
 		}
 		a.mu.Lock()
-		net := compare(after, before).gain - e.seconds/(a.o.Horizon*max(w.seconds, 1e-9))
-		a.bandit.reward(e.action, net, e.signal)
+		c := compare(after, before)
+		net := c.gain - e.seconds/(a.o.Horizon*max(w.seconds, 1e-9))
+		a.bandit.reward(e.action, net, c.error, e.signal)
 		a.mu.Unlock()
 	}
 	a.mu.Lock()

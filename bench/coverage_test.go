@@ -13,7 +13,7 @@ import (
 // No list is better than the oracle of its size, all tokens are as good as it gets, and figures of steps and of all agree.
 func TestCoverage(t *testing.T) {
 	target := tinyPair(t)
-	list := "eagle3,eagle3+freq:size=64,eagle3+freq:size=300,eagle3+freq-pa:size=600,eagle3+context:size=64,extra=64,eagle3+dynaspec,eagle3+dynaspec-pa"
+	list := "eagle3,eagle3+freq:size=64,eagle3+freq:size=300,eagle3+freq-pa:size=600,eagle3+context:size=64,extra=64,eagle3+dynaspec-fixed,eagle3+dynaspec"
 	r, err := Coverage(context.Background(), CoverageOptions{
 		Target: target, Runs: []SpecRun{{tinySuite("s", 2), methods(t, list)}}, MaxTokens: 40, Every: 5, Steps: 4,
 	})
@@ -56,14 +56,14 @@ func TestCoverage(t *testing.T) {
 	if small, large := at("eagle3+freq:size=64"), at("eagle3+freq:size=300"); small.Coverage >= large.Coverage || small.Size >= large.Size {
 		t.Errorf("a longer list covers no more: %+v, %+v", small, large)
 	}
-	for _, pair := range [][2]string{{"eagle3+freq:size=64", "eagle3+freq-pa:size=600"}, {"eagle3+dynaspec", "eagle3+dynaspec-pa"}} {
+	for _, pair := range [][2]string{{"eagle3+freq:size=64", "eagle3+freq-pa:size=600"}, {"eagle3+dynaspec-fixed", "eagle3+dynaspec"}} {
 		fixed, aware := at(pair[0]).ByStep, at(pair[1]).ByStep
 		if math.Abs(fixed[0].Size-fixed[3].Size) > 20 || math.Abs(aware[0].Size-aware[1].Size) > 20 || aware[2].Size >= aware[1].Size || aware[3].Size > aware[2].Size+20 {
 			t.Errorf("sizes by step: %+v, %+v", fixed, aware)
 		}
 	}
 	var text bytes.Buffer
-	if err := r.Markdown(&text); err != nil || !strings.Contains(text.String(), "| eagle3+dynaspec-pa | ") {
+	if err := r.Markdown(&text); err != nil || !strings.Contains(text.String(), "| eagle3+dynaspec | ") {
 		t.Errorf("%v\n%s", err, &text)
 	}
 	dir := t.TempDir()

@@ -195,8 +195,8 @@ func (w *coverage) judge(text []int32, prompt int, target nn.Mat, places []int, 
 				continue
 			}
 			words[l].Commit(text[at:place])
-			for r := max(at, prompt); r < place; r++ {
-				words[l].Alternatives(target.Row(r - prompt))
+			if from := max(at, prompt); from < place {
+				words[l].Alternatives(place-from, target.Slice(from-prompt, place-prompt))
 			}
 			for k := range queries {
 				queries[k].State = words[l]

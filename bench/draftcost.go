@@ -42,13 +42,17 @@ type DraftCostReport struct {
 	Rows       int         `json:"rows"`   // of a draft whose logits are computed
 	Passes     int         `json:"passes"` // of a draft
 	Rounds     int         `json:"rounds"`
+	Bandwidth  float64     `json:"bandwidth_gbs"` // 10⁹ bytes read a second, median
+	Peak       float64     `json:"peak_gops"`     // 10⁹ operations a second, median
+	LayerRoof  float64     `json:"layer_roof_ms"` // a draft's passes but for the head: as long as memory or the multiply unit needs
+	FullRoof   float64     `json:"full_roof_ms"`  // with the whole head; the layer's share of it is what no shortlist gets below
 	Lists      []DraftCost `json:"shortlists"`
 }
 
 // DraftCost is a draft with one shortlist.
 type DraftCost struct {
 	Name  string  `json:"name"`
-	Size  float64 `json:"shortlist_size"` // tokens of a row's list, mean
+	Size  float64 `json:"shortlist_size"` // tokens of a row's list, mean over all rows of a draft
 	MS    float64 `json:"ms"`             // a draft, median
 	Ratio float64 `json:"over_full"`      // over one with the whole head
 }
@@ -94,8 +98,14 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 		drafts = append(drafts, d)
 		r.Lists = append(r.Lists, DraftCost{Name: l.name})
 	}
-	times := make([][]time.Duration, len(drafts))
+	machine, err := newMachine(pool.Threads(), o.Type)
+	if err != nil {
+		return nil, err
+	}
+	defer machine.close()
+	times, bandwidth, peak := make([][]time.Duration, len(drafts)), make([]float64, o.Rounds+1), make([]float64, o.Rounds+1)
 	for round := range o.Rounds + 1 {
+		bandwidth[round], peak[round] = machine.bandwidth(), machine.peak()
 		for i, d := range drafts {
 			t, err := d.time(ctx)
 			if err != nil {
@@ -109,6 +119,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 			o.Progress("drafting", round, o.Rounds)
 		}
 	}
+	r.roofs(n, median(bandwidth), median(peak))
 	for i, d := range drafts {
 		l := &r.Lists[i]
 		stats := d.drafter.(draft.Listing).ListStats()
@@ -130,6 +141,17 @@ func eagleConfig(s *synth.Shape) eagle.Config {
 		},
 		Version: 3, Taps: []int{2, s.Layers / 2, s.Layers - 3}, DraftVocab: s.Vocab, TargetLayers: s.Layers,
 	}
+}
+
+// roofs says how long a draft's products must take.
+func (r *DraftCostReport) roofs(n *eagle.Network, bandwidth, peak float64) {
+	r.Bandwidth, r.Peak = bandwidth/1e9, peak/1e9
+	product := func(bytes, rows int) float64 { // an operation is a multiplication or an addition; a byte is about a weight, or half of one
+		weights := float64(bytes) * float64(n.Head.W.Out()) * float64(n.Head.W.In()) / float64(n.Head.W.Bytes())
+		return 1e3 * max(float64(bytes)/bandwidth, 2*weights*float64(rows)/peak)
+	}
+	r.LayerRoof = product(n.Fuse.W.Bytes(), costRead+1) + product(r.LayerBytes, costRead+1) + costDepth*product(r.LayerBytes, costK)
+	r.FullRoof = r.LayerRoof + product(r.HeadBytes, 1) + costDepth*product(r.HeadBytes, costK)
 }
 
 func blockBytes(blocks []nn.Block) int {

@@ -24,7 +24,8 @@ const (
 )
 
 // lists makes the shortlists: the whole head first; quarters of it, or of its half at the first steps as the papers have it where it is
-// position-aware; a sixteenth, as the embedded router lists; and a single panel, which leaves nearly nothing but the layer.
+// position-aware; of dynaspec smaller ones too, with k_max as a share of the clusters; and a single panel, which leaves nearly nothing but
+// the layer.
 func (r *DraftCostReport) lists(n *eagle.Network, w *randomWeights, progress func(string, int, int)) ([]namedList, error) {
 	head, err := shortlist.NewHead(&n.Head, n.Norm, nil, n.Vocab)
 	if err != nil {
@@ -50,10 +51,13 @@ func (r *DraftCostReport) lists(n *eagle.Network, w *randomWeights, progress fun
 		{"full", func() (shortlist.Method, error) { return nil, nil }},
 		{"freq", frequent(n.Vocab/4, false)},
 		{"freq-pa", frequent(n.Vocab/2, true)},
-		{"dynaspec", routed(r.Clusters/4, false)},
-		{"dynaspec-pa", routed(r.Clusters/2, true)},
-		{"dynaspec, 1/16", routed(r.Clusters/16, false)},
-		{"dynaspec-pa, 1/16", routed(r.Clusters/16, true)},
+		{"dynaspec-fixed, k_max 1/4", routed(r.Clusters/4, false)},
+		{"dynaspec-fixed, k_max 1/16", routed(r.Clusters/16, false)},
+		{"dynaspec, k_max 1/2", routed(r.Clusters/2, true)},
+		{"dynaspec, k_max 1/4", routed(r.Clusters/4, true)},
+		{"dynaspec, k_max 1/8", routed(r.Clusters/8, true)},
+		{"dynaspec, k_max 1/16", routed(r.Clusters/16, true)},
+		{"dynaspec, k_max 1/32", routed(r.Clusters/32, true)},
 		{"context", func() (shortlist.Method, error) {
 			return shortlist.NewContext(w.pool, head, ranks, max(1, n.Vocab/16), min(1024, n.Vocab))
 		}},

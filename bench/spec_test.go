@@ -14,7 +14,7 @@ import (
 func TestSpec(t *testing.T) {
 	target := tinyPair(t)
 	list := "plain,lookup,lookup:min=2@no-controller@budget=4,linear:k=3,fixed:d=3,b=2@no-controller,dynatree,best-first,hostile@budget=9,jetspec@no-controller"
-	listed := "lookup,best-first,eagle3+freq:size=100@no-controller@budget=9,eagle3+dynaspec@no-controller@budget=9"
+	listed := "lookup,best-first,eagle3+freq:size=100@no-controller@budget=9,eagle3+dynaspec-fixed@no-controller@budget=9"
 	for _, params := range []sample.Params{{}, {Temperature: 0.8, TopP: 0.9}} {
 		done, seeds, repeats := 0, 1, 2 // greedy decoding has no noise, and so one seed
 		if params.Temperature > 0 {
@@ -69,7 +69,7 @@ func TestSpec(t *testing.T) {
 				t.Errorf("%s: shortlists of %g tokens, coverage %g", name, m.ListSize, m.Coverage)
 			}
 		}
-		if m := r.Suite("second").Method("eagle3+dynaspec@no-controller@budget=9"); m.ListSize < 50 || m.ListSize > 950 {
+		if m := r.Suite("second").Method("eagle3+dynaspec-fixed@no-controller@budget=9"); m.ListSize < 50 || m.ListSize > 950 {
 			t.Errorf("some clusters are %g tokens of 1000", m.ListSize)
 		}
 	}

@@ -173,23 +173,34 @@ func (a *Asides) Weigh(c []sample.Candidate, t *tree.Tree, node int) []sample.Ca
 	return c
 }
 
+// mostRaised is how many candidates are looked at for what was rumoured: more are hardly ever kept.
+const mostRaised = 256
+
 // doubt is Weigh where all that was said at the position was said after other tokens.
 func (a *Asides) doubt(c []sample.Candidate, position int) {
-	heard, rest := false, 1.0
-	for i := range a.said {
-		heard = heard || a.said[i].position == position
+	heard := false
+	var raised [mostRaised]bool // of candidates
+	for k := range a.said {
+		s := &a.said[k]
+		if s.position != position {
+			continue
+		}
+		heard = true
+		for i := range min(len(c), mostRaised) {
+			if s.places > 0 && a.pool[k*asidePlaces].Token == c[i].Token {
+				raised[i] = true
+			}
+		}
 	}
 	if !heard {
 		return
 	}
+	rest := 1.0
 	for i := range c {
 		rest -= math.Exp(float64(c[i].LogProb))
 		c[i].LogProb *= doubted
-		for k := range a.said {
-			if s := &a.said[k]; s.position == position && s.places > 0 && a.pool[k*asidePlaces].Token == c[i].Token {
-				c[i].LogProb += rumoured
-				break
-			}
+		if i < mostRaised && raised[i] {
+			c[i].LogProb += rumoured
 		}
 	}
 	settle(c, doubted*math.Log(max(rest, 1e-9)))

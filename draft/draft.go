@@ -91,6 +91,18 @@ type Request struct {
 	Budget int        // nodes of the finished tree at most, root included
 	Depth  int        // depth of its nodes at most: what lies deeper cannot be emitted any more
 	Guide  Guide      // what is known of the worth of nodes; nil: every node is worth its place
+
+	// Alone asks for what the text alone foretells, without a pass of a network: of drafters that are Alone.
+	Alone bool
+}
+
+// Alone is a Drafter some of whose states can also propose from what the text, and the target beside its path, have said so far, in a
+// small part of the time that a pass of a network takes.
+type Alone interface {
+	Drafter
+
+	// Alone reports whether s is such a state.
+	Alone(s State) bool
 }
 
 // Guide knows how often nodes like one were accepted, and what a pass costs. A drafter that can do with less asks it
@@ -121,6 +133,11 @@ type Rows struct {
 
 	Pass     Pass // the pass that computed the rows
 	Sequence int  // the number of the sequence in that pass
+
+	// Skip says that the drafter will not be asked for a while, and that to read the text all along would cost more than it
+	// is worth: what was read of it may be forgotten, and these rows are not to be read. The rows before the next request come
+	// without Skip, unless it is for a tree of the text alone; the text that is read begins with them.
+	Skip bool
 }
 
 // Pass reads the results of a target pass. They last until Commit returns.

@@ -68,6 +68,9 @@ func loadRouter(h Head, d shortlist.Drafter, target Target) (_ *shortlist.Routin
 	if err := r.Fits(target.Vocab, d.Head.W.In(), d.Head.W.In()); err != nil {
 		return nil, err
 	}
+	if err := r.Reads(d.Tokenizer); err != nil {
+		return nil, err
+	}
 	return r.Load(f, d.Pool)
 }
 
@@ -89,8 +92,11 @@ func Tell(words shortlist.State, r *Rows) {
 	}
 	words.Commit(r.Tokens)
 	if r.Pass != nil && r.Next >= 0 {
-		for _, node := range r.Nodes {
-			words.Alternatives(r.Pass.Logits(r.Sequence, int(node)))
-		}
+		words.Alternatives(len(r.Nodes), (*said)(r))
 	}
 }
+
+// said is the logits of rows.
+type said Rows
+
+func (r *said) Row(i int) []float32 { return r.Pass.Logits(r.Sequence, int(r.Nodes[i])) }

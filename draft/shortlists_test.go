@@ -45,7 +45,7 @@ func TestRouterOfATarget(t *testing.T) {
 	}
 	d := shortlist.Drafter{Pool: pool, Head: &nn.Linear{W: w}, Vocab: vocab, Embed: w}
 	routed := shortlist.Options{Method: "dynaspec"}
-	named := func(path string) shortlist.Options { return shortlist.Options{Method: "dynaspec-pa", Router: path} }
+	named := func(path string) shortlist.Options { return shortlist.Options{Method: "dynaspec-fixed", Router: path} }
 	folder, absent := draft.Head{Name: dir}, filepath.Join(dir, "absent.gguf")
 	for name, c := range map[string]struct {
 		heads []draft.Head

@@ -100,20 +100,6 @@ func Run(ctx context.Context, m *model.Model, docs []data.Document, o Options) (
 	return r, nil
 }
 
-// Nats returns −ln p of each token but the first, in the context of those before it, by Options' windows.
-func Nats(ctx context.Context, m *model.Model, tokens []int32, o Options) ([]float64, error) {
-	if err := o.fill(m); err != nil {
-		return nil, err
-	}
-	t := text{ids: tokens, scored: make([]bool, len(tokens))}
-	for i := 1; i < len(tokens); i++ {
-		t.scored[i] = true
-	}
-	nats := make([]float64, max(0, len(tokens)-1))
-	err := newScorer(m, []text{t}, o).run(ctx, func(_, at int, n float64, _ bool) { nats[at-1] = n })
-	return nats, err
-}
-
 // text is a document as tokens, the one that begins it included.
 type text struct {
 	ids    []int32

@@ -37,6 +37,21 @@ func open(t testing.TB, shape string) *model.Model {
 	return m
 }
 
+// nats is −ln p of each token but the first, in the context of those before it.
+func nats(ctx context.Context, m *model.Model, tokens []int32) ([]float64, error) {
+	var o Options
+	if err := o.fill(m); err != nil {
+		return nil, err
+	}
+	t := text{ids: tokens, scored: make([]bool, len(tokens))}
+	for i := 1; i < len(tokens); i++ {
+		t.scored[i] = true
+	}
+	list := make([]float64, max(0, len(tokens)-1))
+	err := newScorer(m, []text{t}, o).run(ctx, func(_, at int, n float64, _ bool) { list[at-1] = n })
+	return list, err
+}
+
 // The golden file has what PyTorch computes for each position of its prompts.
 func TestNatsAgainstPyTorch(t *testing.T) {
 	dir := testdata.Path(t, "models/go-7m")
@@ -59,7 +74,7 @@ func TestNatsAgainstPyTorch(t *testing.T) {
 	}
 	defer m.Close()
 	for i, g := range golden.Prompts {
-		nats, err := Nats(context.Background(), m, g.IDs, Options{})
+		nats, err := nats(context.Background(), m, g.IDs)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -18,7 +18,7 @@ type Exec struct {
 	logits, teacher Buffer // of a part of a loss without a tape
 
 	listJob listJob
-	rider   Rider // work that regions take along; nil: none
+	rider   rideJob // work that the next region takes along
 }
 
 // inputTypes is the number of types that products read their rows in.
@@ -77,8 +77,7 @@ func (e *Exec) Add(x, y Mat) {
 func (e *Exec) add(x, y Mat) {
 	j := e.plan.adds.next()
 	*j = addJob{x, y}
-	e.perRow(x.Rows, x.Cols, j)
-	e.run()
+	e.PerRow(x.Rows, x.Cols, j)
 }
 
 type addJob struct{ x, y Mat }

@@ -10,8 +10,7 @@ func (e *Exec) Gather(src Mat, rows []int32, dst Mat) {
 	}
 	j := e.plan.gathers.next()
 	*j = gatherJob{src, dst, rows}
-	e.perRow(len(rows), src.Cols, j)
-	e.run()
+	e.PerRow(len(rows), src.Cols, j)
 }
 
 type gatherJob struct {

@@ -107,13 +107,6 @@ func (n *intake) part(i, at int, x []float32) {
 	}
 }
 
-// enterNow makes the rows in the caller alone.
-func (n *intake) enterNow(e *Exec, src Source, uses [inputTypes]bool) {
-	n.begin(e, src, uses, nil)
-	n.each = false
-	n.rows.make(n, 0)
-}
-
 func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
 	n.e, n.src, n.uses, n.keep = e, src, uses, keep
 	n.made++

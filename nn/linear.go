@@ -36,15 +36,6 @@ func (e *Exec) Linear(src Source, projs ...Proj) {
 	}
 }
 
-// Stage readies what Linear computes and leaves it to the caller to run: a stage of a Rider, whose Exec has no tape. One stage of an Exec is
-// under way at a time.
-func (e *Exec) Stage(src Source, projs ...Proj) (tasks int, j par.Job) {
-	e.plan.take()
-	l := e.plan.linears.next()
-	l.intake.enterNow(e, src, l.ready(e, projs...))
-	return l.tasks(), l
-}
-
 // project plans the products of a source.
 func (e *Exec) project(src Source, keep *linearRecord, projs []Proj) {
 	j := e.plan.linears.next()

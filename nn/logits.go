@@ -44,11 +44,11 @@ func (l *Logits) Run(e *Exec, x Mat, norm *Norm, head *Linear) {
 		l.outMat = l.out.Mat(n, head.W.Out())
 		e.Linear(Source{X: last.Slice(0, n), Norm: norm}, Proj{Linear: head, Dst: l.outMat})
 	}
-	e.Release()
 	if len(l.some) > 0 {
 		l.fewMat = l.few.Mat(len(l.some), width)
 		e.Shortlist(Source{X: last.Slice(n, last.Rows), Norm: norm}, l.lists, l.fewMat)
 	}
+	e.Release()
 }
 
 // Row is the logits of the i-th row added, or what its shortlist asks for.

@@ -34,8 +34,7 @@ func (e *Exec) Normalise(norm *Norm, x, dst Mat) {
 	}
 	j := e.plan.norms.next()
 	*j = normJob{norm, x, dst}
-	e.perRow(x.Rows, x.Cols, j)
-	e.run()
+	e.PerRow(x.Rows, x.Cols, j)
 }
 
 type normJob struct {

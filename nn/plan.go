@@ -18,7 +18,6 @@ type plan struct {
 	norms   slots[normJob]
 	embeds  slots[embedJob]
 	gathers slots[gatherJob]
-	rides   slots[rideJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -55,7 +54,7 @@ func (p *plan) take() []par.Phase {
 	p.phases, p.last = phases[:0], nil
 	p.linears.used, p.stores.used, p.attends.used = 0, 0, 0
 	p.embeds.used, p.gathers.used = 0, 0
-	p.blocks.used, p.adds.used, p.norms.used, p.rides.used = 0, 0, 0, 0
+	p.blocks.used, p.adds.used, p.norms.used = 0, 0, 0
 	return phases
 }
 
@@ -74,9 +73,7 @@ func (e *Exec) run() {
 	if e.plan.held > 0 && e.tape == nil || len(e.plan.phases) == 0 {
 		return
 	}
-	if e.rider != nil {
-		e.board()
-	}
+	e.rider.board(&e.plan.phases[0])
 	e.pool.RunPhases(e.plan.take())
 }
 
@@ -94,6 +91,12 @@ func (e *Exec) share(tasks, elements int, j par.Job) {
 		j.Do(0, t)
 	}
 	e.plan.take()
+}
+
+// PerRow has j do tasks 0 to n-1, of about cols elements' work each: what follows an operation row by row.
+func (e *Exec) PerRow(n, cols int, j par.Job) {
+	e.perRow(n, cols, j)
+	e.run()
 }
 
 // perRow plans j over n rows of cols elements each, a few rows to a task.

@@ -17,9 +17,8 @@ import (
 type Shortlist struct {
 	parts  []listPart
 	tokens []int32
-	count  int   // of tokens, NoToken left out
-	muted  []int // places of tokens that were taken off
-	beside int   // numbers beyond the logits
+	count  int // of tokens, NoToken left out
+	beside int // numbers beyond the logits
 }
 
 type listPart struct {
@@ -29,7 +28,7 @@ type listPart struct {
 
 // Reset empties the list.
 func (s *Shortlist) Reset() {
-	s.parts, s.tokens, s.muted, s.count, s.beside = s.parts[:0], s.tokens[:0], s.muted[:0], 0, 0
+	s.parts, s.tokens, s.count, s.beside = s.parts[:0], s.tokens[:0], 0, 0
 }
 
 // Add appends panels [from, to) of h. Those of one head are added one after the other and in ascending order.
@@ -72,7 +71,6 @@ func (s *Shortlist) add(h *OrderedHead, from, to, at int) {
 func (s *Shortlist) Mute(at int) {
 	if s.tokens[at] != NoToken {
 		s.tokens[at] = NoToken
-		s.muted = append(s.muted, at)
 		s.count--
 	}
 }
@@ -126,11 +124,6 @@ func (e *Exec) Shortlist(src Source, lists []*Shortlist, dst Mat) {
 	j.intake.enter(e, src, j.plan(lists), nil)
 	e.plan.phase(len(j.tasks), j)
 	e.run()
-	for i, l := range lists {
-		for _, at := range l.muted {
-			dst.Row(i)[at] = negInf
-		}
-	}
 }
 
 // listJob is products of several heads, each with bands of rows that want the same of its panels.
@@ -145,8 +138,9 @@ type listJob struct {
 type listProduct struct {
 	head  *OrderedHead
 	bands []gemm.Band
-	want  []uint64 // a bit for each panel that any row wants
-	count int      // of them
+	lists []*Shortlist // of each band
+	want  []uint64     // a bit for each panel that any row wants
+	count int          // of them
 }
 
 // listTask is panels [from, to) of a product.
@@ -163,7 +157,7 @@ func (j *listJob) plan(lists []*Shortlist) (uses [inputTypes]bool) {
 		for i := range lists[from].parts {
 			part := &lists[from].parts[i]
 			p := j.product(part.head)
-			p.bands = append(p.bands, gemm.Band{From: from, To: to, Runs: part.runs})
+			p.bands, p.lists = append(p.bands, gemm.Band{From: from, To: to, Runs: part.runs}), append(p.lists, lists[from])
 			uses[part.head.W.Type()] = true
 		}
 		from = to
@@ -194,7 +188,7 @@ func (j *listJob) product(h *OrderedHead) *listProduct {
 		j.products = append(j.products, listProduct{})
 	}
 	p := &j.products[n]
-	p.head, p.bands = h, p.bands[:0]
+	p.head, p.bands, p.lists = h, p.bands[:0], p.lists[:0]
 	return p
 }
 
@@ -249,27 +243,22 @@ func (j *listJob) Do(worker, t int) {
 			}
 			r.At += max(task.from, r.From) - r.From
 			r.From, r.To = max(task.from, r.From), min(task.to, r.To)
-			p.head.finish(j.dst.Slice(b.From, b.To), r)
+			p.head.finish(j.dst.Slice(b.From, b.To), r, p.lists[i].tokens)
 		}
 	}
 }
 
 var negInf = float32(math.Inf(-1))
 
-// finish adds the bias, and gives rows without a token their logit.
-func (h *OrderedHead) finish(dst Mat, r gemm.Run) {
+// finish adds the bias, and gives places without a token their logit.
+func (h *OrderedHead) finish(dst Mat, r gemm.Run, tokens []int32) {
 	if h.Bias != nil {
 		for i := range dst.Rows {
 			simd.Add(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:(r.To-r.From)*gemm.Panel], h.Bias[r.From*gemm.Panel:r.To*gemm.Panel])
 		}
 	}
-	if h.Tokens == nil {
-		return
-	}
-	for p := r.From; p < r.To; p++ {
-		at := (r.At + p - r.From + 1) * gemm.Panel
-		for o := (p+1)*gemm.Panel - 1; o >= p*gemm.Panel && h.Tokens[o] == NoToken; o-- {
-			at--
+	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ { // beyond them are numbers beside the logits
+		if tokens[at] == NoToken {
 			for i := range dst.Rows {
 				dst.Data[i*dst.Stride+at] = negInf
 			}

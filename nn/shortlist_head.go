@@ -101,19 +101,23 @@ func NewOrderedHead(pool *par.Pool, head *TokenHead, tokens []int32) (*OrderedHe
 	}
 	each(pool, n/gemm.Panel, func(_, p int) {
 		for i := p * gemm.Panel; i < (p+1)*gemm.Panel; i++ {
-			if h.Tokens[i] != NoToken {
-				h.copy(i)
-			}
+			h.Fill(i)
 		}
 	})
 	return h, nil
 }
 
-// Set makes row i that of a token of the head it was made of.
+// Set makes row i that of a token of the head it was made of, once Fill has run.
 func (h *OrderedHead) Set(i int, token int32) {
 	h.Unset(i)
 	h.name(i, token)
-	h.copy(i)
+}
+
+// Fill copies the weights of row i's token, if it has one. Other rows may be filled at the same time.
+func (h *OrderedHead) Fill(i int) {
+	if h.Tokens[i] != NoToken {
+		h.copy(i)
+	}
 }
 
 // Unset takes the token from row i, the last of its panel that has one.
@@ -135,7 +139,7 @@ func (h *OrderedHead) name(i int, token int32) {
 	h.filled[i/gemm.Panel]++
 }
 
-// copy fills row i.
+// copy is Fill of a row that has a token.
 func (h *OrderedHead) copy(i int) {
 	from := h.from.Row(h.Tokens[i])
 	h.W.CopyRow(i, h.from.W, from)

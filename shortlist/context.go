@@ -5,6 +5,7 @@ package shortlist
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/grovellm/grove/internal/gemm"
@@ -82,13 +83,9 @@ func (c *Context) begin() *contextState {
 		c.free = c.free[:n-1]
 		return s
 	}
-	s := &contextState{c: c, used: make([]int64, c.extra), changed: true}
-	none := make([]int32, c.extra)
-	for i := range none {
-		none[i] = nn.NoToken
-	}
+	s := &contextState{c: c, changed: true}
 	if c.extra > 0 {
-		s.own, _ = nn.NewOrderedHead(c.pool, c.head.TokenHead, none)
+		s.own = newOwn(c)
 	}
 	return s
 }
@@ -98,6 +95,9 @@ func (c *Context) Choose(queries []Query, lists []*List) {
 		s := q.State.(*contextState)
 		if s.changed {
 			s.lay()
+			if s.own != nil {
+				s.c.pool.Run(s.own.fills(), s.own)
+			}
 		}
 		lists[i] = &s.list
 	}
@@ -105,14 +105,18 @@ func (c *Context) Choose(queries []Query, lists []*List) {
 
 type contextState struct {
 	c       *Context
-	own     *nn.OrderedHead
-	used    []int64 // of each row, when its token came up last
-	n       int     // rows in use
-	now     int64
+	own     *own // nil: no tokens but the core
 	changed bool // since the list was laid out
 	list    List
-	idx     [alternatives]int32
-	val     [alternatives]float32
+	said    Rows    // while it hears alternatives
+	heard   []heard // of each of the rows
+}
+
+// heard is a row's likeliest tokens.
+type heard struct {
+	n   int
+	idx [alternatives]int32
+	val [alternatives]float32
 }
 
 func (s *contextState) Commit(tokens []int32) {
@@ -121,38 +125,36 @@ func (s *contextState) Commit(tokens []int32) {
 	}
 }
 
-func (s *contextState) Alternatives(logits []float32) {
-	for _, token := range s.idx[:simd.TopK(logits, s.idx[:min(alternatives, len(logits))], s.val[:])] {
-		s.add(token)
-	}
-}
-
-// add lists a token, in place of the one that came up longest ago where all rows are in use.
-func (s *contextState) add(token int32) {
-	if s.own == nil || s.c.head.Row(token) < 0 || s.c.in[token] {
+func (s *contextState) Alternatives(n int, logits Rows) {
+	if s.own == nil {
 		return
 	}
-	s.now++
-	row := s.own.Row(token)
-	if row < 0 {
-		if s.n < len(s.used) {
-			row = s.n
-			s.n++
-		} else {
-			row = 0
-			for i, used := range s.used {
-				if used < s.used[row] {
-					row = i
-				}
-			}
+	s.heard = slices.Grow(s.heard[:0], n)[:n]
+	s.said = logits
+	s.c.pool.Run(n, (*hearing)(s))
+	s.said = nil
+	for i := range s.heard {
+		for _, token := range s.heard[i].idx[:s.heard[i].n] {
+			s.add(token)
 		}
-		s.own.Set(row, token)
-		s.changed = true
 	}
-	s.used[row] = s.now
 }
 
-// lay lists the core and the rows in use.
+// hearing is a state that looks for alternatives, a row a task.
+type hearing contextState
+
+func (s *hearing) Do(_, i int) {
+	h, logits := &s.heard[i], s.said.Row(i)
+	h.n = simd.TopK(logits, h.idx[:min(alternatives, len(logits))], h.val[:])
+}
+
+func (s *contextState) add(token int32) {
+	if s.own != nil && s.c.head.Row(token) >= 0 && !s.c.in[token] && s.own.add(token) {
+		s.changed = true
+	}
+}
+
+// lay lists the core and the sequence's own tokens.
 func (s *contextState) lay() {
 	s.changed = false
 	s.list.Reset()
@@ -160,20 +162,20 @@ func (s *contextState) lay() {
 	s.list.end(s.c.tail, 0)
 }
 
-// onto adds the core and the rows in use to a list.
+// onto adds the core and the sequence's own tokens to a list.
 func (s *contextState) onto(l *List) {
 	l.Add(s.c.core, 0, s.c.core.Panels())
-	if s.n > 0 {
-		l.Add(s.own, 0, (s.n+gemm.Panel-1)/gemm.Panel)
+	if s.own != nil {
+		l.Add(s.own.head, 0, s.own.panels())
 	}
 }
 
 // Close keeps the memory for another sequence.
 func (s *contextState) Close() {
-	for i := s.n - 1; i >= 0; i-- {
-		s.own.Unset(i)
+	if s.own != nil {
+		s.own.clear()
 	}
-	s.n, s.changed = 0, true
+	s.changed = true
 	s.c.mu.Lock()
 	defer s.c.mu.Unlock()
 	s.c.free = append(s.c.free, s)

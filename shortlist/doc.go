@@ -4,8 +4,8 @@
 //	freq     the most frequent tokens (FR-Spec), as many at every step of a draft
 //	freq-pa  fewer of them the deeper the step (paper 001, appendix A.1)
 //	context  the most frequent ones, and the tokens of the text so far with what the verifier nearly chose there
-//	dynaspec clusters of tokens that a router picks by what the drafter's row reads (paper 001 §4), as many at every step
-//	dynaspec-pa  fewer of them the deeper the step (paper 001 §4.2)
+//	dynaspec clusters of tokens that a router picks by what the drafter's row reads, fewer the deeper the step (paper 001 §4)
+//	dynaspec-fixed  as many of them at every step
 //
 // All lie in heads of their own order (nn.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
 //
@@ -16,7 +16,10 @@
 // its logits: see tail.
 package shortlist
 
-import "github.com/grovellm/grove/nn"
+import (
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/nn"
+)
 
 // Method makes the lists for drafters of one head. One goroutine uses it at a time.
 type Method interface {
@@ -32,21 +35,24 @@ type Method interface {
 // Beside is a Method whose lists need not be there before the pass whose last product they are for: what chooses them runs beside it.
 type Beside interface {
 	Method
-	// Start is Choose, but what is in the lists is known only when the rider's stages are done. One is under way at a time.
-	Start(queries []Query, lists []*List) nn.Rider
+	// Start is Choose, but what is in the lists is known only when the tasks are done. One is under way at a time.
+	Start(queries []Query, lists []*List) (tasks int, j par.Job)
 }
 
 // State is what is known of one sequence.
 type State interface {
 	// Commit takes in tokens of the text, the prompt's too.
 	Commit(tokens []int32)
-	// Alternatives takes in the logits that the target gave somewhere in it.
-	Alternatives(logits []float32)
+	// Alternatives takes in the logits that the target gave at n places in it.
+	Alternatives(n int, logits Rows)
 	// Close gives the memory back; the state is not used again.
 	Close()
 }
 
-// Query is a row whose logits are to be computed.
+// Rows are logits by number: an nn.Mat is.
+type Rows interface{ Row(i int) []float32 }
+
+// Query is a row whose logits are to be computed. Those of a state come one after the other.
 type Query struct {
 	State  State
 	Step   int       // of the draft: 0 gives the first drafted token. A state's step 0 comes before its others, and begins a draft
@@ -77,5 +83,5 @@ func (l *List) LogOutside(row []float32, temperature float32) float64 {
 type stateless struct{}
 
 func (stateless) Commit([]int32)         {}
-func (stateless) Alternatives([]float32) {}
+func (stateless) Alternatives(int, Rows) {}
 func (stateless) Close()                 {}

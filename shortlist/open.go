@@ -10,15 +10,15 @@ import (
 
 // Options choose a method, as drafters' texts say them.
 type Options struct {
-	Method string `draft:"shortlist" help:"tokens that the draft's head computes: freq, freq-pa, context, dynaspec or dynaspec-pa; empty: all of them"`
-	Size   int    `draft:"size" help:"tokens of the shortlist: the most frequent ones, with dynaspec about so many in clusters; 0: a quarter of the vocabulary, with context a sixteenth, with dynaspec as the router has it"`
+	Method string `draft:"shortlist" help:"tokens that the draft's head computes: freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: all of them"`
+	Size   int    `draft:"size" help:"tokens of the shortlist: the most frequent ones, with dynaspec about so many in clusters; at the first steps, where there are fewer at later ones (freq-pa, dynaspec); 0: a quarter of the vocabulary, with context a sixteenth, with dynaspec as the router has it"`
 	Extra  int    `draft:"extra" help:"context, dynaspec: how many other tokens of the text, and the target's alternatives in it, are listed at most; 0: 1024, with dynaspec 512; dynaspec: -1 for none"`
 	Ranks  string `draft:"ranks" help:"file of token ranks; empty: tokens by id, which a byte-pair vocabulary learned about by frequency"`
 	Router string `draft:"router" help:"dynaspec: file of a router; empty: one that the target was opened with"`
 }
 
 // Routed reports whether the method needs a router.
-func (o *Options) Routed() bool { return o.Method == "dynaspec" || o.Method == "dynaspec-pa" }
+func (o *Options) Routed() bool { return o.Method == "dynaspec" || o.Method == "dynaspec-fixed" }
 
 // Drafter is what a method must know of a drafter.
 type Drafter struct {
@@ -71,7 +71,7 @@ func Open(o Options, d Drafter) (Method, error) {
 		}
 		return NewContext(d.Pool, head, r, size, extra)
 	}
-	return nil, fmt.Errorf("shortlist=%s: want freq, freq-pa, context, dynaspec or dynaspec-pa", o.Method)
+	return nil, fmt.Errorf("shortlist=%s: want freq, freq-pa, context, dynaspec or dynaspec-fixed", o.Method)
 }
 
 // ranks are those of the tokens that may be drafted.
@@ -103,7 +103,10 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 	case r == nil:
 		return nil, fmt.Errorf("shortlist=%s: there is no router: name one with router=FILE, or open the target with one", o.Method)
 	}
-	routed := RoutedOptions{Clusters: r.Listed, PositionAware: o.Method == "dynaspec-pa", Extra: min(routedExtra, head.W.Out())}
+	routed := RoutedOptions{Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
+	if o.Method == "dynaspec" { // what later steps have less, the first may have more
+		routed.PositionAware, routed.Clusters = true, min(2*r.Listed, len(r.Clusters))
+	}
 	switch {
 	case o.Extra < -1 || o.Extra > head.W.Out():
 		return nil, fmt.Errorf("extra=%d: want up to %d tokens, or -1 for none", o.Extra, head.W.Out())

@@ -72,9 +72,6 @@ func accepted(p, q []float32, list []int32) (sum float64) {
 	return sum
 }
 
-// Rows is the number of places.
-func (a *Agreement) Rows() int { return a.rows }
-
 // Size is the mean number of tokens of a list.
 func (a *Agreement) Size() float64 { return float64(a.size) / a.places() }
 

@@ -59,7 +59,7 @@ func TestAgreementKeepsToTheory(t *testing.T) {
 			t.Fatalf("the target's own drafts: acceptance %g, coverage %g; oracle %g, %g", own.Accept(), own.Coverage(), own.OracleAccept(), own.Oracle())
 		case own.OracleAccept() < one.OracleAccept()-slack || own.OracleAccept() < own.Accept()-slack:
 			t.Fatalf("the best list and drafter accept %g, others %g and %g", own.OracleAccept(), one.OracleAccept(), own.Accept())
-		case math.Abs(all.Coverage()-1) > slack || all.Size() != float64(vocab) || all.Rows() != one.Rows():
+		case math.Abs(all.Coverage()-1) > slack || all.Size() != float64(vocab) || all.rows != one.rows:
 			t.Fatalf("all tokens: coverage %g of %g tokens", all.Coverage(), all.Size())
 		}
 	})

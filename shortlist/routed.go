@@ -11,11 +11,9 @@ package shortlist
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
-	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -47,7 +45,7 @@ type Routed struct {
 	o       RoutedOptions
 	router  *Router
 	embed   nn.Table
-	exec    *nn.Exec
+	pool    *par.Pool
 	context *Context        // the tokens always listed, and those of sequences
 	head    *nn.OrderedHead // cluster after cluster, each in panels of its own
 	first   []int           // panel of each cluster's first token, and of the end
@@ -60,15 +58,18 @@ type Routed struct {
 
 func (d *Routed) Fork() Method {
 	f := *d
-	return f.ready(d.exec.Pool())
+	return f.ready(d.pool)
 }
 
 // ready gives d scratch of its own.
 func (d *Routed) ready(pool *par.Pool) *Routed {
-	d.exec = nn.NewExec(pool)
+	d.pool = pool
 	d.picking = picking{d: d, workers: make([]picks, pool.Threads())}
+	alone := par.New(1)
 	for i := range d.picking.workers {
-		d.picking.workers[i] = picks{make([]int32, d.o.Clusters), make([]float32, d.o.Clusters), make([]bool, len(d.size))}
+		d.picking.workers[i] = picks{
+			exec: nn.NewExec(alone), clusters: make([]int32, d.o.Clusters), scores: make([]float32, d.o.Clusters), picked: make([]bool, len(d.size)),
+		}
 	}
 	return d
 }
@@ -134,79 +135,8 @@ type routedState struct {
 }
 
 func (d *Routed) Choose(queries []Query, lists []*List) {
-	nn.RunRider(d.exec.Pool(), d.Start(queries, lists))
-}
-
-// Start is Choose beside a pass: lists are laid out when the rider's stages are done. Their places are known at once.
-func (d *Routed) Start(queries []Query, lists []*List) nn.Rider {
-	p := &d.picking
-	p.queries, p.lists, p.first, p.stage = append(p.queries[:0], queries...), p.lists[:0], p.first[:0], 0
-	for i, q := range queries {
-		if i == 0 || q.State != queries[i-1].State || d.o.Budget(q.Step) != d.o.Budget(queries[i-1].Step) {
-			p.lists, p.first = append(p.lists, q.State.(*routedState).list(q.Step)), append(p.first, i)
-		}
-		lists[i] = p.lists[len(p.lists)-1]
-	}
-	return p
-}
-
-// picking is a Choose under way: the router's two products, and then a list for each row.
-type picking struct {
-	d       *Routed
-	queries []Query
-	lists   []*List
-	first   []int // of each list, its first query
-	stage   int
-	workers []picks
-
-	embeds, features, inners, sums nn.Buffer
-	inner, scores                  nn.Mat
-}
-
-// picks is scratch of a worker.
-type picks struct {
-	clusters []int32
-	scores   []float32
-	picked   []bool // of each cluster
-}
-
-func (p *picking) Stage() (tasks int, j par.Job) {
-	r, n := p.d.router, len(p.queries)
-	p.stage++
-	switch p.stage {
-	case 1:
-		embed, hidden := p.embeds.Mat(n, r.Embed), p.features.Mat(n, r.Hidden)
-		for i, q := range p.queries {
-			p.d.embed.Row(embed.Row(i), int(q.Token))
-			copy(hidden.Row(i), q.Hidden)
-		}
-		p.inner = p.inners.Mat(n, r.Width)
-		return p.d.exec.Stage(r.first(embed, hidden, p.inner))
-	case 2:
-		p.scores = p.sums.Mat(n, r.Clusters)
-		return p.d.exec.Stage(r.second(p.inner, p.scores))
-	case 3:
-		return len(p.lists), p
-	}
-	return 0, nil
-}
-
-// Do makes list i.
-func (p *picking) Do(worker, i int) {
-	from, to := p.first[i], len(p.queries)
-	if i+1 < len(p.first) {
-		to = p.first[i+1]
-	}
-	k, w := p.d.o.Budget(p.queries[from].Step), &p.workers[worker]
-	scores := p.scores.Row(from)
-	for row := from + 1; row < to; row++ {
-		for c, s := range p.scores.Row(row) {
-			scores[c] = max(scores[c], s)
-		}
-	}
-	w.clusters = w.clusters[:simd.TopK(scores, w.clusters[:k:cap(w.clusters)], w.scores[:k])]
-	slices.Sort(w.clusters)
-	p.d.lay(p.lists[i], p.queries[from].State.(*routedState).contextState, w)
+	tasks, j := d.Start(queries, lists)
+	d.pool.Run(tasks, j)
 }
 
 // list is one to lay out for a row of a step.
@@ -233,9 +163,11 @@ func (d *Routed) lay(l *List, s *contextState, w *picks) {
 	for _, c := range w.clusters {
 		w.picked[c] = true
 	}
-	for i := range s.n { // no token is listed twice
-		if c := d.of[s.own.Tokens[i]]; c >= 0 && w.picked[c] {
-			l.Mute(d.context.core.Panels()*gemm.Panel + i)
+	if s.own != nil {
+		for i, token := range s.own.head.Tokens[:s.own.n] { // none is listed twice
+			if c := d.of[token]; c >= 0 && w.picked[c] {
+				l.Mute(d.context.core.Panels()*gemm.Panel + i)
+			}
 		}
 	}
 	listed := 0

@@ -59,15 +59,6 @@ type RouterBuffers struct{ inner nn.Buffer }
 // Scores fills dst, a row a query and a column a cluster, from the rows' embeddings and features. Under a tape it is recorded.
 func (r *Router) Scores(e *nn.Exec, embed, hidden, dst nn.Mat, m *RouterBuffers) {
 	inner := e.Mat(&m.inner, dst.Rows, r.Width)
-	e.Linear(r.first(embed, hidden, inner))
-	e.Linear(r.second(inner, dst))
-}
-
-// first and second are the router's two products.
-func (r *Router) first(embed, hidden, inner nn.Mat) (nn.Source, nn.Proj) {
-	return nn.Source{X: embed, Norm: &r.EmbedNorm, With: hidden, WithNorm: &r.HiddenNorm}, nn.Proj{Linear: &r.In, Dst: inner}
-}
-
-func (r *Router) second(inner, dst nn.Mat) (nn.Source, nn.Proj) {
-	return nn.Source{X: inner, Act: nn.GELU}, nn.Proj{Linear: &r.Out, Dst: dst}
+	e.Linear(nn.Source{X: embed, Norm: &r.EmbedNorm, With: hidden, WithNorm: &r.HiddenNorm}, nn.Proj{Linear: &r.In, Dst: inner})
+	e.Linear(nn.Source{X: inner, Act: nn.GELU}, nn.Proj{Linear: &r.Out, Dst: dst})
 }

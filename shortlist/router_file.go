@@ -11,10 +11,8 @@ import (
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tokenizer"
 )
-
-// RouterArch is the architecture of a router's file.
-const RouterArch = "router"
 
 const (
 	keyName       = "general.name"
@@ -24,7 +22,6 @@ const (
 	keyListed     = "router.listed"     // Routing.Listed
 	keyClusters   = "router.clusters"   // of each token of the vocabulary its cluster, or one of the next two
 	keyVocabulary = "router.vocabulary" // its fingerprint
-	keyHead       = "router.head"       // fingerprint of the head's weights that it was trained with
 )
 
 // Tokens that are in no cluster.
@@ -43,8 +40,7 @@ type RouterFile struct {
 	Vocab  int
 	Listed int
 
-	Vocabulary string // the fingerprint of the vocabulary; "": not known
-	Head       string // of the head; "": not known
+	Vocabulary string // its fingerprint; "": not known
 
 	of []int32 // of each token, its cluster
 }
@@ -55,10 +51,10 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 		return &tensor.FileError{Format: "gguf", File: f.Path, Field: "key " + tensor.Quote(field), Remedy: "train the router again", Err: fmt.Errorf(format, args...)}
 	}
 	k := f.Keys()
-	if a := k.String(keyArch); k.Err() == nil && a != RouterArch {
-		return nil, fmt.Errorf("%w: general.architecture is %q: want %s", ErrNoRouter, a, RouterArch)
+	if a := k.String(keyArch); k.Err() == nil && a != model.Router {
+		return nil, fmt.Errorf("%w: general.architecture is %q: want %s", ErrNoRouter, a, model.Router)
 	}
-	r := &RouterFile{Name: k.String(keyName, ""), Vocabulary: k.String(keyVocabulary, ""), Head: k.String(keyHead, ""), Listed: k.Int(keyListed)}
+	r := &RouterFile{Name: k.String(keyName, ""), Vocabulary: k.String(keyVocabulary, ""), Listed: k.Int(keyListed)}
 	r.Config = RouterConfig{Embed: k.Int(keyEmbed), Hidden: k.Int(keyHidden), Width: k.Int(keyWidth)}
 	of := k.Ints(keyClusters)
 	if err := k.Err(); err != nil {
@@ -96,7 +92,7 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 
 // Load loads the router of a file that ReadRouter has read.
 func (r *RouterFile) Load(f *gguf.File, pool *par.Pool) (*Routing, error) {
-	w := model.NewGGUFLoader(f, RouterArch)
+	w := model.NewGGUFLoader(f, model.Router)
 	router, err := NewRouter(r.Config, w)
 	if err != nil {
 		return nil, err
@@ -129,6 +125,14 @@ func (r *RouterFile) Fits(vocab, embed, hidden int) error {
 	return nil
 }
 
+// Reads returns an error where the router's clusters are of the tokens of another vocabulary than t reads; t may be nil: it is not known.
+func (r *RouterFile) Reads(t *tokenizer.Tokenizer) error {
+	if key := Fingerprint(t); key != "" && r.Vocabulary != "" && key != r.Vocabulary {
+		return fmt.Errorf("key %s is %s, and the target's vocabulary %s: want a router trained with this target", tensor.Quote(keyVocabulary), r.Vocabulary, key)
+	}
+	return nil
+}
+
 // Write writes a router and its weights, which NewRouter names, to a GGUF file. Of file all but Listed is
 // read.
 func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) error {
@@ -145,14 +149,13 @@ func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) e
 		}
 	}
 	w := gguf.NewWriter()
-	w.Set(keyArch, RouterArch)
+	w.Set(keyArch, model.Router)
 	w.Set(keyName, file.Name)
 	w.Set(keyEmbed, uint32(file.Config.Embed))
 	w.Set(keyHidden, uint32(file.Config.Hidden))
 	w.Set(keyWidth, uint32(file.Config.Width))
 	w.Set(keyListed, uint32(r.Listed))
 	w.Set(keyVocabulary, file.Vocabulary)
-	w.Set(keyHead, file.Head)
 	w.Set(keyClusters, of)
 	for _, x := range weights {
 		w.AddTensor(x)

@@ -1,6 +1,7 @@
 package shortlist
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -101,22 +102,19 @@ func TestContextListsWhatCameUp(t *testing.T) {
 			var text []int32 // what came up, in order
 			for range rapid.IntRange(0, 6).Draw(t, "commits") {
 				if rapid.Bool().Draw(t, "alternatives") {
-					logits := make([]float32, vocab)
-					for i := range logits {
-						logits[i] = float32(r.NormFloat64())
+					said := nn.NewMat(rapid.IntRange(1, 5).Draw(t, "places"), vocab)
+					for i := range said.Data {
+						said.Data[i] = float32(r.NormFloat64())
 					}
-					s.Alternatives(logits)
-					best := make([]int32, vocab)
-					for i := range best {
-						best[i] = int32(i)
-					}
-					slices.SortFunc(best, func(a, b int32) int {
-						if logits[a] > logits[b] {
-							return -1
+					s.Alternatives(said.Rows, said)
+					for i := range said.Rows {
+						logits, best := said.Row(i), make([]int32, vocab)
+						for i := range best {
+							best[i] = int32(i)
 						}
-						return 1
-					})
-					text = append(text, best[:min(alternatives, vocab)]...)
+						slices.SortFunc(best, func(a, b int32) int { return cmp.Compare(logits[b], logits[a]) })
+						text = append(text, best[:min(alternatives, vocab)]...)
+					}
 				} else {
 					tokens := make([]int32, r.IntN(60))
 					for i := range tokens {

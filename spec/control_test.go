@@ -136,3 +136,22 @@ func TestGuardBoundsLosses(t *testing.T) {
 		}
 	})
 }
+
+// A drafter that wins every round is asked every round, although it hoped once for a text of dozens of tokens and got a few of them.
+func TestGuardForgivesALostBet(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		g := guard{balance: gift, interval: firstInterval}
+		win := func(name string, rounds int) {
+			for range rounds {
+				gain := rapid.Float32Range(.5, 2.4).Draw(r, "gain")
+				hope := gain + rapid.Float32Range(-.2, .2).Draw(r, "missed by")
+				if g.judge(verdict{gain: gain, hope: hope, verified: true}); g.off {
+					r.Fatalf("silenced %s", name)
+				}
+			}
+		}
+		win("before the bet", rapid.IntRange(0, 20).Draw(r, "before"))
+		g.judge(verdict{gain: 5, hope: rapid.Float32Range(27, 60).Draw(r, "bet"), verified: true})
+		win("after it", 40)
+	})
+}

@@ -13,7 +13,9 @@ type Controller struct {
 	mu     sync.Mutex
 	verify curve  // seconds of a target pass, by rows
 	draft  curve  // seconds of drafting, by levels
+	alone  recent // seconds of drafting by the text alone, a sequence
 	rest   recent // seconds of a plain round beside the pass, a sequence
+	read   recent // seconds that a drafter takes to read a row of text, among many
 	worlds [worlds]world
 
 	refresh uint32 // passes after which a plain one is measured again
@@ -22,28 +24,33 @@ type Controller struct {
 // world is a way of choosing tokens: a drafter's probabilities are worth something else in each.
 type world struct {
 	calibration
-	worth    float32 // mean gain of a proposal, in tokens
-	judged   int
+	outcome  float32 // mean of what runs brought lately, in tokens
+	runs     int
+	waited   float32 // rounds of sequences that wait for a try, since the last try of any
 	interval float32 // the guards' last
 	bias     float32 // the same
 	want     float32 // mean number of nodes that were worth verifying
 	arms     arms
+	rivals   rivals // the sequences' last
 }
 
 const (
 	greedy  = iota // temperature 0
 	coupled        // above, by the coupled noise
 	rejecting
-	worlds
+	byAlone // the same three, of trees of the text alone
+	worlds  = 2 * byAlone
 )
 
 // How long things are remembered, and how often plain decoding is measured while it is not in use.
 const (
-	worthMemory  = 16 // proposals
-	wantMemory   = 8  // rounds
-	fewProposals = 8  // fewer are no ground for starting a sequence without speculation
+	outcomeMemory = 4 // runs
+	wantMemory    = 8 // rounds
 
-	lastStart = 128 // rounds after which a sequence first tries a drafter that others lost with: texts differ
+	// A drafter that is not asked reads along if a row costs no more than this, in tokens, and else only so many of the last rows.
+	dear      = 0.0025
+	wakeRows  = 32
+	readLeast = 16 // rows read at once, for their time to be a measurement
 
 	coldBudget = 4 // nodes of a drafter's first tree
 
@@ -61,22 +68,60 @@ func NewController() *Controller {
 	return c
 }
 
-// start makes the guard of a new sequence and says how many nodes to begin with.
-func (c *Controller) start(in int) (g guard, want float32) {
+// start makes what guards a new sequence.
+func (c *Controller) start(s *Sequence) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	s.guard, s.want = c.guard(s.world), c.worlds[s.world].want
+	if s.recites {
+		s.rivals = c.worlds[s.world].rivals
+		s.alone = c.guard(s.world + byAlone)
+		s.alone.alone = true
+	}
+}
+
+func (c *Controller) guard(in int) guard {
 	w := &c.worlds[in]
-	g = guard{balance: gift, bias: w.bias, interval: firstInterval}
-	if w.judged >= fewProposals && w.worth < losing { // others have tried
+	g := guard{balance: gift, bias: w.bias, interval: firstInterval}
+	if w.runs > 0 && w.outcome < losing {
+		// Others have tried, and their tries and waiting are this one's too: so short texts cost no more than a long one.
 		g.balance, g.off = 0, true
 		g.interval = w.interval
-		g.quiet = int(w.interval - min(w.interval/2, lastStart))
+		g.quiet = int(min(w.waited, w.interval))
+		if c.dear() && in < byAlone { // the prompt need not be read
+			g.quiet = min(g.quiet, int(w.interval)-wakeRows)
+		}
 	}
-	return g, w.want
+	return g
+}
+
+// judged takes what a proposal brought to a sequence, by whose guard it was judged.
+func (w *world) judged(g *guard, v verdict) {
+	if sum, done := g.run.add(v.gain-v.extra, g.off); done {
+		w.runs++
+		w.outcome += (sum - w.outcome) / float32(min(w.runs, outcomeMemory))
+	}
+	w.interval, w.bias = g.interval, g.bias
+	w.waited = 0
+}
+
+// rest notes a round in which a sequence's drafter was not asked.
+func (w *world) rest(g *guard) {
+	if g.rest(); g.off {
+		w.waited++
+	}
+}
+
+// dear reports whether a drafter had better not read text that it is not asked about.
+func (c *Controller) dear() bool {
+	return c.read.n > 0 && c.verify.known && c.read.median() > dear*c.verify.at(1)
 }
 
 // budget is how many nodes a sequence's drafter may draft.
 func (c *Controller) budget(s *Sequence) int {
+	if s.turn.alone {
+		return s.r.Budget
+	}
 	if s.sampled {
 		s.arm = c.worlds[s.world].arms.choose(s.guard.judged, s.r.Budget)
 		return armBudget(s.arm)

@@ -23,7 +23,33 @@ type guard struct {
 	interval float32 // rounds without a drafted node after which one is tried in any case
 	quiet    int     // rounds since a drafted node was verified
 	off      bool    // only tries
+	alone    bool    // proposals are of the text alone
 	tries    int
+	run      run // the proposals since it was last off
+}
+
+// run is what the first proposals of a sequence brought, or those that followed on a try.
+type run struct {
+	sum    float32 // tokens
+	length int
+}
+
+// Runs are compared by their first proposals, and a long win counts for as much as a loss.
+const (
+	runLength = 8
+	mostRun   = 8 // tokens
+)
+
+// add takes what a proposal brought; done says that the run is over, of which sum is the outcome.
+func (r *run) add(gain float32, off bool) (sum float32, done bool) {
+	r.sum += min(gain, mostGain)
+	r.length++
+	if !off && r.length < runLength {
+		return 0, false
+	}
+	sum = max(min(r.sum, mostRun), -mostRun)
+	*r = run{}
+	return sum, true
 }
 
 const (
@@ -33,8 +59,12 @@ const (
 	allowance = 0.008 // tokens a round
 
 	firstInterval = 4
-	lastInterval  = 256  // by doubling
-	everInterval  = 4096 // by cost
+	lastInterval  = 256 // by doubling
+
+	// The same where a try costs next to nothing but its stake, and a text may begin to repeat itself any time.
+	lastAlone    = 16
+	everAlone    = 64
+	everInterval = 4096 // by cost
 
 	biasMemory    = 16 // proposals
 	biasFirst     = 5  // the weight of the first is one in so many
@@ -42,6 +72,8 @@ const (
 	hopeless      = -0.25 // tokens: stop without waiting for the balance
 	losing        = -0.04 // tokens: the same after a few proposals
 	fewJudged     = 3
+
+	leastStake = 1 // token
 )
 
 // due reports whether the next round is to try the drafter in any case.
@@ -50,8 +82,19 @@ func (g *guard) due() bool { return float32(g.quiet) >= g.interval }
 // soon reports whether it is at least half the way to that.
 func (g *guard) soon() bool { return 2*float32(g.quiet) >= g.interval }
 
+// asleep reports whether so many rounds at least go by before the next try.
+func (g *guard) asleep(rounds int) bool {
+	return g.off && g.interval-float32(g.quiet) >= float32(rounds)
+}
+
+// stake is what may be put on a proposal of which little is known, in tokens: what is lost when nothing comes of it. ok is false where
+// proposals were judged: then what is known of them decides.
+func (g *guard) stake() (tokens float32, ok bool) {
+	return max(g.balance, leastStake), g.judged < fewJudged || g.off
+}
+
 // brief reports whether the next try is to be of one level: most drafters that pay show it there, at a fraction of the cost.
-func (g *guard) brief() bool { return g.off && g.tries%2 == 0 }
+func (g *guard) brief() bool { return g.off && !g.alone && g.tries%2 == 0 }
 
 // rest notes a round in which the drafter was not asked.
 func (g *guard) rest() { g.quiet++ }
@@ -82,7 +125,7 @@ func (g *guard) judge(v verdict) {
 	if v.try {
 		g.tries++
 	}
-	won := v.verified && (v.gain > 0 || value > 0)
+	won := v.verified && (v.gain > 0 || value > 0 && (!v.try || g.judged > fewJudged)) // a first try is won by what came of it
 	switch {
 	case v.try && won:
 		g.off = false
@@ -102,6 +145,9 @@ func (g *guard) judge(v verdict) {
 
 // wait sets the interval, to one over which loss is no more than what is allowed.
 func (g *guard) wait(interval, loss float32) {
-	g.interval = min(interval, lastInterval)
-	g.interval = min(max(g.interval, loss/allowance), everInterval)
+	last, ever := float32(lastInterval), float32(everInterval)
+	if g.alone {
+		last, ever = lastAlone, everAlone
+	}
+	g.interval = min(max(min(interval, last), loss/allowance), ever)
 }

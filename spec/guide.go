@@ -6,6 +6,7 @@ type knowledge struct {
 	draft   [maxLevels]float64 // seconds of drafting, by levels
 	pass    float64            // seconds of a pass like the last ones
 	row     float64            // seconds that a row more for each sequence would add to it
+	stake   float64            // seconds that may be put on these proposals beyond a tree of one level; infinite where they are known
 }
 
 // maxLevels is how deep a guide tells levels apart.
@@ -38,7 +39,7 @@ func (g *guide) Deeper(expected, more float32) bool {
 	level := min(g.levels, maxLevels-2)
 	soFar := g.know.draft[level] + g.know.pass
 	extra := g.know.draft[level+1] - g.know.draft[level] + g.know.row
-	pays := float64(more)*soFar > (1+float64(expected))*extra
+	pays := float64(more)*soFar > (1+float64(expected))*extra && g.know.draft[level+1]-g.know.draft[1] <= g.know.stake
 	if pays {
 		g.levels++
 	}
@@ -47,6 +48,9 @@ func (g *guide) Deeper(expected, more float32) bool {
 
 // drafted is how many levels the sequence's drafter drafted, as far as can be told.
 func (s *Sequence) drafted() int {
+	if s.turn.alone {
+		return 0
+	}
 	if s.guide.levels > 0 {
 		return s.guide.levels
 	}

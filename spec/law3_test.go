@@ -1,9 +1,11 @@
 package spec
 
 import (
+	"context"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"pgregory.net/rapid"
 )
 
 // Law 3 in simulation: never much slower than plain decoding, and nearly as fast as the best fixed budget or faster.
@@ -117,6 +119,89 @@ func TestTurningDrafterIsFollowed(t *testing.T) {
 		got := run(simDrafter{turns: func(at int) float64 { return .9 * float64(at/500%2) }}, Options{})
 		if ideal := 2 / (1/plain + 1/good); got < .85*ideal {
 			t.Errorf("passes %s: %.0f tokens/s, %.0f plainly, %.0f where it is good, so that %.0f were to be had", passes, got, plain, good, ideal)
+		}
+	}
+}
+
+// Whatever drafting, reading and rows cost, and whatever a drafter promises that is never right, texts that come one after the other
+// lose little time to it, prompts and the first text included: what one text found out is not paid for again by the next.
+func TestHopelessDrafterCostsLittle(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		cost := passCosts[rapid.SampledFrom([]string{"flat", "cheap", "knee", "steps", "dear", "linear"}).Draw(r, "passes")]
+		d := &simDrafter{
+			confidence: rapid.Float64Range(.3, .99).Draw(r, "confidence"), width: rapid.IntRange(1, 4).Draw(r, "width"),
+			deepest:   rapid.IntRange(1, 60).Draw(r, "deepest"),
+			draftCost: draftCost{rapid.Float64Range(0, 3).Draw(r, "base") * ms, rapid.Float64Range(.02, 1).Draw(r, "level") * ms},
+			catchUp:   rapid.Float64Range(0, .2).Draw(r, "reading") * ms,
+		}
+		alone := rapid.Bool().Draw(r, "alone") // trees of the text alone are no better
+		recital := draftCost{rapid.Float64Range(0, .1).Draw(r, "text") * ms, 0}
+		const texts, prompt, output = 8, 300, 256
+		run := func(d *simDrafter) float64 {
+			target := newSim(cost)
+			var drafter draft.Drafter
+			if d != nil {
+				d.clock = target.clock
+				drafter = d
+				if alone {
+					drafter = simAlone{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1, deepest: 20, draftCost: recital}}
+				}
+			}
+			l, err := New(target, drafter, Options{})
+			if err != nil {
+				r.Fatal(err)
+			}
+			l.now = target.now
+			for range texts {
+				s, err := l.Start(make([]int32, prompt), Request{MaxTokens: output})
+				if err != nil {
+					r.Fatal(err)
+				}
+				for s.Finish() == Running {
+					if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
+						r.Fatal(err)
+					}
+				}
+				s.Close()
+			}
+			return target.seconds()
+		}
+		plain := run(nil)
+		// What is not known yet is paid for once: reading the first prompt, and drafts of the first text.
+		first := prompt*d.catchUp + 3*(d.base+12*d.level) + 30*ms
+		if lost := run(d) - plain - first; lost > .02*plain {
+			r.Fatalf("%d texts took %.1f%% longer than plainly", texts, 100*lost/plain)
+		}
+	})
+}
+
+// Of a drafter and the text alone the better is asked, whichever it is, and whatever reading and drafting cost. A drafter that knows
+// anything knows what the text does.
+func TestTheBetterIsAsked(t *testing.T) {
+	for passes, cost := range passCosts {
+		for drafting, price := range draftCosts {
+			for _, right := range []struct{ drafter, text float64 }{{.9, 0}, {0, .9}, {.9, .5}, {.9, .9}} {
+				const n = 2000
+				run := func(drafter, text float64) float64 {
+					target := newSim(cost)
+					of := func(right float64) simDrafter {
+						return simDrafter{clock: target.clock, right: right, beside: .5, confidence: max(right, .5), width: 2, deepest: 12}
+					}
+					one, two := of(drafter), of(text)
+					two.rng = 12345
+					one.draftCost, one.catchUp = price, price.level/10
+					speed, _ := simulate(t, target, simAlone{&one, two}, Options{}, 1, n)
+					return speed
+				}
+				best := max(run(right.drafter, 0), run(0, right.text))
+				least := .85
+				if passes == "noisy" || passes == "drifting" {
+					least -= .12
+				}
+				if speed := run(right.drafter, right.text); speed < least*best {
+					t.Errorf("passes %s, drafting %s, drafter right %g, text %g: %.3f of the speed with the better alone", passes, drafting, right.drafter, right.text, speed/best)
+				}
+			}
 		}
 	}
 }

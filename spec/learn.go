@@ -12,36 +12,68 @@ const (
 	outlier = 1.5
 )
 
-// learn takes the times of the step's parts.
-func (p *plan) learn(l *Loop, drafting, verifying, rest time.Duration) {
+// learn takes the times of the step's parts; telling is that of the drafter's commit, which is a part of rest.
+func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) {
 	c := l.control
-	if c == nil || p.rounds == 0 {
+	if c == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	rows, tokens, prompt := 0, 0, true
+	read := 0
+	for i := range l.commits {
+		if r := &l.commits[i]; r.Next < 0 && !r.Skip {
+			read += len(r.Tokens)
+		}
+	}
+	if read >= readLeast {
+		c.read.add(telling.Seconds() / float64(read))
+	}
+	if p.rounds == 0 {
+		return
+	}
+	rows, tokens, prompt, asked, alone, behind := 0, 0, true, 0, 0, 0
 	for _, s := range l.live {
 		if s.prefilling {
 			continue
 		}
 		rows += s.tree.Len()
 		tokens += s.fresh
-		prompt = prompt && (s.request < 0 || s.backlog <= catchUp)
+		switch {
+		case s.request < 0:
+		case s.turn.alone:
+			alone++
+		default:
+			asked++
+			prompt = prompt && s.backlog <= catchUp
+			if s.guard.judged > 0 {
+				behind += s.backlog
+			}
+		}
 	}
-	e := expense{rows: rows - p.rounds, asked: len(l.requests)}
+	e := expense{rows: rows - p.rounds, asked: asked, all: len(l.requests), drafted: drafting.Seconds()}
 	most := outlier * c.verify.at(rows) // the first measurement of a count may be an accident
 	if !c.verify.known {
 		most = verifying.Seconds()
 	}
 	if !p.mixed {
 		c.passed(rows, verifying.Seconds(), p.refresh)
-		if e.asked == 0 {
+		if e.all == 0 {
 			c.rest.add(rest.Seconds() / float64(p.rounds))
 		}
 	}
-	if e.asked > 0 && prompt {
-		c.draft.observe(p.levels, drafting.Seconds())
+	if asked == 0 && alone > 0 {
+		c.alone.add(e.drafted / float64(alone))
+	}
+	if c.alone.n > 0 {
+		e.alone = c.alone.median()
+		e.drafted = max(e.drafted-e.alone*float64(alone), 0)
+	}
+	if asked > 0 && prompt {
+		c.draft.observe(p.levels, e.drafted)
+	}
+	if behind >= readLeast && c.read.n == 0 && c.draft.known { // all prompts were short
+		c.read.add(max(e.drafted-c.draft.at(p.levels), 0) / float64(behind))
 	}
 
 	plain := c.verify.at(p.rounds)
@@ -53,7 +85,6 @@ func (p *plan) learn(l *Loop, drafting, verifying, rest time.Duration) {
 		e.verify = min(verifying.Seconds(), outlier*known, most) - plain
 	}
 	e.draft = c.draft.at(p.levels)
-	e.drafted = drafting.Seconds()
 	if c.rest.n > 0 {
 		usual := c.rest.median() * float64(tokens)
 		e.rest = min(rest.Seconds(), outlier*usual) - usual
@@ -76,7 +107,9 @@ type expense struct {
 	rows     int     // drafted nodes verified
 	verify   float64 // what they added to the pass
 	foreseen float64 // the same as the curve has it
-	asked    int     // sequences drafted for
+	all      int     // sequences with a proposal
+	asked    int     // of those, by the drafter
+	alone    float64 // what drafting for another takes
 	draft    float64 // what drafting for them takes, when the drafter has little to catch up on
 	drafted  float64 // what it took
 	rest     float64
@@ -87,20 +120,22 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 	if !s.turn.may {
 		return
 	}
-	w := &c.worlds[s.world]
+	c.pause(s)
 	if s.request < 0 {
-		s.guard.rest()
-		s.backlog += s.fresh
 		return
 	}
+	w, g := &c.worlds[s.taught()], s.guarded()
 	nodes := s.tree.Len() - 1
 	p.calibrate(w, s)
-	if nodes > 0 {
+	if nodes > 0 && !s.turn.alone {
 		track(&s.want, nodes)
 		track(&w.want, nodes)
 	}
 	if e.unit > 0 {
-		asked, share := float64(e.asked), 0.0
+		drafting, share := e.alone, 0.0
+		if !s.turn.alone {
+			drafting = e.draft / float64(e.asked)
+		}
 		if e.rows > 0 {
 			share = float64(nodes) / float64(e.rows)
 		}
@@ -108,21 +143,38 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 		if s.sampled {
 			t := arm{mass: s.turn.mass, nodes: float32(nodes), levels: float32(s.turn.levels)}
 			w.arms.learn(s.arm, t, func(nodes, levels int) float64 {
-				return e.unit + c.verify.at(p.rounds+nodes) - c.verify.at(p.rounds) + c.draft.at(levels)/asked
+				return e.unit + c.verify.at(p.rounds+nodes) - c.verify.at(p.rounds) + c.draft.at(levels)/float64(e.asked)
 			})
 		}
-		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (s.guard.off || s.turn.worthy == 0)}
-		v.gain = float32(extra - (e.verify*share+(e.draft+e.rest)/asked)/e.unit)
-		v.hope = s.turn.mass - float32((e.foreseen*share+e.draft/asked)/e.unit)
-		if s.guard.judged > 0 {
-			v.extra = float32((e.drafted - e.draft) / asked / e.unit)
+		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (g.off || s.turn.worthy == 0)}
+		v.gain = float32(extra - (e.verify*share+drafting+e.rest/float64(e.all))/e.unit)
+		v.hope = s.turn.mass - float32((e.foreseen*share+drafting)/e.unit)
+		if c.draft.known && !s.turn.alone {
+			v.extra = float32((e.drafted - e.draft) / float64(e.asked) / e.unit)
 		}
-		s.guard.judge(v)
-		w.judged++
-		w.worth += (v.gain - w.worth) / worthMemory
-		w.interval, w.bias = s.guard.interval, s.guard.bias
+		if s.recites {
+			of := pace{tokens: float32(s.fresh), drafting: float32(drafting/e.unit) + v.extra}
+			of.time = of.tokens - v.gain + v.extra
+			s.rivals.learn(s.way(), of)
+			c.worlds[s.world].rivals = s.rivals
+		}
+		g.judge(v)
+		w.judged(g, v)
 	}
-	s.backlog = 0
+}
+
+// pause notes which ways of drafting were not asked for the sequence.
+func (c *Controller) pause(s *Sequence) {
+	drafted := s.request >= 0 && !s.turn.alone
+	if drafted {
+		s.backlog = 0
+	} else {
+		s.backlog += s.fresh
+		c.worlds[s.world].rest(&s.guard)
+	}
+	if s.recites && !s.turn.alone {
+		c.worlds[s.world+byAlone].rest(&s.alone)
+	}
 }
 
 // track lets a mean number of nodes rise at once and fall slowly.

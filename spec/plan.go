@@ -18,6 +18,8 @@ type plan struct {
 	refresh bool // all decode plainly, for that to be measured
 	levels  int  // that were drafted
 	bound   bool // more nodes might have been worth verifying, but so large a pass is not known well enough
+	dear    bool // drafters that will not be asked for a while had better not read
+	shallow bool // a tree of one level may pay
 	know    knowledge
 
 	product []float32 // by node of all trees: chance of the path to it
@@ -32,6 +34,7 @@ type plan struct {
 type turn struct {
 	may      bool // there is a drafter, and room for what it drafts
 	try      bool // verify something in any case
+	alone    bool // by the text alone
 	budget   int  // nodes allowed, 1 where the drafter was not asked
 	proposed int  // nodes proposed
 	worthy   int  // of those below the root, how many were found worth a row
@@ -42,11 +45,14 @@ type turn struct {
 const (
 	// worthwhile is how much better than plain decoding speculation must look.
 	worthwhile = 1.05
+
+	// shallow is what a tree of one level may cost at most, in tokens, to be tried: it brings one at most.
+	shallow = 0.7
 )
 
 // begin decides who drafts, and up to how many nodes.
 func (p *plan) begin(l *Loop) {
-	p.rounds, p.mixed, p.refresh = 0, false, false
+	p.rounds, p.mixed, p.refresh, p.dear = 0, false, false, false
 	asking := 0
 	for _, s := range l.live {
 		s.turn, s.request = turn{budget: 1}, -1
@@ -59,9 +65,6 @@ func (p *plan) begin(l *Loop) {
 			asking++
 		}
 	}
-	if asking == 0 {
-		return
-	}
 	c := l.control
 	if c == nil {
 		for _, s := range l.live {
@@ -73,6 +76,10 @@ func (p *plan) begin(l *Loop) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	p.dear = c.dear()
+	if asking == 0 {
+		return
+	}
 	if p.refresh = !p.mixed && (!c.verify.known || c.verify.age(p.rounds) > c.refresh); p.refresh {
 		return
 	}
@@ -84,16 +91,24 @@ func (p *plan) begin(l *Loop) {
 	rows := p.rounds // of a pass like the last ones
 	for _, s := range l.live {
 		// Drafting for one costs about as much as drafting for all: those that would have to try soon join.
-		s.turn.try = try && s.turn.may && s.guard.soon()
+		s.turn.try = try && s.turn.may && s.guard.soon() && !s.skipped
+		if s.turn.may && s.recites {
+			s.choose()
+		}
 		if s.asks() {
 			asking++
-			rows += int(s.want)
+			if !s.turn.alone {
+				rows += int(s.want)
+			}
 		}
 	}
 	if asking == 0 {
 		return
 	}
 	p.know.read(c, p.rounds, rows)
+	unit := c.verify.at(p.rounds) / float64(p.rounds)
+	p.know.stake = p.stake(l, unit)
+	p.shallow = p.know.draft[1]+p.know.row < shallow*unit
 	for _, s := range l.live {
 		if s.asks() {
 			s.ask(min(s.r.Budget, c.budget(s)))
@@ -101,19 +116,75 @@ func (p *plan) begin(l *Loop) {
 	}
 }
 
+// skips reports whether the sequence's drafter does not read along.
+func (p *plan) skips(s *Sequence) bool { return p.dear && s.guard.asleep(wakeRows) }
+
+// stake is what may be put on the step's proposals, in seconds, where plain decoding takes unit for a token.
+func (p *plan) stake(l *Loop, unit float64) float64 {
+	sum := 0.0
+	for _, s := range l.live {
+		if s.asks() {
+			tokens, ok := s.guarded().stake()
+			if !ok {
+				return math.Inf(1)
+			}
+			sum += float64(tokens)
+		}
+	}
+	return sum * unit
+}
+
 // asks reports whether the sequence's drafter is to be asked.
-func (s *Sequence) asks() bool { return s.turn.may && (s.turn.try || !s.guard.off) }
+func (s *Sequence) asks() bool { return s.turn.may && (s.turn.try || s.turn.alone || !s.guard.off) }
+
+// choose decides whether the drafter or the text alone is asked, where both can be.
+func (s *Sequence) choose() {
+	switch {
+	case s.guard.off && s.turn.try || s.alone.off && !s.alone.due(): // the drafter, if any
+		return
+	case !s.guard.off && !s.alone.off:
+		s.turn.alone = s.rivals.choose() == 1
+	default:
+		s.turn.alone = true
+	}
+	if s.turn.alone {
+		s.turn.try = s.alone.off
+	}
+}
+
+// way is that of the step among rivals.
+func (s *Sequence) way() int {
+	if s.turn.alone {
+		return 1
+	}
+	return 0
+}
+
+// guarded is what judges the sequence's proposal of the step, and learns what its like are worth: the number of a world.
+func (s *Sequence) guarded() *guard {
+	if s.turn.alone {
+		return &s.alone
+	}
+	return &s.guard
+}
+
+func (s *Sequence) taught() int {
+	if s.turn.alone {
+		return s.world + byAlone
+	}
+	return s.world
+}
 
 // ask requests a tree under the sequence's root.
 func (s *Sequence) ask(budget int) {
 	l := s.loop
 	s.turn.budget = budget
 	s.request = len(l.requests)
-	r := draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: s.depth}
+	r := draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: s.depth, Alone: s.turn.alone}
 	if l.control != nil {
-		s.guide = guide{know: &l.plan.know, chances: &l.plan.know.chances[s.world]}
+		s.guide = guide{know: &l.plan.know, chances: &l.plan.know.chances[s.taught()]}
 		r.Guide = &s.guide
-		if s.turn.try && s.guard.brief() {
+		if s.turn.try && s.guarded().brief() && l.plan.shallow {
 			r.Depth = 1
 		}
 	}
@@ -179,7 +250,7 @@ func (p *plan) best(c *Controller, drafting float64) (best int) {
 	most := worthwhile * sum / (drafting + c.verify.at(p.rounds))
 	// No pass has more than twice the rows of the largest measured: what lies beyond is a guess.
 	end := min(len(p.order), 2*max(c.verify.top(), p.rounds)-p.rounds)
-	for n := 1; n <= end; n++ {
+	for n := 1; n <= end && c.verify.at(p.rounds+n)-c.verify.at(p.rounds) <= p.know.stake; n++ {
 		sum += float64(math.Float32frombits(uint32(p.order[len(p.order)-n] >> 32)))
 		if j := sum / (drafting + c.verify.at(p.rounds+n)); j > most {
 			most, best = j, n

@@ -108,10 +108,11 @@ func (s *Sequence) accept(number int) error {
 	}
 	if s.state != nil {
 		from := s.cache.Len() - len(s.path)
+		s.skipped = l.plan.skips(s)
 		l.commits = append(l.commits, draft.Rows{
 			State: s.state, Tokens: s.text[from:s.cache.Len()],
 			Tree: s.tree, Nodes: s.path, Next: next,
-			Pass: l.pass, Sequence: number,
+			Pass: l.pass, Sequence: number, Skip: s.skipped,
 		})
 	}
 	if s.prefilling && len(s.asked) > 0 { // the prompt has been read: its last row gives the first token

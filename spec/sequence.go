@@ -70,10 +70,14 @@ type Sequence struct {
 	turn    turn
 	guide   guide
 	guard   guard
-	world   int
+	alone   guard // of trees of the text alone
+	rivals  rivals
+	recites bool    // the drafter can make such
+	world   int     // of trees by the drafter
 	want    float32 // mean number of nodes that were worth verifying lately
 	arm     int     // of the last drawn tree
 	backlog int     // tokens since the drafter last proposed
+	skipped bool    // the drafter did not read the last rows
 
 	started, first time.Time
 }
@@ -145,13 +149,17 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		}
 	}
 	if l.control != nil {
-		s.guard, s.want = l.control.start(s.world)
+		if d, ok := l.drafter.(draft.Alone); ok && s.state != nil && !s.sampled {
+			s.recites = d.Alone(s.state)
+		}
+		l.control.start(s)
 	}
 	reused := 0
 	if s.cache == nil {
 		s.cache = l.target.NewCache()
 	} else if reused = s.cache.Len(); reused > 0 && s.state != nil {
-		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1}}); err != nil {
+		s.skipped = l.plan.skips(s)
+		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1, Skip: s.skipped}}); err != nil {
 			s.Close()
 			return nil, fmt.Errorf("spec: the drafter's commit: %w", err)
 		}

@@ -81,7 +81,7 @@ type simDrafter struct {
 	draftCost
 	right, beside, confidence float64
 	width, deepest            int
-	catchUp                   float64 // seconds for a token since the last proposal
+	catchUp                   float64 // seconds to read a token
 	rng                       uint64
 	turns                     func(position int) float64 // overrides right, where given
 }
@@ -94,14 +94,22 @@ func (d *simDrafter) Taps() []int                              { return nil }
 func (d *simDrafter) Begin(draft.Options) (draft.State, error) { return &simState{}, nil }
 func (d *simDrafter) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
-		r.State.(*simState).at += len(r.Tokens)
+		s := r.State.(*simState)
+		s.at += len(r.Tokens)
+		if r.Next < 0 && !r.Skip { // the prompt is read at once
+			d.spend(float64(s.at-s.read) * d.catchUp)
+			s.read = s.at
+		}
+		if r.Skip {
+			s.read = s.at
+		}
 	}
 	return nil
 }
 
 func (d *simDrafter) random() float64 {
-	d.rng = hash(d.rng, 5)
-	return float64(unit(d.rng))
+	d.rng++ // hashed twice: of numbers in a row one hash is no chance
+	return float64(unit(hash(5, hash(d.rng, 7, 11))))
 }
 
 // sibling is what the drafter believes of the k-th node beside the chain.
@@ -124,7 +132,7 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) error 
 					more += q.Guide.Chance(depth+1, d.sibling(k))
 				}
 				more = path * min(more, 1)
-				if depth > 0 && !q.Guide.Deeper(expected, more) {
+				if depth > 0 && !q.Alone && !q.Guide.Deeper(expected, more) {
 					break
 				}
 				path *= chance
@@ -154,6 +162,32 @@ func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) error 
 		levels = max(levels, depth)
 	}
 	d.costs(&d.draftCost, levels)
+	return nil
+}
+
+// simAlone is a drafter that others draft for by the text alone.
+type simAlone struct {
+	*simDrafter
+	text simDrafter
+}
+
+func (simAlone) Alone(draft.State) bool { return true }
+
+func (d simAlone) Propose(ctx context.Context, requests []draft.Request) error {
+	for i := range requests {
+		by := d.simDrafter
+		s := requests[i].State.(*simState)
+		read := s.read
+		if requests[i].Alone {
+			by = &d.text
+		}
+		if err := by.Propose(ctx, requests[i:i+1]); err != nil {
+			return err
+		}
+		if requests[i].Alone {
+			s.read = read // nothing was
+		}
+	}
 	return nil
 }
 

@@ -166,7 +166,7 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 		}
 		told = l.now()
 	}
-	l.plan.learn(l, proposed.Sub(proposing), verified.Sub(verifying), told.Sub(verified))
+	l.plan.learn(l, proposed.Sub(proposing), verified.Sub(verifying), told.Sub(telling), told.Sub(verified))
 	l.time(proposed.Sub(proposing)+told.Sub(telling), verified.Sub(verifying), began)
 	return nil
 }

@@ -181,7 +181,8 @@ type hostileState struct {
 	text     []int32
 	next     int32 // what the target said comes next, -1: unknown
 	closed   bool
-	proposed int // round trips
+	skipped  bool // the last rows were not to be read
+	proposed int  // round trips
 }
 
 func (s *hostileState) Close() { s.closed = true }
@@ -195,7 +196,7 @@ func (h *hostile) Propose(_ context.Context, requests []draft.Request) error {
 	for _, q := range requests {
 		s := q.State.(*hostileState)
 		root := q.Tree.Token[0]
-		if s.closed || q.Tree.Len() != 1 || s.next >= 0 && root != s.next {
+		if s.closed || s.skipped || q.Tree.Len() != 1 || s.next >= 0 && root != s.next {
 			return fmt.Errorf("a request with root %d where %d was to come, %d nodes", root, s.next, q.Tree.Len())
 		}
 		if q.Budget < 2 || q.Depth < 1 {
@@ -243,6 +244,7 @@ func (h *hostile) Commit(rows []draft.Rows) error {
 		if r.Tree == nil && (r.Pass != nil || len(s.text) > 0) {
 			return fmt.Errorf("rows without a tree")
 		}
+		s.skipped = r.Skip
 		for i, tok := range r.Tokens {
 			s.text = append(s.text, tok)
 			if r.Tree == nil {

@@ -15,15 +15,10 @@ import (
 // on below it: of the next tokens of the text, each with the state of the row before for its feature, in passes one after the
 // other. A row sees the text's entries up to the one that it hangs from, and the rows between: the training-time test.
 type EagleHead struct {
-	Params *nn.Params
+	overTarget
 
-	net    *eagle.Network
-	target frozen
-	exec   *nn.Exec
-	tape   *nn.Tape
-	pages  nn.Pages
-	caches []*nn.Cache
-	trees  []*tree.Tree
+	net   *eagle.Network
+	trees []*tree.Tree // of texts
 
 	passes []*pass
 	used   int     // of them, since begin
@@ -65,7 +60,7 @@ const outputMatrix = "output.weight"
 // NewEagleHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
 // vocabulary; nil: all.
 func NewEagleHead(c eagle.Config, tokens []int32, target *Network, pool *par.Pool, kind gemm.Type) (*EagleHead, error) {
-	h := &EagleHead{Params: nn.NewParams(kind), target: newFrozen(target, c.Taps), exec: nn.NewExec(pool)}
+	h := &EagleHead{overTarget: newOverTarget(target, c.Taps, pool, kind)}
 	w := outputs{trained: trained{h.Params}}
 	var err error
 	if tokens != nil {
@@ -80,12 +75,8 @@ func NewEagleHead(c eagle.Config, tokens []int32, target *Network, pool *par.Poo
 	if h.net, err = eagle.NewNetwork(c, w, tokens, target.net); err != nil {
 		return nil, err
 	}
-	if err := c.Fits(target.Shape.config()); err != nil {
-		return nil, err
-	}
-	h.tape = nn.NewTape(h.exec, h.Params)
-	h.pages = h.net.Pages()
-	return h, nil
+	h.made(h.net.Pages)
+	return h, c.Fits(target.Shape.config())
 }
 
 // outputOf packs the rows of some tokens of the output head.
@@ -106,15 +97,6 @@ func (n *Network) outputOf(tokens []int32, kind gemm.Type) (*gemm.Matrix, error)
 // Config is the head's shape.
 func (h *EagleHead) Config() *eagle.Config { return &h.net.Config }
 
-// Init draws the weights, as those of a language model.
-func (h *EagleHead) Init(seed uint64) {
-	initialise(h.Params, seed, h.net.Layers)
-	h.Pack()
-}
-
-// Pack makes the head compute with its parameters as they stand.
-func (h *EagleHead) Pack() { h.Params.Pack(h.tape.Products()) }
-
 // begin runs the target over texts of one length, and the head over their entries: row (L−1)·i + p − 1 of what it returns is the state
 // of the entry of token p of text i. last is the target's rows, before its last norm; features are those of all tokens; noise, which
 // may be nil, changes them before the head sees them.
@@ -128,12 +110,11 @@ func (h *EagleHead) begin(texts [][]int32, noise func(g nn.Mat)) (last, features
 	f := h.next()
 	var tokens, of []int32
 	for i, text := range texts {
-		if i == len(h.caches) {
-			h.caches = append(h.caches, h.pages.NewCache())
+		if i == len(h.trees) {
 			h.trees = append(h.trees, new(tree.Tree))
 		}
 		h.trees[i].ResetChain(text[1:])
-		f.forest.Add(h.caches[i], h.trees[i], 0)
+		f.forest.Add(h.cache(i), h.trees[i], 0)
 		h.caches[i].Reserve(0, length-1)
 		tokens = append(tokens, text[1:]...)
 		for p := range length - 1 {

@@ -4,16 +4,14 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/tensor"
 )
 
-// export writes the finished head in every form, the plot of its loss, and what a model card says of the training text. The
-// Q8_0 file, which ships, has no tokenizer: the target's is the same.
+// export writes the finished head in every form.
 func (h *EagleHead) export(dir, name string, tokens []int32, text *corpus) error {
-	if err := exportRun(dir, text); err != nil {
-		return err
-	}
-	weights, err := eagle.Tensors(h.Params.All())
+	weights, err := headfile.Tensors(h.Params.All())
 	if err != nil {
 		return err
 	}
@@ -30,14 +28,11 @@ func (h *EagleHead) export(dir, name string, tokens []int32, text *corpus) error
 	if tokens != nil {            // and so does a draft vocabulary
 		weights = whole
 	}
-	for _, t := range exported {
-		vocabulary := text.vocabulary
-		if t.kind == tensor.Q8_0 {
-			vocabulary = nil
-		}
-		if err := eagle.WriteGGUF(filepath.Join(dir, t.file), name, h.Config(), weights, tokens, vocabulary, t.kind); err != nil {
-			return err
-		}
+	err = exportHead(dir, text, func(path string, vocabulary *gguf.File, t tensor.Type) error {
+		return eagle.WriteGGUF(path, name, h.Config(), weights, tokens, vocabulary, t)
+	})
+	if err != nil {
+		return err
 	}
 	if err := eagle.WriteFolder(filepath.Join(dir, "hf"), h.Config(), whole, tokens); err != nil {
 		return err

@@ -2,62 +2,36 @@ package train
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
 )
 
 // eagleLearner is an EAGLE head as a learner.
 type eagleLearner struct {
-	r      *EagleRecipe
-	pool   *par.Pool
-	head   *EagleHead
+	learning[EagleRecipe, *EagleHead]
 	tokens []int32 // the draft vocabulary; nil: all
-	source string  // fingerprint of the target
-	*headTexts
 }
 
 // newEagleLearner opens the job's target and makes the texts that are not there yet.
 func newEagleLearner(ctx context.Context, j *Job, r *EagleRecipe, shape Shape, text *corpus) (*eagleLearner, error) {
-	l := &eagleLearner{r: r}
-	var err error
-	if l.headTexts, err = j.openTexts(ctx, r.HeadText, r.Seed, text); err != nil {
-		return nil, err
-	}
-	if r.DraftVocab > 0 {
-		l.tokens = shortlist.Count(shape.Vocab, text.tok, "the text a head learns from", l.sample(4096)...).Order[:r.DraftVocab]
-	}
-	l.pool = par.New(j.Threads)
-	target, source, err := j.openTarget(shape, l.pool, r.Precision)
-	if err == nil {
-		l.source = source
-		l.head, err = NewEagleHead(r.config(shape), l.tokens, target, l.pool, kindOf(r.Precision))
-	}
-	if err != nil {
-		l.pool.Close()
-		return nil, err
-	}
-	l.head.Init(r.Seed)
+	l := &eagleLearner{learning: learning[EagleRecipe, *EagleHead]{r: r, job: j}}
+	var warm func() error
 	if len(r.From) > 0 {
-		if err := l.head.warm(r.From, r.Seed, l.sample(32), l.short.first); err != nil {
-			l.pool.Close()
-			return nil, fmt.Errorf("the head's beginning: %w", err)
-		}
+		warm = func() error { return l.head.warm(r.From, r.Seed, l.sample(32), l.short.first) }
 	}
-	return l, nil
+	return l, l.open(ctx, r.basis(), shape, text, func(target *Network) (*EagleHead, error) {
+		if r.DraftVocab > 0 {
+			l.tokens = shortlist.Count(shape.Vocab, text.tok, "the text a head learns from", l.sample(4096)...).Order[:r.DraftVocab]
+		}
+		return NewEagleHead(r.config(shape), l.tokens, target, l.pool, kindOf(r.Precision))
+	}, warm)
 }
 
-// Params, Pack and the rest make it a Learner.
-func (l *eagleLearner) Params() *nn.Params { return l.head.Params }
-func (l *eagleLearner) Pack()              { l.head.Pack() }
-
-// Fingerprint is of recipe, target and texts.
-func (l *eagleLearner) Fingerprint() string {
-	return fingerprint(l.r, append([]string{l.source}, l.fingerprints()...)...)
+func (l *eagleLearner) export(dir, name string, text *corpus) error {
+	return l.head.export(dir, name, l.tokens, text)
 }
 
 // Work counts the target's pass and distributions, and the head's rows.

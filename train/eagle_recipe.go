@@ -3,11 +3,8 @@ package train
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // EagleRecipe is what an EAGLE head's weights are a function of, with the target and the text.
@@ -43,13 +40,17 @@ func NewEagleRecipe(version int) EagleRecipe {
 	return r
 }
 
+func (r *EagleRecipe) basis() basis { return basis{r.HeadText, r.Seed, r.Precision} }
+
+func (r *EagleRecipe) layering() layering {
+	return layering{1, r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase}
+}
+
 func (r *EagleRecipe) check(target *Shape) error {
-	if err := r.HeadText.check(); err != nil {
+	if err := r.basis().check(); err != nil {
 		return err
 	}
 	switch {
-	case r.Precision != "f32" && r.Precision != "bf16":
-		return fmt.Errorf("precision %q: want f32 or bf16", r.Precision)
 	case r.Steps < 1 || r.Places < 1:
 		return fmt.Errorf("%d steps of texts with %d rows each that learn: want positive numbers", r.Steps, r.Places)
 	case r.TestSteps < 1 || r.TestSteps > 1 && r.Later < 1:
@@ -63,26 +64,23 @@ func (r *EagleRecipe) check(target *Shape) error {
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	}
-	for _, n := range []int{r.FFN, r.Heads * r.HeadDim} {
-		if _, err := tensor.Q8_0.Size(n); err != nil { // as which the head is exported
-			return fmt.Errorf("MLP of width %d, %d heads of %d: %w", r.FFN, r.Heads, r.HeadDim, err)
-		}
+	if err := r.layering().check(); err != nil {
+		return err
 	}
 	c := r.config(*target)
 	if err := c.Validate(); err != nil {
 		return err
 	}
-	return r.checkFrom(target)
+	return checkBlocks(r.From, target)
 }
 
 // config is the head's shape over a target. Its attention has no norms of queries and keys: llama.cpp's eagle3 knows none.
 func (r *EagleRecipe) config(target Shape) eagle.Config {
-	c := eagle.Config{Config: target.config(), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers}
+	c := eagle.Config{Config: r.layering().config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers}
 	if r.DraftVocab > 0 {
 		c.DraftVocab = r.DraftVocab
 	}
-	c.Arch, c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Tied = "llama", 1, r.Heads, r.KVHeads, r.HeadDim, r.FFN, false
-	c.Rope = model.RopeConfig{Base: r.RopeBase, Dims: r.HeadDim, Scale: 1}
+	c.Arch = "llama"
 	return c
 }
 
@@ -91,20 +89,7 @@ func Eagle(ctx context.Context, j Job, name string, r EagleRecipe, target Shape)
 	if err := r.check(&target); err != nil {
 		return err
 	}
-	text, err := j.open(ctx, target.Vocab)
-	if err != nil {
-		return err
-	}
-	defer text.Close()
-	l, err := newEagleLearner(ctx, &j, &r, target, text)
-	if err != nil {
-		return err
-	}
-	defer l.pool.Close()
-	j.note("training the head %s: %d parameters", name, l.head.Params.Count())
-	loop := Loop{Course: r.Course, Dir: filepath.Join(j.Dir, name), Pool: l.pool, SaveEvery: j.saveEvery(), Report: j.Report}
-	if err := loop.Run(ctx, l); err != nil {
-		return err
-	}
-	return l.head.export(loop.Dir, "grove "+name, l.tokens, text)
+	return j.teach(ctx, name, target.Vocab, r.Course, func(text *corpus) (apprentice, error) {
+		return newEagleLearner(ctx, &j, &r, target, text)
+	})
 }

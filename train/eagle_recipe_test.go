@@ -2,14 +2,13 @@ package train
 
 import (
 	"math"
-	"strings"
 	"testing"
 )
 
 // An EAGLE recipe that cannot be followed to its end is refused before anything is done.
 func TestEagleRecipeRefuses(t *testing.T) {
-	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	for want, spoil := range map[string]func(r *EagleRecipe){
+	shape := tinyShape()
+	refuses(t, func() EagleRecipe { return tinyEagle(3, 40) }, func(r *EagleRecipe) error { return r.check(&shape) }, map[string]func(r *EagleRecipe){
 		"no block 2":          func(r *EagleRecipe) { r.From = []int{2} },
 		"EAGLE version":       func(r *EagleRecipe) { r.Version = 1 },
 		"the last alone":      func(r *EagleRecipe) { r.Version = 2 },
@@ -24,13 +23,7 @@ func TestEagleRecipeRefuses(t *testing.T) {
 		"no room for 8":       func(r *EagleRecipe) { r.Held.Length = 14 },
 		"draft vocabulary of": func(r *EagleRecipe) { r.DraftVocab = 300 },
 		"in parts of 2":       func(r *EagleRecipe) { r.Rows = 3 },
-	} {
-		r := tinyEagle(3, 40)
-		spoil(&r)
-		if err := r.check(&shape); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want an error with %q", err, want)
-		}
-	}
+	})
 	target := TargetRecipe().Shape
 	for _, version := range []int{2, 3} {
 		if r := tinyEagle(version, 40); r.check(&shape) != nil {

@@ -1,22 +1,16 @@
 package train
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -37,7 +31,7 @@ func tinyEagle(version, steps int) EagleRecipe {
 // Heads of both versions, and one of a draft vocabulary, learn what the target says; one that was interrupted ends in the weights of one
 // left alone, on another number of threads; and what is exported opens as a head of the target.
 func TestEagle(t *testing.T) {
-	j, shape := tinyJob(t)
+	j, shape := tinyJobWithTarget(t)
 	for name, r := range map[string]EagleRecipe{"eagle": tinyEagle(3, 30), "eagle2": tinyEagle(2, 20), "short": tinyEagle(3, 20)} {
 		r.From = nil // a tiny target is so nearly linear that warm heads have little to learn
 		switch name {
@@ -46,17 +40,7 @@ func TestEagle(t *testing.T) {
 		case "short":
 			r.DraftVocab, r.Text = 96, "corpus"
 		}
-		var first, last Progress
-		alone := j
-		alone.Report = func(p Progress) {
-			if len(p.Validation) == 0 {
-				return
-			}
-			if first.Step == 0 {
-				first = p
-			}
-			last = p
-		}
+		alone, first, last := watched(j, whereMeasured)
 		if err := Eagle(context.Background(), alone, name, r, shape); err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +49,9 @@ func TestEagle(t *testing.T) {
 		}
 
 		if name == "eagle" {
-			interrupted(t, &j, name, r, shape)
+			interrupted(t, j, name, []int{13}, wholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j Job, name string) error {
+				return Eagle(ctx, j, name, r, shape)
+			})
 		}
 		other := r
 		other.Decay = 0.5
@@ -73,53 +59,14 @@ func TestEagle(t *testing.T) {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
-		m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := targetOf(t, &j)
 		files := []string{"model-f32.gguf", "model-q8_0.gguf", "hf", "speculators"}
 		for _, file := range files[:r.Version+1] {
-			h, err := eagle.Open(draft.Head{Name: filepath.Join(j.Dir, name, file)}, draft.Target{Model: m})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := opened(t, &j, name, file, m, eagle.Open)
 			if h.Version != r.Version || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 && (h.DraftVocab != r.DraftVocab || len(h.Network.Tokens) != r.DraftVocab) {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 		}
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-// interrupted trains a head again, stops on the way and goes on, and compares it with the one of the name.
-func interrupted(t *testing.T, j *Job, name string, r EagleRecipe, shape Shape) {
-	t.Helper()
-	ctx, stop := context.WithCancel(context.Background())
-	again := *j
-	again.Threads = 3
-	again.Report = func(p Progress) {
-		if p.Step == 13 {
-			stop()
-		}
-	}
-	if err := Eagle(ctx, again, name+"-2", r, shape); !errors.Is(err, context.Canceled) {
-		t.Fatalf("a run told to stop: %v", err)
-	}
-	again.Report = nil
-	if err := Eagle(context.Background(), again, name+"-2", r, shape); err != nil {
-		t.Fatal(err)
-	}
-	weights := func(dir string) []byte {
-		b, err := os.ReadFile(filepath.Join(j.Dir, dir, "hf", "model.safetensors"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return b
-	}
-	if !bytes.Equal(weights(name), weights(name+"-2")) {
-		t.Errorf("%s: a run that was interrupted ends in other weights", name)
 	}
 }
 
@@ -142,7 +89,7 @@ func openEagle(t *testing.T, j *Job, r *EagleRecipe, shape Shape) *eagleLearner 
 // A head that begins as the linear function of embedding and state says the next token before it has learned anything; one that begins as
 // random numbers does not.
 func TestEagleWarm(t *testing.T) {
-	j, shape := tinyJob(t)
+	j, shape := tinyJobWithTarget(t)
 	right := func(version int, from []int) float64 {
 		r := tinyEagle(version, 1)
 		r.From = from
@@ -162,13 +109,7 @@ func TestEagleWarm(t *testing.T) {
 // The loss and the gradient of the training-time test, of several texts in staged passes over shared entries, are those of its definition:
 // every row alone, in a chain of its own after the entries that it sees, with the states before it made along the way.
 func TestTrainingTimeTest(t *testing.T) {
-	pool := nnPool(t)
-	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	target, err := NewNetwork(shape, pool, gemm.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target.Init(5)
+	target, shape, pool := tinyTarget(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinyEagle(rapid.SampledFrom([]int{2, 3}).Draw(t, "version"), 1)
 		r.HeadDim, r.FFN = 8, 24
@@ -195,15 +136,9 @@ func TestTrainingTimeTest(t *testing.T) {
 			l.later = append(l.later, spread(places, length-1-r.TestSteps, rapid.IntRange(1, 3).Draw(t, "later")))
 		}
 		o := r.goal(&l)
-		gradients := func() (all []float32) {
-			for _, p := range h.Params.All() {
-				all = append(all, p.Grad...)
-			}
-			return all
-		}
 		h.Params.ZeroGrad()
 		got := h.gradient(&l, o)
-		together := gradients()
+		together := gradients(h.Params)
 
 		// One row at a time: its places alone, and of the test's steps one.
 		h.Params.ZeroGrad()
@@ -227,28 +162,14 @@ func TestTrainingTimeTest(t *testing.T) {
 		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || math.Abs(got.Weight-want.Weight) > 1e-4*want.Weight {
 			t.Fatalf("loss %+v together, %+v one by one", got, want)
 		}
-		size := 0.0
-		for _, v := range together {
-			size = max(size, math.Abs(float64(v)))
-		}
-		for i, v := range gradients() {
-			if d := math.Abs(float64(v - together[i])); d > 2e-4*size {
-				t.Fatalf("gradient %d is %g together, %g one by one", i, together[i], v)
-			}
-		}
+		sameGradients(t, together, gradients(h.Params), 2e-4)
 	})
 }
 
 // The chains that a head is measured by are those that it drafts when it serves: decoding a text with the drafter's takes as many rounds.
 // And each is of its place alone.
 func TestEagleChains(t *testing.T) {
-	pool := nnPool(t)
-	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	target, err := NewNetwork(shape, pool, gemm.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target.Init(6)
+	target, shape, pool := tinyTarget(t, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinyEagle(3, 1)
 		r.HeadDim, r.FFN = 8, 24

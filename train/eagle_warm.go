@@ -14,16 +14,6 @@ import (
 // block, which turns nearly such rows into such states. Of an EAGLE-2 head fc reads embedding and state, and is that function by itself;
 // what comes after it begins small.
 
-// checkFrom refuses a layer that cannot begin as From has it.
-func (r *EagleRecipe) checkFrom(target *Shape) error {
-	for _, b := range r.From {
-		if b < 0 || b >= target.Layers {
-			return fmt.Errorf("the target has no block %d: want 0 to %d", b, target.Layers-1)
-		}
-	}
-	return nil
-}
-
 // warm makes the layer begin as the linear function, and its MLP as the longest units of those of some blocks. first is the first token of
 // the texts that is an example.
 func (h *EagleHead) warm(from []int, seed uint64, texts [][]int32, first int) error {

@@ -19,15 +19,10 @@ import (
 // in one pass. Row k of a block learns what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text,
 // have no loss.
 type BlockHead struct {
-	Params *nn.Params
+	overTarget
 
-	net    *jet.Network
-	target frozen
-	exec   *nn.Exec
-	tape   *nn.Tape
-	pages  nn.Pages
-	caches []*nn.Cache
-	trees  []*tree.Tree
+	net   *jet.Network
+	trees []*tree.Tree // of texts
 
 	trunks, branches nn.Forest
 	x                nn.Buffer
@@ -39,30 +34,17 @@ type BlockHead struct {
 
 // NewBlockHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
 func NewBlockHead(c jet.Config, target *Network, pool *par.Pool, kind gemm.Type) (*BlockHead, error) {
-	h := &BlockHead{Params: nn.NewParams(kind), target: newFrozen(target, c.Taps), exec: nn.NewExec(pool)}
+	h := &BlockHead{overTarget: newOverTarget(target, c.Taps, pool, kind)}
 	var err error
 	if h.net, err = jet.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head); err != nil {
 		return nil, err
 	}
-	if err := c.Fits(target.Shape.config()); err != nil {
-		return nil, err
-	}
-	h.tape = nn.NewTape(h.exec, h.Params)
-	h.pages = h.net.Pages()
-	return h, nil
+	h.made(h.net.Pages)
+	return h, c.Fits(target.Shape.config())
 }
 
 // Config is the head's shape.
 func (h *BlockHead) Config() *jet.Config { return &h.net.Config }
-
-// Init draws the weights, as those of a language model.
-func (h *BlockHead) Init(seed uint64) {
-	initialise(h.Params, seed, h.net.Layers)
-	h.Pack()
-}
-
-// Pack makes the head compute with its parameters as they stand.
-func (h *BlockHead) Pack() { h.Params.Pack(h.tape.Products()) }
 
 // objective is what the rows of blocks learn.
 type objective struct {
@@ -171,11 +153,10 @@ func (h *BlockHead) layOut(texts [][]int32, anchors [][]int, block int) {
 	shape := h.net.Config
 	shape.Block = block
 	for i, text := range texts {
-		if i == len(h.caches) {
-			h.caches = append(h.caches, h.pages.NewCache())
+		if i == len(h.trees) {
 			h.trees = append(h.trees, new(tree.Tree))
 		}
-		t, cache := h.trees[i], h.caches[i]
+		t, cache := h.trees[i], h.cache(i)
 		t.ResetChain(text)
 		h.trunks.Add(cache, t, 0)
 		for _, a := range anchors[i] {

@@ -2,57 +2,30 @@ package train
 
 import (
 	"context"
-	"fmt"
 
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 )
 
 // headLearner is a block head as a learner.
 type headLearner struct {
-	r      *HeadRecipe
-	pool   *par.Pool
-	head   *BlockHead
-	source string // fingerprint of the target
-	*headTexts
-
+	learning[HeadRecipe, *BlockHead]
 	anchors [][]int // of a step
 }
 
 // newHeadLearner opens the job's target and makes the texts that are not there yet.
 func newHeadLearner(ctx context.Context, j *Job, r *HeadRecipe, shape Shape, mask int32, text *corpus) (*headLearner, error) {
-	l := &headLearner{r: r}
-	var err error
-	if l.headTexts, err = j.openTexts(ctx, r.HeadText, r.Seed, text); err != nil {
-		return nil, err
-	}
-	l.pool = par.New(j.Threads)
-	target, source, err := j.openTarget(shape, l.pool, r.Precision)
-	if err == nil {
-		l.source = source
-		l.head, err = NewBlockHead(r.config(shape, mask), target, l.pool, kindOf(r.Precision))
-	}
-	if err != nil {
-		l.pool.Close()
-		return nil, err
-	}
-	l.head.Init(r.Seed)
+	l := &headLearner{learning: learning[HeadRecipe, *BlockHead]{r: r, job: j}}
+	var warm func() error
 	if len(r.From) > 0 {
-		if err := l.head.warm(r.From, l.examples()); err != nil {
-			l.pool.Close()
-			return nil, fmt.Errorf("the head's beginning: %w", err)
-		}
+		warm = func() error { return l.head.warm(r.From, l.examples()) }
 	}
-	return l, nil
+	return l, l.open(ctx, r.basis(), shape, text, func(target *Network) (*BlockHead, error) {
+		return NewBlockHead(r.config(shape, mask), target, l.pool, kindOf(r.Precision))
+	}, warm)
 }
 
-// Params, Pack and the rest make it a Learner.
-func (l *headLearner) Params() *nn.Params { return l.head.Params }
-func (l *headLearner) Pack()              { l.head.Pack() }
-
-// Fingerprint is of recipe, target and texts.
-func (l *headLearner) Fingerprint() string {
-	return fingerprint(l.r, append([]string{l.source}, l.fingerprints()...)...)
+func (l *headLearner) export(dir, name string, text *corpus) error {
+	return l.head.export(dir, name, text)
 }
 
 // Work counts the target's pass and distributions, the context's products and the blocks.

@@ -3,13 +3,10 @@ package train
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 
 	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/train/bpe"
 )
 
@@ -53,13 +50,17 @@ func JetRecipe(causal bool) HeadRecipe {
 	return r
 }
 
+func (r *HeadRecipe) basis() basis { return basis{r.HeadText, r.Seed, r.Precision} }
+
+func (r *HeadRecipe) layering() layering {
+	return layering{r.Layers, r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase}
+}
+
 func (r *HeadRecipe) check(target *Shape) error {
-	if err := r.HeadText.check(); err != nil {
+	if err := r.basis().check(); err != nil {
 		return err
 	}
 	switch {
-	case r.Precision != "f32" && r.Precision != "bf16":
-		return fmt.Errorf("precision %q: want f32 or bf16", r.Precision)
 	case r.Steps < 1 || r.Anchors < 1:
 		return fmt.Errorf("%d steps of texts with %d blocks each: want positive numbers", r.Steps, r.Anchors)
 	case !slices.Contains([]string{"kl", "reverse-kl", "ce"}, r.Loss):
@@ -73,10 +74,8 @@ func (r *HeadRecipe) check(target *Shape) error {
 	case r.Held.Length-r.Block <= r.Held.Prompt:
 		return fmt.Errorf("blocks of %d rows: held-out texts of %d tokens have no room for one after the %d that are given", r.Block, r.Held.Length, r.Held.Prompt)
 	}
-	for _, n := range []int{r.FFN, r.Heads * r.HeadDim} {
-		if _, err := tensor.Q8_0.Size(n); err != nil { // as which the head is exported
-			return fmt.Errorf("MLPs of width %d, %d heads of %d: %w", r.FFN, r.Heads, r.HeadDim, err)
-		}
+	if err := r.layering().check(); err != nil {
+		return err
 	}
 	c := r.config(*target, 0)
 	if err := c.Validate(); err != nil {
@@ -98,10 +97,7 @@ func (r *HeadRecipe) objective() objective {
 
 // config is the head's shape over a target.
 func (r *HeadRecipe) config(target Shape, mask int32) jet.Config {
-	c := jet.Config{Config: target.config(), Block: r.Block, Causal: r.Causal, Mask: mask, Taps: r.Taps, TargetLayers: target.Layers}
-	c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Tied = r.Layers, r.Heads, r.KVHeads, r.HeadDim, r.FFN, false
-	c.Rope = model.RopeConfig{Base: r.RopeBase, Dims: r.HeadDim, Scale: 1}
-	return c
+	return jet.Config{Config: r.layering().config(target), Block: r.Block, Causal: r.Causal, Mask: mask, Taps: r.Taps, TargetLayers: target.Layers}
 }
 
 // Jet trains a block head for the target of the job, in DIR/NAME. Text of the target's is in DIR/jet/generated, for all heads.
@@ -109,24 +105,11 @@ func Jet(ctx context.Context, j Job, name string, r HeadRecipe, target Shape) er
 	if err := r.check(&target); err != nil {
 		return err
 	}
-	text, err := j.open(ctx, target.Vocab)
-	if err != nil {
-		return err
-	}
-	defer text.Close()
-	mask, ok := text.tok.Find(bpe.Mask)
-	if !ok {
-		return fmt.Errorf("%s: the vocabulary has no token %s, which stands for what a block drafts: train in another folder", j.tokenizerPath(), bpe.Mask)
-	}
-	l, err := newHeadLearner(ctx, &j, &r, target, mask, text)
-	if err != nil {
-		return err
-	}
-	defer l.pool.Close()
-	j.note("training the head %s: %d parameters", name, l.head.Params.Count())
-	loop := Loop{Course: r.Course, Dir: filepath.Join(j.Dir, name), Pool: l.pool, SaveEvery: j.saveEvery(), Report: j.Report}
-	if err := loop.Run(ctx, l); err != nil {
-		return err
-	}
-	return l.head.export(loop.Dir, "grove "+name, text)
+	return j.teach(ctx, name, target.Vocab, r.Course, func(text *corpus) (apprentice, error) {
+		mask, ok := text.tok.Find(bpe.Mask)
+		if !ok {
+			return nil, fmt.Errorf("%s: the vocabulary has no token %s, which stands for what a block drafts: train in another folder", j.tokenizerPath(), bpe.Mask)
+		}
+		return newHeadLearner(ctx, &j, &r, target, mask, text)
+	})
 }

@@ -1,26 +1,21 @@
 package train
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/train/bpe"
-	"github.com/grovellm/grove/train/data"
 )
 
 // tinyHead is a recipe for the tiny target of tinySets.
@@ -32,36 +27,10 @@ func tinyHead(causal bool, steps int) HeadRecipe {
 	}
 }
 
-func tinyHeadText() HeadText {
-	return HeadText{
-		Text: "generated", Short: Generated{Files: 1, Texts: 40, Prompt: 6, Length: 24, Greedy: 0.5}, Long: Generated{Files: 1, Texts: 6, Prompt: 30, Length: 48},
-		LongEvery: 4, Rows: 4, MicroRows: 2, Circles: 0.5, Held: Generated{Files: 1, Texts: 3, Prompt: 6, Length: 24, Greedy: 1},
-	}
-}
-
-// tinyJob is a job with a target of the tiny text.
-func tinyJob(t *testing.T) (Job, Shape) {
-	t.Helper()
-	dir := t.TempDir()
-	text, valid := filepath.Join(dir, "sums.txt"), filepath.Join(dir, "held.txt")
-	for path, content := range map[string]string{text: tinyText(1, 600), valid: tinyText(2, 60)} {
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	j := Job{Dir: filepath.Join(dir, "job"), Sources: []data.Source{{Name: "sums", Path: text, Weight: 1}},
-		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 2, SaveEvery: time.Hour}
-	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	if err := Target(context.Background(), j, tinyRecipe(shape, 60)); err != nil {
-		t.Fatal(err)
-	}
-	return j, shape
-}
-
 // Heads of both kinds learn what the target says; one that was interrupted ends in the weights of one left alone, on
 // another number of threads; and what is exported opens as a head of the target.
 func TestJet(t *testing.T) {
-	j, shape := tinyJob(t)
+	j, shape := tinyJobWithTarget(t)
 	for _, r := range []HeadRecipe{tinyHead(true, 40), tinyHead(false, 40)} {
 		if r.Causal {
 			r.Precision = "bf16"
@@ -69,14 +38,7 @@ func TestJet(t *testing.T) {
 			r.Text, r.Loss, r.Gamma = "corpus", "ce", 4
 		}
 		name := fmt.Sprintf("causal-%v", r.Causal)
-		var first, last Progress
-		alone := j
-		alone.Report = func(p Progress) {
-			if p.Step == 1 {
-				first = p
-			}
-			last = p
-		}
+		alone, first, last := watched(j, everyStep)
 		if err := Jet(context.Background(), alone, name, r, shape); err != nil {
 			t.Fatal(err)
 		}
@@ -85,52 +47,21 @@ func TestJet(t *testing.T) {
 			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
 		}
 
-		ctx, stop := context.WithCancel(context.Background())
-		again := j
-		again.Threads = 3
-		again.Report = func(p Progress) {
-			if p.Step == 17 {
-				stop()
-			}
-		}
-		if err := Jet(ctx, again, name+"-2", r, shape); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%s: a run told to stop: %v", name, err)
-		}
-		again.Report = nil
-		if err := Jet(context.Background(), again, name+"-2", r, shape); err != nil {
-			t.Fatal(err)
-		}
-		weights := func(dir string) []byte {
-			b, err := os.ReadFile(filepath.Join(j.Dir, dir, "hf", "model.safetensors"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b
-		}
-		if !bytes.Equal(weights(name), weights(name+"-2")) {
-			t.Errorf("%s: a run that was interrupted ends in other weights", name)
-		}
+		interrupted(t, j, name, []int{17}, wholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j Job, name string) error {
+			return Jet(ctx, j, name, r, shape)
+		})
 		other := r
 		other.Gamma = 9
-		if err := Jet(context.Background(), again, name, other, shape); err == nil {
+		if err := Jet(context.Background(), j, name, other, shape); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
-		m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: 1})
-		if err != nil {
-			t.Fatal(err)
-		}
+		m := targetOf(t, &j)
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
-			h, err := jet.Open(draft.Head{Name: filepath.Join(j.Dir, name, file)}, draft.Target{Model: m})
-			if err != nil {
-				t.Fatal(err)
-			}
+			h := opened(t, &j, name, file, m, jet.Open)
 			if h.Causal != r.Causal || h.Block != r.Block || !slices.Equal(h.Taps, r.Taps) || h.TargetLayers != shape.Layers {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
-		}
-		if err := m.Close(); err != nil {
-			t.Error(err)
 		}
 	}
 
@@ -152,13 +83,7 @@ func TestJet(t *testing.T) {
 // The gradient of all blocks of some texts in one pass is the sum of those of each block alone, whose text ends where its last row
 // does: blocks do not see each other, nor the text from their anchors on.
 func TestBlocksAreIndependent(t *testing.T) {
-	pool := nnPool(t)
-	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	target, err := NewNetwork(shape, pool, gemm.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target.Init(5)
+	target, shape, pool := tinyTarget(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinyHead(rapid.Bool().Draw(t, "causal"), 1)
 		r.Block = rapid.IntRange(2, 6).Draw(t, "block")
@@ -177,18 +102,12 @@ func TestBlocksAreIndependent(t *testing.T) {
 			anchors = append(anchors, drawAnchors(1, uint64(i), texts[i], 1, length-2, r.Block, rapid.IntRange(1, 6).Draw(t, "anchors"), 1))
 		}
 		block := rapid.IntRange(2, r.Block).Draw(t, "rows")
-		gradients := func() (all []float32) {
-			for _, p := range h.Params.All() {
-				all = append(all, p.Grad...)
-			}
-			return all
-		}
 		h.Params.ZeroGrad()
 		got, err := h.gradient(texts, anchors, block, o, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		together := gradients()
+		together := gradients(h.Params)
 
 		h.Params.ZeroGrad()
 		var want nn.Loss
@@ -206,22 +125,14 @@ func TestBlocksAreIndependent(t *testing.T) {
 		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows || math.Abs(got.Weight-weight) > 1e-4*weight {
 			t.Fatalf("loss %+v together, %+v one by one; weight %g", got, want, weight)
 		}
-		size := 0.0
-		for _, v := range together {
-			size = max(size, math.Abs(float64(v)))
-		}
-		for i, v := range gradients() {
-			if d := math.Abs(float64(v - together[i])); d > 1e-4*size {
-				t.Fatalf("gradient %d is %g together, %g one by one", i, together[i], v)
-			}
-		}
+		sameGradients(t, together, gradients(h.Params), 1e-4)
 	})
 }
 
 // A head that begins as the target, with a layer before it that hands on the anchor, drafts the next token before it has learned
 // anything; one that begins as random numbers does not.
 func TestWarm(t *testing.T) {
-	j, shape := tinyJob(t)
+	j, shape := tinyJobWithTarget(t)
 	right := func(from []int) float64 {
 		r := tinyHead(true, 1)
 		r.From, r.FFN = from, 48

@@ -9,29 +9,13 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/tokenizer"
-	"github.com/grovellm/grove/train/bpe"
 	"github.com/grovellm/grove/train/data"
 )
 
 // Of generated texts those are kept that begin with the source that is named, all of them, in their order; a source that is not there is
 // refused, as it is for the training text itself.
 func TestOnly(t *testing.T) {
-	o := bpe.Options{Size: 272}
-	counter, err := bpe.NewCounter(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := counter.Add([]string{tinyText(1, 400)}, 1); err != nil {
-		t.Fatal(err)
-	}
-	v, err := bpe.Train(context.Background(), counter, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := v.Tokenizer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := tinyTokenizer(t)
 	var sets []*data.Set
 	weight := []float64{1, 3}
 	for i, text := range []string{strings.Repeat("ABCD", 300), strings.Repeat("WXYZ", 500)} { // of which no token is in both

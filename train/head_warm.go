@@ -30,23 +30,13 @@ func (r *HeadRecipe) checkFrom(target *Shape) error {
 	if len(r.From) == 0 {
 		return nil
 	}
-	if len(r.From) != r.Layers {
-		return fmt.Errorf("%d layers begin as the target's blocks %v: want as many of each, or random weights", r.Layers, r.From)
+	if err := r.layering().checkFrom(r.From, target); err != nil {
+		return err
 	}
 	blocks := blocksOf(r.From)
-	for _, b := range blocks {
-		if b < 0 || b >= target.Layers {
-			return fmt.Errorf("the target has no block %d: want 0 to %d, or %d for the layer that hands on the anchor", b, target.Layers-1, hand)
-		}
-	}
 	switch {
 	case len(blocks) == 0:
 		return fmt.Errorf("layers begin as %v: want a block of the target among them, or no list for random weights", r.From)
-	case r.Heads != target.Heads || r.KVHeads != target.KVHeads || r.HeadDim != target.HeadDim:
-		return fmt.Errorf("layers have %d heads and %d key/value heads of %d, the target's blocks, as which they begin, %d and %d of %d: want attention of the target's shape, or random weights",
-			r.Heads, r.KVHeads, r.HeadDim, target.Heads, target.KVHeads, target.HeadDim)
-	case r.FFN > target.FFN:
-		return fmt.Errorf("the head's MLPs are %d wide, the target's, as which they begin, %d: want no wider ones, or random weights", r.FFN, target.FFN)
 	case len(blocks) < len(r.From) && r.KVHeads*r.HeadDim > target.Hidden:
 		return fmt.Errorf("values are %d wide, the hidden state %d: want no wider ones in a layer that hands on the anchor", r.KVHeads*r.HeadDim, target.Hidden)
 	}

@@ -11,23 +11,13 @@ import (
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/train/data"
 )
 
 // The whole way on a tiny model: vocabulary, target, text of the target's own, draft model. What is exported runs in
 // package model and gives the logits of the network that was trained, and a second call finds all done.
 func TestJob(t *testing.T) {
-	dir := t.TempDir()
-	text, valid := filepath.Join(dir, "sums.txt"), filepath.Join(dir, "held.txt")
-	for path, content := range map[string]string{text: tinyText(1, 600), valid: tinyText(2, 60)} {
-		if err := os.WriteFile(path, []byte(content), 0o666); err != nil {
-			t.Fatal(err)
-		}
-	}
-	steps := 0
-	j := Job{Dir: filepath.Join(dir, "job"), Sources: []data.Source{{Name: "sums", Path: text, Weight: 1}},
-		Validation: []data.Source{{Name: "held", Path: valid}}, Threads: 2, Report: func(Progress) { steps++ }}
-	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
+	j, shape, steps := tinyJob(t), tinyShape(), 0
+	j.Report = func(Progress) { steps++ }
 	r := tinyRecipe(shape, 60)
 	ctx := context.Background()
 	small := r

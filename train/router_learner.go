@@ -2,9 +2,11 @@ package train
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
@@ -50,7 +52,14 @@ func newRouterLearner(ctx context.Context, j *Job, r *RouterRecipe, head string,
 	return l, nil
 }
 
-func (l *routerLearner) close() error { return l.target.Close() }
+func (l *routerLearner) close() error       { return l.target.Close() }
+func (l *routerLearner) workers() *par.Pool { return l.target.Pool() }
+
+func (l *routerLearner) finish(context.Context, string) error { return nil }
+
+func (l *routerLearner) describe(name string) string {
+	return fmt.Sprintf("the router %s of %d clusters: %d parameters", name, l.router.net.Clusters, l.router.Params.Count())
+}
 
 // begin makes the clusters, and the router as it is before training.
 func (l *routerLearner) begin() error {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
@@ -45,13 +46,13 @@ func NewRouterRecipe() RouterRecipe {
 	return r
 }
 
+func (r *RouterRecipe) basis() basis { return basis{r.HeadText, r.Seed, r.Precision} }
+
 func (r *RouterRecipe) check() error {
-	if err := r.HeadText.check(); err != nil {
+	if err := r.basis().check(); err != nil {
 		return err
 	}
 	switch {
-	case r.Precision != "f32" && r.Precision != "bf16":
-		return fmt.Errorf("precision %q: want f32 or bf16", r.Precision)
 	case r.Clusters < 0 || r.Clusters == 0 && r.Size < 1:
 		return fmt.Errorf("%d clusters, or of %d tokens each: want a positive number of one", r.Clusters, r.Size)
 	case r.Listed < 1:
@@ -84,22 +85,9 @@ func TrainRouter(ctx context.Context, j Job, name, head string, r RouterRecipe, 
 	if err := r.check(); err != nil {
 		return err
 	}
-	text, err := j.open(ctx, target.Vocab)
-	if err != nil {
-		return err
-	}
-	defer text.Close()
-	l, err := newRouterLearner(ctx, &j, &r, head, text)
-	if err != nil {
-		return err
-	}
-	defer l.close()
-	j.note("training the router %s of %d clusters: %d parameters", name, l.router.net.Clusters, l.router.Params.Count())
-	loop := Loop{Course: r.Course, Dir: filepath.Join(j.Dir, name), Pool: l.target.Pool(), SaveEvery: j.saveEvery(), Report: j.Report}
-	if err := loop.Run(ctx, l); err != nil {
-		return err
-	}
-	return l.export(loop.Dir, "grove "+name, text)
+	return j.teach(ctx, name, target.Vocab, r.Course, func(text *corpus) (apprentice, error) {
+		return newRouterLearner(ctx, &j, &r, head, text)
+	})
 }
 
 // openHead opens the job's target and a head of its, as they serve.
@@ -116,22 +104,16 @@ func (j *Job) openHead(file string) (*model.Model, *eagle.Network, error) {
 	return m, h.Network, nil
 }
 
-// export writes the finished router, the plot of its loss, and what a model card says of the training text.
+// export writes the finished router.
 func (l *routerLearner) export(dir, name string, text *corpus) error {
-	if err := exportRun(dir, text); err != nil {
-		return err
-	}
-	for _, t := range exported {
-		f := shortlist.RouterFile{Name: name, Config: l.router.net.RouterConfig, Vocab: l.target.Config.Vocab, Vocabulary: shortlist.Fingerprint(text.tok), Head: l.source}
-		weights, err := encode(l.router.Params.All(), t.kind)
+	f := shortlist.RouterFile{Name: name, Config: l.router.net.RouterConfig, Vocab: l.target.Config.Vocab, Vocabulary: shortlist.Fingerprint(text.tok)}
+	return exportHead(dir, text, func(path string, _ *gguf.File, t tensor.Type) error {
+		weights, err := encode(l.router.Params.All(), t)
 		if err != nil {
 			return err
 		}
-		if err := l.routing.Write(filepath.Join(dir, t.file), f, weights); err != nil {
-			return err
-		}
-	}
-	return nil
+		return l.routing.Write(path, f, weights)
+	})
 }
 
 // encode is parameters as files have them: matrices of a type, vectors in F32.

@@ -1,12 +1,9 @@
 package train
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"math"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -38,7 +35,7 @@ func tinyRouter(steps int) RouterRecipe {
 // A router learns where its head's likeliest tokens are; one that was interrupted ends in the file of one left alone, on another number
 // of threads; and drafters of the head take it.
 func TestRouter(t *testing.T) {
-	j, shape := tinyJob(t)
+	j, shape := tinyJobWithTarget(t)
 	if err := Eagle(context.Background(), j, "eagle", tinyEagle(3, 10), shape); err != nil {
 		t.Fatal(err)
 	}
@@ -47,16 +44,7 @@ func TestRouter(t *testing.T) {
 		if name == "kmeans" {
 			r.Clusters, r.Precision, r.Text = 12, "bf16", "corpus"
 		}
-		var first, last Progress
-		alone := j
-		alone.Report = func(p Progress) {
-			if len(p.Validation) > 0 {
-				if first.Step == 0 {
-					first = p
-				}
-				last = p
-			}
-		}
+		alone, first, last := watched(j, whereMeasured)
 		if err := TrainRouter(context.Background(), alone, name, head, r, shape); err != nil {
 			t.Fatal(err)
 		}
@@ -66,34 +54,12 @@ func TestRouter(t *testing.T) {
 			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, f, last.Step)
 		}
 
-		ctx, stop := context.WithCancel(context.Background())
-		again := j
-		again.Threads = 3
-		again.Report = func(p Progress) {
-			if p.Step == 13 {
-				stop()
-			}
-		}
-		if err := TrainRouter(ctx, again, name+"-2", head, r, shape); !errors.Is(err, context.Canceled) {
-			t.Fatalf("%s: a run told to stop: %v", name, err)
-		}
-		again.Report = nil
-		if err := TrainRouter(context.Background(), again, name+"-2", head, r, shape); err != nil {
-			t.Fatal(err)
-		}
-		file := func(dir string) []byte {
-			b, err := os.ReadFile(filepath.Join(j.Dir, dir, "model-f32.gguf"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			return b[len(b)/2:] // the names in the metadata differ
-		}
-		if !bytes.Equal(file(name), file(name+"-2")) {
-			t.Errorf("%s: a run that was interrupted ends in other weights", name)
-		}
+		interrupted(t, j, name, []int{13}, withoutTheName, []string{"model-f32.gguf"}, func(ctx context.Context, j Job, name string) error {
+			return TrainRouter(ctx, j, name, head, r, shape)
+		})
 		other := r
 		other.Top++
-		if err := TrainRouter(context.Background(), again, name, head, other, shape); err == nil {
+		if err := TrainRouter(context.Background(), j, name, head, other, shape); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
@@ -102,7 +68,7 @@ func TestRouter(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Heads: []draft.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
-		for _, text := range []string{"eagle3:shortlist=dynaspec", "eagle3:shortlist=dynaspec-pa,size=100", "eagle3:shortlist=dynaspec,router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
+		for _, text := range []string{"eagle3:shortlist=dynaspec", "eagle3:shortlist=dynaspec-fixed,size=100", "eagle3:shortlist=dynaspec,router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
 			if _, err := draft.New(text, target); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
@@ -120,12 +86,8 @@ func TestRouter(t *testing.T) {
 // What a router is shown is what the head says as it serves: the likeliest token after each place is the first that its drafter drafts there,
 // and the rows of drafts go on from it.
 func TestSightingsAreDrafts(t *testing.T) {
-	j, shape := tinyJob(t)
-	m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	j, shape := tinyJobWithTarget(t)
+	m := targetOf(t, &j)
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64Range(0, 30).Draw(t, "head")
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -274,25 +236,15 @@ func randomTable(rng *rand.Rand, rows, cols int) nn.Table {
 }
 
 func TestRouterRecipeRefuses(t *testing.T) {
-	good := NewRouterRecipe()
-	if err := good.check(); err != nil {
-		t.Fatal(err)
-	}
-	for name, change := range map[string]func(r *RouterRecipe){
-		"no clusters":   func(r *RouterRecipe) { r.Size = 0 },
-		"no list":       func(r *RouterRecipe) { r.Listed = 0 },
-		"no tokens":     func(r *RouterRecipe) { r.Top = 0 },
-		"no steps":      func(r *RouterRecipe) { r.Steps = 0 },
-		"an odd width":  func(r *RouterRecipe) { r.Width = 33 },
-		"no places":     func(r *RouterRecipe) { r.Places = 0 },
-		"no drafts":     func(r *RouterRecipe) { r.DraftSteps = 0 },
-		"no precision":  func(r *RouterRecipe) { r.Precision = "f64" },
-		"no such texts": func(r *RouterRecipe) { r.Text = "any" },
-	} {
-		bad := good
-		change(&bad)
-		if bad.check() == nil {
-			t.Errorf("%s: no error", name)
-		}
-	}
+	refuses(t, NewRouterRecipe, (*RouterRecipe).check, map[string]func(r *RouterRecipe){
+		"0 tokens each":        func(r *RouterRecipe) { r.Size = 0 },
+		"0 clusters of a list": func(r *RouterRecipe) { r.Listed = 0 },
+		"0 tokens of a row":    func(r *RouterRecipe) { r.Top = 0 },
+		"0 steps of texts":     func(r *RouterRecipe) { r.Steps = 0 },
+		"width 33":             func(r *RouterRecipe) { r.Width = 33 },
+		"with 0 rows":          func(r *RouterRecipe) { r.Places = 0 },
+		"drafting 0 steps":     func(r *RouterRecipe) { r.DraftSteps = 0 },
+		"precision":            func(r *RouterRecipe) { r.Precision = "f64" },
+		"text \"any\"":         func(r *RouterRecipe) { r.Text = "any" },
+	})
 }

@@ -55,9 +55,10 @@ func (r *Recipe) course() Course {
 }
 
 func (r *Recipe) check() error {
+	if err := checkPrecision(r.Precision); err != nil {
+		return err
+	}
 	switch {
-	case r.Precision != "f32" && r.Precision != "bf16":
-		return fmt.Errorf("precision %q: want f32 or bf16", r.Precision)
 	case r.Length < 1 || r.Rows < 1 || r.Steps < 1:
 		return fmt.Errorf("%d steps of %d rows of %d tokens: want positive numbers", r.Steps, r.Rows, r.Length)
 	case r.MicroRows < 1 || r.Rows%r.MicroRows != 0:

@@ -16,7 +16,6 @@ import (
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/train/bpe"
 	"github.com/grovellm/grove/train/data"
 )
 
@@ -34,27 +33,11 @@ func tinyText(seed uint64, lines int) string {
 // tinySets is training and validation data for a tiny model, and its shape.
 func tinySets(t testing.TB) (train, valid []*data.Set, s Shape) {
 	t.Helper()
-	o := bpe.Options{Size: 272}
-	c, err := bpe.NewCounter(o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	text := tinyText(1, 400)
-	if err := c.Add([]string{text}, 1); err != nil {
-		t.Fatal(err)
-	}
-	v, err := bpe.Train(context.Background(), c, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	tok, err := v.Tokenizer()
-	if err != nil {
-		t.Fatal(err)
-	}
+	tok := tinyTokenizer(t)
 	for _, d := range []struct {
 		sets *[]*data.Set
 		text string
-	}{{&train, text}, {&valid, tinyText(2, 60)}} {
+	}{{&train, tinyText(1, 400)}, {&valid, tinyText(2, 60)}} {
 		set, err := data.FromDocuments(context.Background(), "sums", []data.Document{{Name: "sums", Parts: []data.Part{{Text: d.text}}}}, tok, data.LoadOptions{})
 		if err != nil {
 			t.Fatal(err)

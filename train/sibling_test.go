@@ -18,8 +18,7 @@ func TestSibling(t *testing.T) {
 	if r := NewSiblingRecipe(); r.Target.check() != nil || r.Head.check(&r.Target.Shape) != nil || r.Router.check() != nil || r.Target.Shape.Vocab != 32768 {
 		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.check(), r.Head.check(&r.Target.Shape), r.Router.check(), r.Target.Shape.Vocab)
 	}
-	j, shape := tinyJob(t)
-	j.Dir = filepath.Join(filepath.Dir(j.Dir), "sibling")
+	j, shape := tinyJob(t), tinyShape()
 	shape.Vocab = 270
 	r := SiblingRecipe{Target: tinyRecipe(shape, 5), Head: tinyEagle(3, 2), Router: tinyRouter(2)}
 	if err := Sibling(context.Background(), j, r); err != nil {

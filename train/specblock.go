@@ -17,16 +17,10 @@ import (
 // the head's own states and the text's tokens. All that start after as many blocks run in one pass, over the keys and values that the
 // passes before it left, and the gradient goes back through all passes.
 type SpecBlock struct {
-	Params *nn.Params
+	overTarget
 
-	net    *specblock.Network
-	target frozen
-	exec   *nn.Exec
-	tape   *nn.Tape
-	pages  nn.Pages
-
+	net     *specblock.Network
 	texts   [][]int32 // of the last pass
-	caches  []*nn.Cache
 	layouts []*specblock.Layout
 	rounds  []*round
 	tokens  []int32
@@ -64,30 +58,17 @@ type block struct {
 
 // NewSpecBlock returns a head of zeros over a target, whose products run as kind (F32 or BF16).
 func NewSpecBlock(c specblock.Config, target *Network, pool *par.Pool, kind gemm.Type) (*SpecBlock, error) {
-	h := &SpecBlock{Params: nn.NewParams(kind), target: newFrozen(target, c.Taps), exec: nn.NewExec(pool), judging: newJudging(pool)}
+	h := &SpecBlock{overTarget: newOverTarget(target, c.Taps, pool, kind), judging: newJudging(pool)}
 	var err error
 	if h.net, err = specblock.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head, nil); err != nil {
 		return nil, err
 	}
-	if err := c.Fits(target.Shape.config()); err != nil {
-		return nil, err
-	}
-	h.tape = nn.NewTape(h.exec, h.Params)
-	h.pages = h.net.Pages()
-	return h, nil
+	h.made(h.net.Pages)
+	return h, c.Fits(target.Shape.config())
 }
 
 // Config is the head's shape.
 func (h *SpecBlock) Config() *specblock.Config { return &h.net.Config }
-
-// Init draws the weights, as those of a language model.
-func (h *SpecBlock) Init(seed uint64) {
-	initialise(h.Params, seed, h.net.Layers)
-	h.Pack()
-}
-
-// Pack makes the head compute with its parameters as they stand.
-func (h *SpecBlock) Pack() { h.Params.Pack(h.tape.Products()) }
 
 // forward runs the first blocks of all entries of some texts of one length, and as many rounds of blocks in all. Afterwards
 // rounds[b].states are the rows of round b before the last norm, rounds[b].said is what they say, and soft has the target's
@@ -136,11 +117,11 @@ func (h *SpecBlock) trunk(starts [][]start) {
 	h.tokens = h.tokens[:0]
 	number := 0
 	for i, text := range h.texts {
-		if i == len(h.caches) {
-			h.caches, h.layouts = append(h.caches, h.pages.NewCache()), append(h.layouts, new(specblock.Layout))
+		if i == len(h.layouts) {
+			h.layouts = append(h.layouts, new(specblock.Layout))
 		}
 		n.Text(h.layouts[i], 0, text[1:])
-		h.caches[i].Reserve(0, h.layouts[i].Tree.Len())
+		h.cache(i).Reserve(0, h.layouts[i].Tree.Len())
 		h.layouts[i].Add(&r.forest, h.caches[i], 0)
 		h.tokens = append(h.tokens, text[1:]...)
 		for _, s := range starts[i] {

@@ -2,58 +2,35 @@ package train
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 )
 
 // specBlockLearner is a SpecBlock head as a learner.
 type specBlockLearner struct {
-	r      *SpecBlockRecipe
-	pool   *par.Pool
-	head   *SpecBlock
-	source string // fingerprint of the target
-	*headTexts
-
+	learning[SpecBlockRecipe, *SpecBlock]
 	starts [][]start // of a step
 }
 
 // newSpecBlockLearner opens the job's target and makes the texts that are not there yet.
 func newSpecBlockLearner(ctx context.Context, j *Job, r *SpecBlockRecipe, shape Shape, text *corpus) (*specBlockLearner, error) {
-	l := &specBlockLearner{r: r}
-	var err error
-	if l.headTexts, err = j.openTexts(ctx, r.HeadText, r.Seed, text); err != nil {
-		return nil, err
-	}
-	l.pool = par.New(j.Threads)
-	target, source, err := j.openTarget(shape, l.pool, r.Precision)
-	if err == nil {
-		l.source = source
-		l.head, err = NewSpecBlock(r.config(shape), target, l.pool, kindOf(r.Precision))
-	}
-	if err != nil {
-		l.pool.Close()
-		return nil, err
-	}
-	l.head.Init(r.Seed)
+	l := &specBlockLearner{learning: learning[SpecBlockRecipe, *SpecBlock]{r: r, job: j}}
+	var warm func() error
 	if len(r.From) > 0 {
-		if err := l.head.warm(r.From, l.examples()); err != nil {
-			l.pool.Close()
-			return nil, fmt.Errorf("the head's beginning: %w", err)
-		}
+		warm = func() error { return l.head.warm(r.From, l.examples()) }
 	}
-	return l, nil
+	return l, l.open(ctx, r.basis(), shape, text, func(target *Network) (*SpecBlock, error) {
+		return NewSpecBlock(r.config(shape), target, l.pool, kindOf(r.Precision))
+	}, warm)
 }
 
-// Params, Pack and the rest make it a Learner.
-func (l *specBlockLearner) Params() *nn.Params { return l.head.Params }
-func (l *specBlockLearner) Pack()              { l.head.Pack() }
-
-// Fingerprint is of recipe, target and texts.
-func (l *specBlockLearner) Fingerprint() string {
-	return fingerprint(l.r, append([]string{l.source}, l.fingerprints()...)...)
+// export writes the finished head, and what it makes of held-out text.
+func (l *specBlockLearner) export(dir, name string, text *corpus) error {
+	if err := l.head.export(dir, name, text); err != nil {
+		return err
+	}
+	return l.report(dir)
 }
 
 // Work counts the target's pass and distributions, the rows of first and later blocks, and their logits: forward for all of them, and
@@ -84,8 +61,7 @@ func (l *specBlockLearner) Gradient(step int) (nn.Loss, error) {
 	}
 	l.starts = l.starts[:0]
 	for i, text := range texts {
-		seed, number := r.Seed<<32+uint64(d.length), uint64(first+i)
-		l.starts = append(l.starts, drawCuts(seed+1, number, drawAnchors(seed, number, text, d.first, d.length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds))
+		l.starts = append(l.starts, l.draw(d, first+i, text, rounds, anchors))
 	}
 	var total nn.Loss
 	scale := float32(r.MicroRows) / float32(len(texts)*rounds)
@@ -97,6 +73,13 @@ func (l *specBlockLearner) Gradient(step int) (nn.Loss, error) {
 		total.Add(part)
 	}
 	return total, nil
+}
+
+// draw draws where blocks of a text, which has a number, are taught.
+func (l *specBlockLearner) draw(d *deal, number int, text []int32, rounds, anchors int) []start {
+	r := l.r
+	seed, n := r.Seed<<32+uint64(d.length), uint64(number)
+	return drawCuts(seed+1, n, drawAnchors(seed, n, text, d.first, d.length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds)
 }
 
 // drawCuts makes starts of anchors, from each of which so many rounds of blocks are taught: every later block starts from any row of

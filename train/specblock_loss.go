@@ -180,22 +180,34 @@ const rankScale = 1e-3
 // Rows of rare buckets count more, those of a bucket together as its share of the rows to the power of 1 − balance.
 func (h *SpecBlock) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, scale float32) {
 	out := h.ranks(r, rows, x)
+	bucket := make([]int8, len(rows))
 	var count [specblock.RankBuckets]float64
-	for _, row := range rows {
-		count[specblock.BucketOf(r.said[row].rank)]++
+	for i, row := range rows {
+		bucket[i] = int8(specblock.BucketOf(r.said[row].rank))
+		count[bucket[i]]++
 	}
 	all := 0.0
 	for _, n := range count {
 		all += math.Pow(n, 1-balance)
 	}
-	d, _ := out.Grad()
-	for i, row := range rows {
-		bucket := specblock.BucketOf(r.said[row].rank)
-		p, g := out.Row(i), d.Row(i)
-		lse, w := simd.LogSumExp(p), rankScale*scale*float32(math.Pow(count[bucket], -balance)/all)
+	var weight [specblock.RankBuckets]float32
+	for b, n := range count {
+		weight[b] = rankScale * scale * float32(math.Pow(n, -balance)/all)
+	}
+	learnBuckets(out, bucket, weight)
+}
+
+// learnBuckets takes in, under a tape, the cross-entropy of rows with scores against their buckets, each weighed as its bucket is.
+func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l nn.Loss) {
+	d, _ := scores.Grad()
+	for i, b := range bucket {
+		p, g, w := scores.Row(i), d.Row(i), weight[b]
+		lse := simd.LogSumExp(p)
 		for c := range p {
 			g[c] = w * float32(math.Exp(float64(p[c]-lse)))
 		}
-		g[bucket] -= w
+		g[b] -= w
+		l.Add(nn.Loss{Sum: float64(w) * float64(lse-p[b]), Weight: float64(w), Rows: 1})
 	}
+	return l
 }

@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -36,7 +35,7 @@ type specBlockMeasure struct {
 	Source string
 	Places []count   // α_k of appendix C: right rows of those before which, in the whole chain, all were right
 	After  [][]count // the same of the rows of a second block that starts from row s of a first
-	Ranks  confusion // of rows before which in their blocks all were right
+	Ranks  confusion // of rows before which, in the whole chain, all were right
 
 	Tokens, Rounds float64 // that verified chains bring
 
@@ -129,6 +128,7 @@ func (h *SpecBlock) drafts(m *specBlockMeasure, cut, rounds, starts int) {
 	block := h.net.Block
 	right := make([]int, starts) // rows at the head of each chain, so far
 	for b, r := range h.rounds[:rounds] {
+		var drafted []int32 // rows of the blocks
 		for i, at := range r.blocks {
 			if right[at.start] < b*cut {
 				continue // nobody would go on from there
@@ -137,6 +137,7 @@ func (h *SpecBlock) drafts(m *specBlockMeasure, cut, rounds, starts int) {
 				if !row.valid {
 					break
 				}
+				drafted = append(drafted, int32(i*block+k))
 				if cut == block {
 					m.Places[b*block+k].add(row.right)
 				}
@@ -149,7 +150,7 @@ func (h *SpecBlock) drafts(m *specBlockMeasure, cut, rounds, starts int) {
 			}
 		}
 		if cut == block {
-			h.tally(m, r)
+			h.tally(m, r, drafted)
 		}
 	}
 	for n := 0; cut == block && n < starts; m.Rounds++ {
@@ -158,23 +159,20 @@ func (h *SpecBlock) drafts(m *specBlockMeasure, cut, rounds, starts int) {
 	}
 }
 
-// tally takes in the loss of a round's rows, and what the rank head makes of those that are valid.
-func (h *SpecBlock) tally(m *specBlockMeasure, r *round) {
-	var rows, valid []int32
+// tally takes in the loss of a round's rows, and what the rank head makes of those that drafting comes to.
+func (h *SpecBlock) tally(m *specBlockMeasure, r *round, drafted []int32) {
+	var rows []int32
 	for i, s := range r.said {
 		if s.here {
 			rows = append(rows, int32(i))
 		}
-		if s.valid {
-			valid = append(valid, int32(i))
-		}
 	}
 	m.loss.Add(h.loss(r, rows, h.statesOf(r, rows), nil, 1))
-	if h.net.RankWidth == 0 {
+	if h.net.RankWidth == 0 || len(drafted) == 0 {
 		return
 	}
-	out := h.ranks(r, valid, h.statesOf(r, valid))
-	for i, row := range valid {
-		m.Ranks[specblock.BucketOf(r.said[row].rank)][simd.ArgMax(out.Row(i))]++
+	out := h.ranks(r, drafted, h.statesOf(r, drafted))
+	for i, row := range drafted {
+		m.Ranks[specblock.BucketOf(r.said[row].rank)][specblock.Chosen(out.Row(i), &h.net.RankOffset)]++
 	}
 }

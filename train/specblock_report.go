@@ -37,7 +37,7 @@ type bucketReport struct {
 const reportTexts = 24
 
 // report measures the head on held-out text, writes measures.json and notes it as tables.
-func (l *specBlockLearner) report(j *Job, dir string) error {
+func (l *specBlockLearner) report(dir string) error {
 	out := specBlockReport{Block: l.r.Block}
 	var measures []*specBlockMeasure
 	for i := range l.held {
@@ -56,7 +56,7 @@ func (l *specBlockLearner) report(j *Job, dir string) error {
 	}
 	var b strings.Builder
 	out.write(&b)
-	j.note("%s", strings.TrimRight(b.String(), "\n"))
+	l.job.note("%s", strings.TrimRight(b.String(), "\n"))
 	return nil
 }
 

@@ -17,13 +17,7 @@ import (
 // Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends with its last block's, to the bit;
 // and the gradient of all is the sum of theirs: blocks see the text before their start, the rows they start from, and nothing else.
 func TestStartsAreIndependent(t *testing.T) {
-	pool := nnPool(t)
-	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	target, err := NewNetwork(shape, pool, gemm.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target.Init(5)
+	target, shape, pool := tinyTarget(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinySpecBlock(1)
 		r.Block, r.Layers = rapid.IntRange(1, 4).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "layers")
@@ -69,15 +63,9 @@ func TestStartsAreIndependent(t *testing.T) {
 			h.tape.Backward()
 			return states, sum
 		}
-		gradients := func() (all []float32) {
-			for _, p := range h.Params.All() {
-				all = append(all, p.Grad...)
-			}
-			return all
-		}
 		h.Params.ZeroGrad()
 		got, sum := run(texts, starts)
-		together := gradients()
+		together := gradients(h.Params)
 
 		h.Params.ZeroGrad()
 		alone := 0.0
@@ -97,15 +85,7 @@ func TestStartsAreIndependent(t *testing.T) {
 		if math.Abs(sum-alone) > 1e-4*(1+alone) {
 			t.Fatalf("loss %g together, %g one by one", sum, alone)
 		}
-		size := 0.0
-		for _, v := range together {
-			size = max(size, math.Abs(float64(v)))
-		}
-		for i, v := range gradients() {
-			if d := math.Abs(float64(v - together[i])); d > 1e-4*size {
-				t.Fatalf("gradient %d is %g together, %g one by one", i, together[i], v)
-			}
-		}
+		sameGradients(t, together, gradients(h.Params), 1e-4)
 	})
 }
 
@@ -139,13 +119,7 @@ func TestValidPrefix(t *testing.T) {
 
 // Judging finds the target's token by its rank among a row's, and the rank head learns it and leaves the trunk alone.
 func TestRanksLeaveTheTrunkAlone(t *testing.T) {
-	pool := nnPool(t)
-	shape := Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	target, err := NewNetwork(shape, pool, gemm.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	target.Init(5)
+	target, shape, pool := tinyTarget(t, 5)
 	r := tinySpecBlock(1)
 	r.Taps = []int{1, 2}
 	h, err := NewSpecBlock(r.config(shape), target, pool, gemm.F32)
@@ -252,8 +226,8 @@ func TestDrawCuts(t *testing.T) {
 
 // A recipe that cannot be followed to its end is refused before anything is done.
 func TestSpecBlockRecipeRefuses(t *testing.T) {
-	shape := Shape{Vocab: 272, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	for want, spoil := range map[string]func(r *SpecBlockRecipe){
+	shape := tinyShape()
+	refuses(t, func() SpecBlockRecipe { return tinySpecBlock(40) }, func(r *SpecBlockRecipe) error { return r.check(&shape) }, map[string]func(r *SpecBlockRecipe){
 		"no block 2":        func(r *SpecBlockRecipe) { r.From = []int{0, 2} },
 		"as many of":        func(r *SpecBlockRecipe) { r.From = []int{0} },
 		"no wider":          func(r *SpecBlockRecipe) { r.From, r.FFN = []int{0, 1}, 96 },
@@ -270,13 +244,7 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 		"decay":             func(r *SpecBlockRecipe) { r.Decay = 0 },
 		"block size is 0":   func(r *SpecBlockRecipe) { r.Block = 0 },
 		"40 steps of texts": func(r *SpecBlockRecipe) { r.Anchors = 0 },
-	} {
-		r := tinySpecBlock(40)
-		spoil(&r)
-		if err := r.check(&shape); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v, want an error with %q", err, want)
-		}
-	}
+	})
 	r, target := NewSpecBlockRecipe(), TargetRecipe().Shape
 	if err := r.check(&target); err != nil {
 		t.Error(err)

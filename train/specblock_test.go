@@ -1,10 +1,7 @@
 package train
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,22 +22,16 @@ func tinySpecBlock(steps int) SpecBlockRecipe {
 		Seed: 3, Precision: "f32",
 		Course:   Course{Steps: steps, Schedule: Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
 		HeadText: tinyHeadText(), Anchors: 5, Rounds: 2, Settle: 0.3, Decay: 0.8, ValidPrefix: true,
+		Ranks: RankFit{Texts: 6, Apart: 4, Rows: 64, Course: Course{Steps: 40, Optimizer: newRankFit().Optimizer}},
 	}
 }
 
 // A head learns what the target says; one that was interrupted ends in the weights of one left alone, on another number of threads;
 // what is exported opens as a head of the target, and what is measured is written down.
 func TestSpecBlock(t *testing.T) {
-	j, shape := tinyJob(t)
+	j, shape := tinyJobWithTarget(t)
 	r := tinySpecBlock(30)
-	var first, last Progress
-	alone := j
-	alone.Report = func(p Progress) {
-		if p.Step == 1 {
-			first = p
-		}
-		last = p
-	}
+	alone, first, last := watched(j, func(p Progress) bool { return p.Steps == r.Steps })
 	var notes []string
 	alone.Note = func(s string) { notes = append(notes, s) }
 	if err := TrainSpecBlock(context.Background(), alone, "specblock", r, shape); err != nil {
@@ -54,50 +45,20 @@ func TestSpecBlock(t *testing.T) {
 		t.Errorf("the last note is %q, want the tables", table)
 	}
 
-	ctx, stop := context.WithCancel(context.Background())
-	again := j
-	again.Threads = 3
-	again.Report = func(p Progress) {
-		if p.Step == 17 {
-			stop()
-		}
-	}
-	if err := TrainSpecBlock(ctx, again, "again", r, shape); !errors.Is(err, context.Canceled) {
-		t.Fatalf("a run told to stop: %v", err)
-	}
-	again.Report = nil
-	if err := TrainSpecBlock(context.Background(), again, "again", r, shape); err != nil {
-		t.Fatal(err)
-	}
-	for _, file := range []string{"hf/model.safetensors", "measures.json"} {
-		var content [2][]byte
-		for i, name := range []string{"specblock", "again"} {
-			var err error
-			if content[i], err = os.ReadFile(filepath.Join(j.Dir, name, file)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if !bytes.Equal(content[0], content[1]) {
-			t.Errorf("a run that was interrupted ends in another %s", file)
-		}
-	}
+	interrupted(t, j, "specblock", []int{17, 35}, wholeFile, []string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j Job, name string) error {
+		return TrainSpecBlock(ctx, j, name, r, shape)
+	})
+	ranksComeAfter(t, j, r, shape)
 	other := r
 	other.ValidPrefix = false
-	if err := TrainSpecBlock(context.Background(), again, "specblock", other, shape); err == nil {
+	if err := TrainSpecBlock(context.Background(), j, "specblock", other, shape); err == nil {
 		t.Error("another recipe goes on with its checkpoint")
 	}
 
-	m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: 1})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer m.Close()
+	m := targetOf(t, &j)
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
-		h, err := specblock.Open(draft.Head{Name: filepath.Join(j.Dir, "specblock", file)}, draft.Target{Model: m})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if want := r.config(shape); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != shape.Layers {
+		h := opened(t, &j, "specblock", file, m, specblock.Open)
+		if want := r.config(shape); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != shape.Layers || h.RankOffset == want.RankOffset {
 			t.Errorf("%s: the head opens as %+v", file, h.Config)
 		}
 	}

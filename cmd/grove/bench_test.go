@@ -121,7 +121,7 @@ func TestBenchCostDrafts(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	out = must(t, "", "bench", "cost", "--shape", "EAGLE3-tiny-llama3", "--rounds", "1", "--threads", "2")
-	for _, want := range []string{"EAGLE-3 head of tiny-llama3", "71 rows in 8 passes", "dynaspec-pa"} {
+	for _, want := range []string{"EAGLE-3 head of tiny-llama3", "71 rows in 8 passes", "dynaspec, k_max 1/16"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("it does not say %q:\n%s", want, out)
 		}

@@ -5,12 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/model/synth"
@@ -264,44 +262,4 @@ func TestBenchCost(t *testing.T) {
 			t.Errorf("%s is %v", key, rows[1])
 		}
 	}
-}
-
-// Ctrl-C ends a generation with status 130, its text on a line of its own.
-func TestInterrupt(t *testing.T) {
-	if runtime.GOOS == "windows" {
-		t.Skip("processes cannot be interrupted there")
-	}
-	cmd := exec.Command(os.Args[0], "run", "-m", tiny(t, 1<<17), // never full in a test
-		"-n", "0", "-d", "none", "--ignore-end", "--json", "x")
-	cmd.Env = append(os.Environ(), asCommand+"=1")
-	out := &watched{at: 3, then: func() { _ = cmd.Process.Signal(os.Interrupt) }}
-	var stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = out, &stderr
-	timer := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
-	defer timer.Stop()
-	err := cmd.Run()
-	if cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != exitInterrupted {
-		t.Errorf("%v, %s", err, stderr.String())
-	}
-	if !strings.HasSuffix(out.String(), "\n") || !strings.Contains(stderr.String(), "interrupted") {
-		t.Errorf("output ends %q; messages: %q", out.String(), stderr.String())
-	}
-}
-
-// watched calls then at the at-th line.
-type watched struct {
-	b    bytes.Buffer // not embedded: its ReadFrom would go past Write
-	at   int
-	then func()
-}
-
-func (w *watched) String() string { return w.b.String() }
-
-func (w *watched) Write(p []byte) (int, error) {
-	if n := bytes.Count(p, []byte("\n")); w.at > 0 {
-		if w.at -= n; w.at <= 0 {
-			w.then()
-		}
-	}
-	return w.b.Write(p)
 }

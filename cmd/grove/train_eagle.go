@@ -80,24 +80,12 @@ func (c *trainEagleCmd) recipe() train.EagleRecipe {
 	if len(c.Taps) > 0 {
 		r.Taps = c.Taps
 	}
-	switch {
-	case len(c.From) == 1 && c.From[0] < 0:
-		r.From = nil
-	case len(c.From) > 0:
-		r.From = c.From
-	}
+	setFrom(&r.From, c.From)
 	return r
 }
 
 func (c *trainEagleCmd) Run(p *program) error {
-	if err := headName(c.Name); err != nil {
-		return err
-	}
-	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		target := train.TargetRecipe()
-		if err := train.Target(ctx, j, target); err != nil {
-			return err
-		}
-		return train.Eagle(ctx, j, c.Name, c.recipe(), target.Shape)
+	return c.runHead(p, c.Name, func(ctx context.Context, j train.Job, target train.Shape) error {
+		return train.Eagle(ctx, j, c.Name, c.recipe(), target)
 	})
 }

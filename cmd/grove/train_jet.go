@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/grovellm/grove/train"
 )
@@ -83,31 +81,10 @@ func (c *trainJetCmd) recipe() train.HeadRecipe {
 	if len(c.Taps) > 0 {
 		r.Taps = c.Taps
 	}
-	switch {
-	case len(c.From) == 1 && c.From[0] < 0:
-		r.From = nil
-	case len(c.From) > 0:
-		r.From = c.From
-		if c.Layers == nil {
-			r.Layers = len(r.From)
-		}
+	if setFrom(&r.From, c.From) && c.Layers == nil {
+		r.Layers = len(r.From)
 	}
 	return r
-}
-
-// set replaces a value where another is given.
-func set[T any](to *T, value *T) {
-	if value != nil {
-		*to = *value
-	}
-}
-
-// headName refuses folders that other stages use.
-func headName(name string) error {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == "target" || name == "draft" || name == "cache" {
-		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
-	}
-	return nil
 }
 
 func (c *trainJetCmd) Run(p *program) error {
@@ -115,13 +92,7 @@ func (c *trainJetCmd) Run(p *program) error {
 	if name == "" {
 		name = map[string]string{"causal": "jet", "bidirectional": "dflash"}[c.Head]
 	}
-	if err := headName(name); err != nil {
-		return err
-	}
-	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		if err := train.Target(ctx, j, train.TargetRecipe()); err != nil {
-			return err
-		}
-		return train.Jet(ctx, j, name, c.recipe(), train.TargetRecipe().Shape)
+	return c.runHead(p, name, func(ctx context.Context, j train.Job, target train.Shape) error {
+		return train.Jet(ctx, j, name, c.recipe(), target)
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/grovellm/grove/train"
 )
@@ -65,8 +64,8 @@ func (c *trainRouterCmd) recipe() train.RouterRecipe {
 }
 
 func (c *trainRouterCmd) Run(p *program) error {
-	if c.Name != filepath.Base(c.Name) || strings.HasPrefix(c.Name, ".") || c.Name == "target" || c.Name == "draft" || c.Name == "cache" {
-		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", c.Name)
+	if err := headName(c.Name); err != nil {
+		return err
 	}
 	head := c.Head
 	if _, err := os.Stat(filepath.Join(c.Dir, head, "model-q8_0.gguf")); err == nil {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
-	"strings"
 
 	"github.com/grovellm/grove/train"
 )
@@ -25,6 +23,8 @@ type trainSpecBlockCmd struct {
 	Balance     *float64 `help:"How much rare buckets count for the rank head: 0: all rows alike; 1: all buckets." placeholder:"B" group:"What it learns"`
 	ValidPrefix bool     `help:"Teach no rows that come after a wrong one of their block." default:"true" negatable:"" group:"What it learns"`
 	OnPath      bool     `help:"Start no later blocks from rows that come after a wrong one." default:"true" negatable:"" group:"What it learns"`
+	RankTexts   *int     `help:"Fit the rank head, when the trunk is finished, to the texts of so many steps more. 0: leave it as it learned beside the trunk." placeholder:"N" group:"What it learns"`
+	RankSteps   *int     `help:"Steps of the rank head's own." placeholder:"N" group:"What it learns"`
 	Rate        *float32 `help:"Peak rate of Muon." placeholder:"R" group:"What it learns"`
 	Seed        *uint64  `help:"Of the first weights, the order of texts and the starts." placeholder:"N" group:"What it learns"`
 
@@ -50,10 +50,12 @@ docs/training.md says what it does and why.
 The same command goes on where it was stopped, and ends in the very weights of a run left alone. A
 folder holds one recipe: give every other one its own --name. On the way held-out text is drafted: the
 share of right tokens by place in the chain, those before it all right, the tokens a round that a chain
-of the head's brings, and the rank head's mean F1. At the end all of it is, as tables.
+of the head's brings, and the rank head's mean F1. Then the trunk stays as it is, and a rank head is
+fitted to it from new; a trunk that was finished without gets one when the command is given again. At the
+end all of it is measured, as tables.
 
 Below --dir, in --name: model-q8_0.gguf for --head (without a tokenizer), model-f32.gguf, hf/, loss.png,
-metrics.jsonl, measures.json.
+metrics.jsonl, measures.json, and ranks/, the checkpoints and metrics of the rank head.
 
 Examples:
     grove train specblock --dir own --data DATA
@@ -75,6 +77,8 @@ func (c *trainSpecBlockCmd) recipe() train.SpecBlockRecipe {
 	set(&r.Decay, c.Decay)
 	set(&r.Balance, c.Balance)
 	r.ValidPrefix, r.OnPath = c.ValidPrefix, c.OnPath
+	set(&r.Ranks.Texts, c.RankTexts)
+	set(&r.Ranks.Steps, c.RankSteps)
 	set(&r.Optimizer.MuonRate, c.Rate)
 	set(&r.Seed, c.Seed)
 	set(&r.Block, c.Block)
@@ -85,26 +89,14 @@ func (c *trainSpecBlockCmd) recipe() train.SpecBlockRecipe {
 	if len(c.Taps) > 0 {
 		r.Taps = c.Taps
 	}
-	switch {
-	case len(c.From) == 1 && c.From[0] < 0:
-		r.From = nil
-	case len(c.From) > 0:
-		r.From = c.From
-		if c.Layers == nil {
-			r.Layers = len(r.From)
-		}
+	if setFrom(&r.From, c.From) && c.Layers == nil {
+		r.Layers = len(r.From)
 	}
 	return r
 }
 
 func (c *trainSpecBlockCmd) Run(p *program) error {
-	if c.Name != filepath.Base(c.Name) || strings.HasPrefix(c.Name, ".") || c.Name == "target" || c.Name == "draft" || c.Name == "cache" {
-		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", c.Name)
-	}
-	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		if err := train.Target(ctx, j, train.TargetRecipe()); err != nil {
-			return err
-		}
-		return train.TrainSpecBlock(ctx, j, c.Name, c.recipe(), train.TargetRecipe().Shape)
+	return c.runHead(p, c.Name, func(ctx context.Context, j train.Job, target train.Shape) error {
+		return train.TrainSpecBlock(ctx, j, c.Name, c.recipe(), target)
 	})
 }

@@ -83,7 +83,19 @@ type Row struct {
 
 	Head   Head // for tokens not in Level
 	Number int  // of the row, for Head
+
+	Heard *Heard // keeps what Level and Rank come to, for a row that is of several nodes; nil: it is made each time
 }
+
+// Heard is what a row's Level and Rank come to as clues. Who keeps one resets it where the row changes.
+type Heard struct {
+	clues              []clue
+	beyond, last, rank float32 // see spot
+	made               bool
+}
+
+// Reset forgets it.
+func (h *Heard) Reset() { h.made = false }
 
 // Head knows more of its rows.
 type Head interface {
@@ -92,24 +104,29 @@ type Head interface {
 	Above(row int, token, other int32) (difference float32, known bool)
 }
 
-// level readies the head's clues.
-func (x *Text) level(level []sample.Candidate, clues []clue) []clue {
+// hear makes what a row's Level and Rank come to.
+func (x *Text) hear(row *Row, h *Heard) {
 	t := scale(x.temperature)
-	for _, c := range level[:min(len(level), HeadMost)] {
+	level := row.Level[:min(len(row.Level), HeadMost)]
+	h.clues, h.rank, h.made = h.clues[:0], 0, true
+	rest := 1.0
+	for _, c := range level {
 		k := clue{token: c.Token, head: max(t*c.LogProb, headFloor), sure: sure(c.LogProb)}
 		if x.temperature > 0 {
 			k.noise = t * float32(c.Score-float64(c.LogProb))
 		}
-		clues = append(clues, k)
+		h.clues = append(h.clues, k)
+		rest -= math.Exp(float64(c.LogProb))
 	}
-	return clues
+	h.beyond = float32(math.Log(max(rest, 1e-7)))
+	h.last = max(t*float32(level[len(level)-1].Score), headFloor)
+	if len(row.Rank) > 0 {
+		h.rank = row.rank(h.clues)
+	}
 }
 
-// rank gives the head's clues what it foretells of their places.
-func (row *Row) rank(p *spot, clues []clue) {
-	if len(row.Rank) == 0 {
-		return
-	}
+// rank gives the head's clues what it foretells of their places, and returns what it foretells of all beyond.
+func (row *Row) rank(clues []clue) (beyond float32) {
 	for i := range clues {
 		place := 0
 		for j := range clues {
@@ -119,22 +136,24 @@ func (row *Row) rank(p *spot, clues []clue) {
 		}
 		clues[i].rank = row.Rank[min(place, len(row.Rank)-1)]
 	}
-	p.rank = row.Rank[len(row.Rank)-1]
+	return row.Rank[len(row.Rank)-1]
 }
 
-// gather finds the clues for the tokens of a depth, below a path of which at is the longest match: those of the head first.
-func (x *Text) gather(root int32, at suffix.Place, depth int, row *Row, strays bool, clues []clue) (spot, []clue) {
+// gather finds the clues for the tokens of a depth, below a path of which at is the longest match: those of the head first. own is for
+// rows that keep nothing.
+func (x *Text) gather(root int32, at suffix.Place, depth int, row *Row, strays bool, clues []clue, own *Heard) (spot, []clue) {
 	p := spot{at: row.At, class: matchClass(at.Length), strays: strays}
 	if p.headed = len(row.Level) > 0; p.headed {
-		clues = x.level(row.Level, clues)
-		level := row.Level[:len(clues)]
-		rest := 1.0
-		for i := range level {
-			rest -= math.Exp(float64(level[i].LogProb))
+		h := row.Heard
+		if h == nil {
+			h = own
+			h.Reset()
 		}
-		p.beyond = float32(math.Log(max(rest, 1e-7)))
-		row.rank(&p, clues)
-		p.last = max(scale(x.temperature)*float32(level[len(level)-1].Score), headFloor)
+		if !h.made {
+			x.hear(row, h)
+		}
+		p.beyond, p.last, p.rank = h.beyond, h.last, h.rank
+		clues = append(clues, h.clues...)
 	}
 	a := x.automaton
 	longer := int32(-1)

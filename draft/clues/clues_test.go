@@ -107,7 +107,7 @@ func TestCluesOfTheText(t *testing.T) {
 		for _, token := range path {
 			at = s.automaton.Match(at, token)
 		}
-		x, clues := s.gather(path[0], at, len(path), &Row{}, false, nil)
+		x, clues := s.gather(path[0], at, len(path), &Row{}, false, nil, nil)
 
 		whole := slices.Concat(text, path)
 		length := len(whole)

@@ -55,7 +55,8 @@ type Grower struct {
 	rows    Rows
 	deepest int
 	guide   draft.Guide
-	at      []Place // of each node
+	at      []Place   // of each node
+	sums    []float64 // the same, of trees of the text alone: logarithm of the chance of its path
 
 	lists   [][]sample.Candidate
 	scratch Scratch
@@ -65,6 +66,7 @@ type Grower struct {
 type Scratch struct {
 	clues []clue
 	score []float32
+	heard Heard
 }
 
 // KeptMost candidates below a node can become nodes; Asides may bring up to AsideRoom more.
@@ -87,7 +89,7 @@ func (x *Text) Match(from Place, token int32) Place { return x.automaton.Match(f
 // scratch of its own.
 func (x *Text) Candidates(dst []sample.Candidate, root int32, at Place, depth int, row *Row, strays bool, s *Scratch) []sample.Candidate {
 	var p spot
-	p, s.clues = x.gather(root, at, depth, row, strays, s.clues[:0])
+	p, s.clues = x.gather(root, at, depth, row, strays, s.clues[:0], &s.heard)
 	dst, s.score = x.weights.chances(&p, s.clues, dst, s.score)
 	return dst
 }

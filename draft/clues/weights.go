@@ -3,9 +3,8 @@
 package clues
 
 import (
-	"math"
-
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -33,67 +32,6 @@ const (
 	nWeights  = wRankLast + 1
 )
 
-// feature is a number that a weight is for.
-type feature struct {
-	weight int
-	x      float32
-}
-
-// most features of a candidate.
-const mostFeatures = 12
-
-// featuresOf lists those of a candidate, or, where c is nil, of all other tokens together.
-func featuresOf(dst []feature, x *spot, c *clue) []feature {
-	set := 0
-	if !x.headed {
-		set = matchClasses
-	}
-	class := int(x.class) + set
-	if c == nil {
-		dst = append(dst, feature{wOther + class, 1})
-		if x.headed {
-			dst = append(dst, feature{wOtherAt + draft.DepthClass(x.at), 1}, feature{wBeyond, x.beyond}, feature{wLast, x.last})
-			if x.strays {
-				dst = append(dst, feature{wLost, 1})
-			}
-			if x.rank != 0 {
-				dst = append(dst, feature{wRankLast, x.rank})
-			}
-		}
-		return dst
-	}
-	if x.headed {
-		at := draft.DepthClass(x.at)
-		dst = append(dst, feature{wHead + int(x.class), c.head}, feature{wHeadAt + at, c.head}, feature{wLean + at, c.sure})
-		if x.strays {
-			dst = append(dst, feature{wHeadLost, c.head})
-		}
-	}
-	if c.rank != 0 {
-		dst = append(dst, feature{wRank + draft.DepthClass(x.at), c.rank})
-	}
-	if c.noise != 0 {
-		dst = append(dst, feature{wNoise + class, c.noise})
-		if x.headed {
-			dst = append(dst, feature{wNoiseAt + draft.DepthClass(x.at), c.noise})
-		}
-	}
-	if c.class > 0 {
-		own := int(c.class) + set
-		dst = append(dst, feature{wSeen + own, 1}, feature{wShare + own, c.share})
-		if c.longer {
-			dst = append(dst, feature{wLonger + class, 1})
-		}
-		if c.latest {
-			dst = append(dst, feature{wLatest + class, 1})
-		}
-		if c.agreed {
-			dst = append(dst, feature{wAgreed + class, 1})
-		}
-	}
-	return dst
-}
-
 // Weights of a temperature.
 type Weights [nWeights]float32
 
@@ -109,34 +47,71 @@ func (f *Fit) At(temperature float32) (w Weights) {
 	return w
 }
 
-func (w *Weights) utility(x *spot, c *clue) float32 {
-	var list [mostFeatures]feature
-	u := float32(0)
-	for _, f := range featuresOf(list[:0], x, c) {
-		u += w[f.weight] * f.x
+// utility is a candidate's.
+func (w *Weights) utility(x *spot, c *clue) (u float32) {
+	class, at := x.set(), draft.DepthClass(x.at)
+	if x.headed {
+		u = w[wHead+int(x.class)]*c.head + w[wHeadAt+at]*c.head + w[wLean+at]*c.sure
+		if x.strays {
+			u += w[wHeadLost] * c.head
+		}
+	}
+	u += w[wRank+at] * c.rank
+	if c.noise != 0 {
+		u += w[wNoise+class] * c.noise
+		if x.headed {
+			u += w[wNoiseAt+at] * c.noise
+		}
+	}
+	if c.class == 0 {
+		return u
+	}
+	own := int(c.class) + class - int(x.class)
+	u += w[wSeen+own] + w[wShare+own]*c.share
+	if c.longer {
+		u += w[wLonger+class]
+	}
+	if c.latest {
+		u += w[wLatest+class]
+	}
+	if c.agreed {
+		u += w[wAgreed+class]
 	}
 	return u
+}
+
+// others is the utility of all tokens together that are no candidates.
+func (w *Weights) others(x *spot) float32 {
+	u := w[wOther+x.set()]
+	if x.headed {
+		u += w[wOtherAt+draft.DepthClass(x.at)] + w[wBeyond]*x.beyond + w[wLast]*x.last + w[wRankLast]*x.rank
+		if x.strays {
+			u += w[wLost]
+		}
+	}
+	return u
+}
+
+// set is where the weights of a node's class are.
+func (x *spot) set() int {
+	if x.headed {
+		return int(x.class)
+	}
+	return int(x.class) + matchClasses
 }
 
 // chances makes candidates of clues, the likeliest first and as many as dst has room for: LogProb is the logarithm of the
 // chance given the parent. utility is scratch.
 func (w *Weights) chances(x *spot, clues []clue, dst []sample.Candidate, utility []float32) ([]sample.Candidate, []float32) {
-	other := w.utility(x, nil)
-	most := other
 	utility = utility[:0]
 	for i := range clues {
-		u := w.utility(x, &clues[i])
-		utility = append(utility, u)
-		most = max(most, u)
+		utility = append(utility, w.utility(x, &clues[i]))
 	}
-	sum := math.Exp(float64(other - most))
-	for _, u := range utility {
-		sum += math.Exp(float64(u - most))
-	}
-	norm := most + float32(math.Log(sum))
+	utility = append(utility, w.others(x))
+	norm := simd.LogSumExp(utility)
 	dst = dst[:0]
-	for i, u := range utility {
-		p, n := u-norm, len(dst)
+	for i := range clues {
+		p, n := utility[i]-norm, len(dst)
 		if n == cap(dst) {
 			if n--; p <= dst[n].LogProb {
 				continue

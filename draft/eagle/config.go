@@ -2,8 +2,8 @@ package eagle
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 )
 
@@ -30,9 +30,6 @@ type Config struct {
 	TargetLayers int // of the target the head was made for; 0: not known
 }
 
-// maxTaps bounds what a file may claim.
-const maxTaps = 1 << 8
-
 // Validate checks that the numbers make a head.
 func (c *Config) Validate() error {
 	switch {
@@ -44,35 +41,23 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("attention and MLP are parallel: want one after the other")
 	case c.DraftVocab < 1 || c.DraftVocab > c.Vocab:
 		return fmt.Errorf("draft vocabulary is %d: want 1 to the vocabulary's %d", c.DraftVocab, c.Vocab)
-	case len(c.Taps) < 1 || len(c.Taps) > maxTaps:
-		return fmt.Errorf("%d tapped layers: want 1 to %d", len(c.Taps), maxTaps)
 	case c.Version == 2 && len(c.Taps) != 1:
 		return fmt.Errorf("%d tapped layers of an EAGLE-2 head: want the last alone", len(c.Taps))
 	case c.Version == 2 && (c.NormBeforeResidual || c.NormBeforeFC || c.FCNorm || c.NormOutput):
 		return fmt.Errorf("an EAGLE-2 head with norms of EAGLE-3's variants: want none")
-	case c.TargetLayers < 0:
-		return fmt.Errorf("the target's layer count is %d: want a positive number", c.TargetLayers)
 	}
-	for _, t := range c.Taps {
-		if t < 0 || c.TargetLayers > 0 && t > c.TargetLayers {
-			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", c.Taps, c.TargetLayers)
-		}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
 	}
 	return c.Config.Validate()
 }
 
 // Fits returns an error that says what differs where the head is not one for the target.
 func (c *Config) Fits(target model.Config) error {
-	switch {
-	case c.Hidden != target.Hidden:
-		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
-	case c.Vocab != target.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
-	case c.TargetLayers > 0 && c.TargetLayers != target.Layers && target.Padded == 0: // padding adds layers
-		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, target.Layers)
-	case slices.Max(c.Taps) > target.Layers:
-		return fmt.Errorf("the head taps layers %v, the target has %d", c.Taps, target.Layers)
-	case c.Version == 2 && c.Taps[0] != target.Layers && target.Padded == 0:
+	if err := headfile.Fits(&c.Config, c.Taps, c.TargetLayers, &target); err != nil {
+		return err
+	}
+	if c.Version == 2 && c.Taps[0] != target.Layers && target.Padded == 0 {
 		return fmt.Errorf("the EAGLE-2 head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
 	}
 	return nil

@@ -34,24 +34,14 @@ type File struct {
 }
 
 // Read opens a file. Its tensors' data last until it is closed.
-func Read(h draft.Head) (*File, error) {
-	f, err := headfile.Open(h)
-	if err != nil {
-		return nil, headfile.Named(h, err)
-	}
+func Read(h draft.Head) (*File, error) { return headfile.Read(h, read) }
+
+func read(f *headfile.File) (*File, error) {
 	x := &File{File: f}
-	if f.GGUF != nil {
-		err = x.readGGUF()
-	} else {
-		err = f.Faulty(x.readFolder())
+	if err := f.Parse(x.readGGUF, x.readFolder); err != nil {
+		return nil, err
 	}
-	if err == nil {
-		err = x.check(x.Weights, x.Tokens, x.called)
-	}
-	if err != nil {
-		return nil, headfile.Named(h, errors.Join(err, f.Close()))
-	}
-	return x, nil
+	return x, x.check(x.Weights, x.Tokens, x.called)
 }
 
 // called is what the file calls a tensor.
@@ -67,103 +57,69 @@ func (f *File) Own() bool { return has(f.Weights, "output.weight") }
 
 // ReadConfig reads the shape of a head for a target, and not its weights.
 func ReadConfig(h draft.Head, target model.Config) (Config, error) {
-	f, err := Read(h)
-	if err != nil {
-		return Config{}, err
-	}
-	c, err := f.For(target)
-	return c, headfile.Named(h, errors.Join(err, f.Close()))
+	return headfile.With(h, Read, func(f *File) (Config, error) { return f.For(target) })
 }
 
 // For is the shape of the head for a target, whose depth says which layers are tapped where the file does not; or an error
 // that says why it is not one for the target.
 func (c Config) For(target model.Config) (Config, error) {
-	if c.Taps == nil {
-		layers := target.Layers
-		if c.TargetLayers > 0 {
-			layers = c.TargetLayers
-		} else if target.Padded > 0 {
-			return c, fmt.Errorf("the head does not say which layers it taps, and padding hides how many the target has: convert the head first, with --target")
-		}
-		c.Taps = defaultTaps(c.Version, layers)
-	}
-	if err := c.Validate(); err != nil {
+	var err error
+	if c.Taps, err = headfile.TapsFor(&target, c.Taps, c.TargetLayers, c.defaultTaps); err != nil {
 		return c, err
 	}
-	return c, c.Fits(target)
+	if err = c.Validate(); err == nil {
+		err = c.Fits(target)
+	}
+	return c, err
 }
 
-// defaultTaps are the layers of a target of so many that heads tap where nothing is said: of EAGLE-3 the inputs of layers 2, n/2 and n−3.
-func defaultTaps(version, layers int) []int {
-	if version == 2 {
+// defaultTaps are the layers of a target of so many that heads of this version tap where nothing is said.
+func (c *Config) defaultTaps(layers int) []int {
+	if c.Version == 2 {
 		return []int{layers}
 	}
-	return []int{min(2, layers), layers / 2, max(layers-3, 0)}
+	return headfile.DefaultTaps(layers)
 }
 
 // somehow is the shape with as many taps as it will have, where they are left to the target.
 func (c *Config) somehow() Config {
 	x := *c
 	if x.Taps == nil {
-		x.Taps = defaultTaps(x.Version, cmp.Or(x.TargetLayers, 3))
+		x.Taps = x.defaultTaps(cmp.Or(x.TargetLayers, 3))
 	}
 	return x
 }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Head, error) {
-	type key struct{ name string } // of this package
-	v, err := target.Shared.Get(key{h.Name}, func() (any, error) { return load(h, target) })
-	if err != nil {
-		return nil, headfile.Named(h, err)
-	}
-	return v.(*Head), nil
+	return headfile.Load(h, target, Read, func(f *File, m *model.Model) (*Head, error) {
+		c, err := f.For(m.Config)
+		if err != nil {
+			return nil, err
+		}
+		w := model.NewLoader(f.Weights, c.fileArch())
+		n, err := NewNetwork(c, w, f.Tokens, &m.Network)
+		if err != nil {
+			return nil, err
+		}
+		return &Head{Network: n, Name: h.Name}, w.Pack(m.Pool())
+	})
 }
 
 // Find opens the first of the target's heads that is of a version.
 func Find(target draft.Target, version int) (*Head, error) {
-	h, ok, err := headfile.Find(target, ErrKind, func(h draft.Head) (draft.Head, error) {
-		f, err := Read(h)
-		if err != nil {
-			return h, err
-		}
-		if err := f.Close(); err != nil {
-			return h, err
-		}
-		if f.Version != version {
-			return h, ErrKind
-		}
-		return h, nil
+	h, err := headfile.Find(target, ErrKind, fmt.Sprintf("EAGLE-%d", version), func(h draft.Head) (draft.Head, error) {
+		return headfile.With(h, Read, func(f *File) (draft.Head, error) {
+			if f.Version != version {
+				return h, ErrKind
+			}
+			return h, nil
+		})
 	})
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		return nil, fmt.Errorf("there is no EAGLE-%d head: name one with model=FILE, or open the target with one", version)
-	}
 	return Open(h, target)
-}
-
-func load(h draft.Head, target draft.Target) (_ *Head, err error) {
-	m := target.Model
-	if m == nil {
-		return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
-	}
-	f, err := Read(h)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	c, err := f.For(m.Config)
-	if err != nil {
-		return nil, err
-	}
-	w := model.NewLoader(f.Weights, c.fileArch())
-	n, err := NewNetwork(c, w, f.Tokens, &m.Network)
-	if err != nil {
-		return nil, err
-	}
-	return &Head{Network: n, Name: h.Name}, w.Pack(m.Pool())
 }
 
 // fileArch is the architecture that a GGUF file names.
@@ -200,30 +156,21 @@ func (c *Config) shapes() headfile.Shapes {
 	s.May("output.weight", c.DraftVocab, h)
 	s.May("output.bias", c.DraftVocab)
 	for i := range c.Layers {
-		in, part := h, func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }
-		if i == 0 && c.Version == 3 {
-			in = 2 * h
-		}
-		linear(part("attn_q"), q, in)
-		linear(part("attn_k"), kv, in)
-		linear(part("attn_v"), kv, in)
-		linear(part("attn_output"), h, q)
-		linear(part("ffn_gate"), c.FFN, h)
-		linear(part("ffn_up"), c.FFN, h)
-		linear(part("ffn_down"), h, c.FFN)
-		norm(part("ffn_norm"), h)
-		if i > 0 || c.Version == 3 {
-			norm(part("attn_norm"), h)
-		}
-		if c.Arch == "qwen3" {
-			norm(part("attn_q_norm"), c.HeadDim)
-			norm(part("attn_k_norm"), c.HeadDim)
+		s.Layer(&c.Config, i)
+		for part, out := range map[string]int{
+			"attn_q": q, "attn_k": kv, "attn_v": kv, "attn_output": h, "ffn_gate": c.FFN, "ffn_up": c.FFN, "ffn_down": h,
+		} {
+			s.May(fmt.Sprintf("blk.%d.%s.bias", i, part), out)
 		}
 	}
 	if c.Version == 2 {
+		delete(s, "blk.0.attn_norm.weight")
 		linear("fc", h, 2*h)
 		return s
 	}
+	linear("blk.0.attn_q", q, 2*h) // of the embedding beside the feature
+	linear("blk.0.attn_k", kv, 2*h)
+	linear("blk.0.attn_v", kv, 2*h)
 	linear("fc", h, len(c.Taps)*h)
 	norm("blk.0.attn_norm_2", h)
 	norm("output_norm", h)

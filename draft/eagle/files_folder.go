@@ -10,7 +10,6 @@ import (
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field from a zero.
@@ -77,10 +76,7 @@ func (x *File) readFolder() error {
 	if err != nil {
 		return err
 	}
-	base.Arch, base.Tied = "llama", false // whatever model_type says: a layer without norms of queries and keys is llama's
-	if x.Has(first + "self_attn.q_norm.weight") {
-		base.Arch = "qwen3"
-	}
+	base.Arch, base.Tied = x.LayerArch(first+"self_attn.q_norm.weight"), false // whatever model_type says
 	x.Config = Config{Config: base, Version: version, DraftVocab: base.Vocab, TargetLayers: f.TargetLayers}
 	if f.DraftVocab != nil {
 		x.DraftVocab = *f.DraftVocab
@@ -132,23 +128,10 @@ func (x *File) readTensors() error {
 	if err := at.Validate(); err != nil { // before its numbers size anything
 		return err
 	}
-	names := at.names(x.first)
-	for _, name := range x.Names() {
-		if name == headfile.TokensName || name == headfile.MemberName {
-			continue
-		}
-		gguf, ok := names[name]
-		if !ok {
-			return fmt.Errorf("tensor %s has no place in an EAGLE-%d head of this shape: this is another kind of head", tensor.Quote(name), x.Version)
-		}
-		t, err := x.Load(name)
-		if err != nil {
-			return err
-		}
-		t.Name = gguf
-		x.Weights = append(x.Weights, t)
-	}
 	var err error
+	if x.Weights, err = x.ReadWeights(at.names(x.first), headfile.TokensName, headfile.MemberName); err != nil {
+		return err
+	}
 	x.Tokens, err = x.File.Tokens(x.Vocab)
 	return err
 }

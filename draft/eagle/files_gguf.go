@@ -4,19 +4,16 @@ package eagle
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
-// Keys beyond those of a model, after the architecture. llama.cpp reads the first four; it knows neither fc_norm, whose tensors it
-// refuses, nor norm_output.
+// Keys beyond those of a model and the taps, after the architecture. llama.cpp reads the first three; it knows neither fc_norm, whose
+// tensors it refuses, nor norm_output.
 const (
-	tapsKey         = ".target_layers"
 	targetHiddenKey = ".target_hidden_size"
 	residualKey     = ".norm_before_residual"
 	beforeFCKey     = ".norm_before_fc"
@@ -32,26 +29,16 @@ func (x *File) readGGUF() error {
 	if k.Err() == nil && arch != model.Eagle3 && arch != model.Eagle2 {
 		return fmt.Errorf("%w: general.architecture is %q: want %s or %s", ErrKind, arch, model.Eagle3, model.Eagle2)
 	}
-	layers := "llama"
-	if x.Has("blk.0.attn_q_norm.weight") {
-		layers = "qwen3"
-	}
-	base, err := model.ReadGGUFKeys(f, arch, layers)
+	base, err := x.ReadLayers(arch, x.LayerArch("blk.0.attn_q_norm.weight"))
 	if err != nil {
 		return err
 	}
-	c := Config{Config: base, Version: 3, TargetLayers: k.Int(model.TargetLayersKey, 0)}
+	c := Config{Config: base, Version: 3}
 	if arch == model.Eagle2 {
 		c.Version = 2
 	}
-	if c.Tied = false; c.Vocab == 0 {
-		c.Vocab = k.Int(arch+".vocab_size", 0)
-	}
-	if v, ok := f.Lookup("tokenizer.ggml.tokens"); ok && c.Vocab == 0 {
-		c.Vocab = v.Len()
-	}
-	for _, t := range k.Ints(arch + tapsKey) {
-		c.Taps = append(c.Taps, int(min(max(t, -1), math.MaxInt32)))
+	if c.Taps, c.TargetLayers, err = x.ReadTaps(arch); err != nil {
+		return err
 	}
 	if n := k.Int(arch+targetHiddenKey, c.Hidden); n != c.Hidden {
 		return fmt.Errorf("key %q is %d and the head's own width %d: heads narrower or wider than their target are not supported", arch+targetHiddenKey, n, c.Hidden)
@@ -63,9 +50,6 @@ func (x *File) readGGUF() error {
 	if err := k.Err(); err != nil {
 		return err
 	}
-	if c.Taps == nil {
-		return fmt.Errorf("key %q names no layers: want those of the target that the head reads", arch+tapsKey)
-	}
 	x.Config, x.DraftVocab = c, c.Vocab
 	if x.Tokens, err = x.File.Tokens(c.Vocab); err != nil {
 		return err
@@ -73,28 +57,15 @@ func (x *File) readGGUF() error {
 	if x.Tokens != nil {
 		x.DraftVocab = len(x.Tokens)
 	}
-	for _, name := range x.Names() {
-		if name == headfile.TokensName {
-			continue
-		}
-		t, err := x.Load(name)
-		if err != nil {
-			return err
-		}
-		x.Weights = append(x.Weights, t)
-	}
-	return nil
+	x.Weights, err = x.ReadWeights(nil, headfile.TokensName)
+	return err
 }
 
 // SetGGUF sets the keys of a head's file, all but the tokenizer's.
 func (c *Config) SetGGUF(w *gguf.Writer, name string, typ tensor.Type) {
 	arch := c.fileArch()
 	c.Config.SetGGUF(w, arch, name, typ)
-	taps := make([]int32, len(c.Taps))
-	for i, t := range c.Taps {
-		taps[i] = int32(t)
-	}
-	w.Set(arch+tapsKey, taps)
+	headfile.SetTaps(w, arch, c.Taps, c.TargetLayers)
 	w.Set(arch+targetHiddenKey, uint32(c.Hidden))
 	for _, flag := range []struct {
 		key    string
@@ -104,9 +75,6 @@ func (c *Config) SetGGUF(w *gguf.Writer, name string, typ tensor.Type) {
 		if flag.on || flag.always {
 			w.Set(arch+flag.key, flag.on)
 		}
-	}
-	if c.TargetLayers > 0 {
-		w.Set(model.TargetLayersKey, uint32(c.TargetLayers))
 	}
 }
 
@@ -144,25 +112,11 @@ func (c *Config) GGUFTensors(weights []tensor.Tensor, tokens []int32) ([]headfil
 }
 
 // WriteGGUF writes a head that has the weights, by GGUF name with rows in the order that c.Rope.Neighbours says. tokens are those of a draft
-// vocabulary; nil: it is the whole one. vocabulary is an open file of its target, whose tokenizer llama.cpp wants in the head's; nil: the
-// file has none, and is the smaller for it. Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
+// vocabulary; nil: it is the whole one. The rest is as headfile.WriteGGUF has it.
 func WriteGGUF(path, name string, c *Config, weights []tensor.Tensor, tokens []int32, vocabulary *gguf.File, t tensor.Type) error {
 	list, err := c.GGUFTensors(weights, tokens)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	w := gguf.NewWriter()
-	if vocabulary != nil {
-		if err := w.SetTokenizer(vocabulary); err != nil {
-			return err
-		}
-	}
-	c.SetGGUF(w, name, t)
-	if err := headfile.SetFactors(w, &c.Config); err != nil {
-		return err
-	}
-	return headfile.WriteGGUF(path, w, list, t)
+	return headfile.WriteGGUF(path, &c.Config, func(w *gguf.Writer) { c.SetGGUF(w, name, t) }, list, vocabulary, t)
 }
-
-// Tensors are trained weights as files have them.
-func Tensors(params []*nn.Param) ([]tensor.Tensor, error) { return headfile.Tensors(params) }

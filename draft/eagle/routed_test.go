@@ -37,7 +37,7 @@ func TestRoutedDraftsAreTheTexts(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
 		o := shortlist.Options{
-			Method: rapid.SampledFrom([]string{"dynaspec", "dynaspec-pa"}).Draw(r, "shortlist"), Router: rapid.SampledFrom(files).Draw(r, "router"), Extra: -1,
+			Method: rapid.SampledFrom([]string{"dynaspec", "dynaspec-fixed"}).Draw(r, "shortlist"), Router: rapid.SampledFrom(files).Draw(r, "router"), Extra: -1,
 		}
 		d, other := newDrafter(r, n, shape, o, m), newDrafter(r, n, shape, o, m)
 		var all []*Told

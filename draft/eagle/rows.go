@@ -24,12 +24,14 @@ type rows struct {
 	tokens      []int32
 	first       []int // of each sequence, its first row
 	taps, fused nn.Buffer
-	gBuf, xBuf  nn.Buffer
-	g           nn.Mat // features of all rows
+	gBuf        nn.Buffer
+	g           nn.Mat      // features of all rows
+	xBufs       []nn.Buffer // states of each pass of a draft: children's features are read there
+	step        int         // of the draft, whose first pass is 0
 	bufs        Buffers
 	logits      nn.Logits
-	rider       nn.Rider // of the Run to come; may be nil
-	firstLogits []int    // of each sequence, the first of its rows' logits
+	rider       par.Phase // of the Run to come; may be nothing
+	firstLogits []int     // of each sequence, the first of its rows' logits
 }
 
 func newRows(n *Network, pool *par.Pool) *rows {
@@ -50,6 +52,9 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.laid = laid
 	r.forest.Reset()
 	r.tokens, r.first = r.tokens[:0], r.first[:0]
+	if r.step++; len(laid) == 0 || laid[0].From == 0 { // drafts that are made together begin together
+		r.step = 0
+	}
 	known := 0
 	for i := range laid {
 		l := &laid[i]
@@ -79,7 +84,7 @@ func (r *rows) Prepare(laid []grow.Rows) {
 				copy(row, fused.Row(known))
 				known++
 			} else {
-				copy(row, t.state(int(l.Tree.Parent[node])))
+				copy(row, t.states[l.Tree.Parent[node]])
 			}
 		}
 	}
@@ -92,12 +97,12 @@ func (r *rows) Feature(i, k int) []float32 {
 }
 
 // Ride is for a router, which chooses what is computed of the rows' output.
-func (r *rows) Ride(rider nn.Rider) { r.rider = rider }
+func (r *rows) Ride(tasks int, j par.Job) { r.rider = par.Phase{Tasks: tasks, Job: j} }
 
 // Run computes the rows that were prepared.
 func (r *rows) Run(ctx context.Context) error {
 	rider := r.rider
-	r.rider = nil
+	r.rider = par.Phase{}
 	if err := ctx.Err(); err != nil {
 		for i := range r.laid {
 			r.laid[i].Cache.Reserve(r.laid[i].From, 0)
@@ -107,15 +112,23 @@ func (r *rows) Run(ctx context.Context) error {
 	n := r.n
 	r.logits.Reset()
 	if !slices.ContainsFunc(r.laid, func(l grow.Rows) bool { return len(l.Asked) > 0 }) {
+		r.exec.Hold()
 		n.Keep(r.exec, &r.forest, r.tokens, r.g, &r.bufs)
+		r.exec.Release()
 		return nil
 	}
-	x := r.xBuf.Mat(len(r.tokens), n.Hidden)
-	if rider != nil {
-		r.exec.Ride(rider)
+	for len(r.xBufs) <= r.step {
+		r.xBufs = append(r.xBufs, nn.Buffer{})
 	}
+	x := r.xBufs[r.step].Mat(len(r.tokens), n.Hidden)
+	r.exec.Hold()
 	n.Run(r.exec, &r.forest, r.tokens, r.g, x, &r.bufs)
-	r.exec.Land()
+	if rider.Tasks > 0 { // which logits are computed is not known before it is done
+		r.exec.Ride(rider.Tasks, rider.Job)
+		r.exec.Release()
+		r.exec.Land()
+		r.exec.Hold()
+	}
 
 	r.firstLogits = r.firstLogits[:0]
 	for i := range r.laid {
@@ -135,6 +148,7 @@ func (r *rows) Run(ctx context.Context) error {
 		}
 	}
 	r.logits.Run(r.exec, x, n.Norm, &n.Head)
+	r.exec.Release()
 	return nil
 }
 
@@ -143,15 +157,15 @@ func (r *rows) Logits(i, k int) []float32 { return r.logits.Row(r.firstLogits[i]
 // text is a sequence's: an entry is of a token and the taps of the place before it.
 type text struct {
 	n      *Network
-	taps   []float32 // of the places before those tokens whose rows are to come, and of the last place: each Width
-	states []float32 // of the rows of a draft, each Hidden: what children's features are
+	taps   []float32   // of the places before those tokens whose rows are to come, and of the last place: each Width
+	states [][]float32 // of the rows of a draft: what children's features are
 }
 
 func (t *text) Close() { t.taps, t.states = nil, nil }
 
 // Commit keeps the taps. The first token of a text has no place before it, and so no entry.
 func (t *text) Commit(r *draft.Rows, have int) (n int, ok bool) {
-	if r.Pass == nil {
+	if r.Pass == nil || r.Skip {
 		t.taps = t.taps[:0]
 		return 0, false
 	}
@@ -174,14 +188,10 @@ func (t *text) Read(n int) {
 	t.taps = append(t.taps[:0], t.taps[n*width:]...)
 }
 
-// keep notes the states of a draft's rows from number from on.
+// keep notes where the states of a draft's rows from number from on are.
 func (t *text) keep(x nn.Mat, from int) {
-	size := x.Cols
-	t.states = slices.Grow(t.states[:from*size], x.Rows*size)[:(from+x.Rows)*size]
+	t.states = t.states[:from]
 	for i := range x.Rows {
-		copy(t.states[(from+i)*size:], x.Row(i))
+		t.states = append(t.states, x.Row(i))
 	}
 }
-
-// state is that of a row.
-func (t *text) state(row int) []float32 { return t.states[row*t.n.Hidden:][:t.n.Hidden] }

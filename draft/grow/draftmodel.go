@@ -6,8 +6,8 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // DraftModel computes rows of a model whose tokens are the target's.
@@ -33,7 +33,7 @@ func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }
 func (m *DraftModel) Feature(int, int) []float32 { return nil }
 
 // Ride is never called: without features there is no router.
-func (m *DraftModel) Ride(nn.Rider) {}
+func (m *DraftModel) Ride(int, par.Job) {}
 
 func (m *DraftModel) Run(ctx context.Context) error {
 	m.rows = m.rows[:0]

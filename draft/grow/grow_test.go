@@ -41,8 +41,8 @@ func TestOwnDraftIsAccepted(t *testing.T) {
 	})
 }
 
-// After any history of rounds, plain rounds, repeated, cancelled and batched proposals, a state proposes what a fresh one
-// does that is told the text at once. Budget and depth hold, and no row is run that leads to nothing.
+// After any history of rounds, plain rounds, read or not, repeated, cancelled and batched proposals, a state proposes what a fresh one
+// does that is told the text at once; and of the text it has read what came after rows that were not to be read. Budget and depth hold, and no row is run that leads to nothing.
 func TestProposalsAreOfTheTextAlone(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
@@ -54,6 +54,7 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 			o    draft.Options
 			text []int32
 			at   int // the root
+			skip int // rows that are not to be read, and all before them
 			s    draft.State
 		}
 		var seqs []*sequence
@@ -73,7 +74,7 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 					requests = append(requests, draft.Request{State: q.s, Tree: tree.New(q.text[q.at]), Budget: budget, Depth: depth})
 				}
 			}
-			action := rapid.SampledFrom([]string{"round", "round", "round", "plain", "cancelled", "twice"}).Draw(r, "action")
+			action := rapid.SampledFrom([]string{"round", "round", "round", "plain", "skipped", "cancelled", "twice"}).Draw(r, "action")
 			if action == "cancelled" {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
@@ -100,7 +101,12 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 					r.Fatalf("%d nodes of depth %d for a budget of %d and %d: %v", tr.Len(), tr.MaxDepth(), budget, depth, err)
 				}
 				if action == "round" || action == "twice" {
-					s := prompted(r, fresh, q.o, q.text[:q.at])
+					s := must(fresh.Begin(q.o))(r)
+					for _, rows := range []draft.Rows{{State: s, Tokens: q.text[:q.skip], Next: -1, Skip: true}, {State: s, Tokens: q.text[q.skip:q.at], Next: -1}} {
+						if err := fresh.Commit([]draft.Rows{rows}); err != nil {
+							r.Fatal(err)
+						}
+					}
 					want := propose(r, fresh, s, q.text[q.at], budget, depth, nil)
 					if !sameTree(want, tr) {
 						r.Fatalf("%v %+v, root at %d: proposed\n%sa fresh state proposes\n%s", shape, q.o, q.at, tr, want)
@@ -108,12 +114,20 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 					s.Close()
 				}
 				rows := follow(q.s, tr, q.text, q.at)
+				rows.Skip = action == "skipped"
 				commits = append(commits, rows)
-				q.at += len(rows.Tokens)
+				if q.at += len(rows.Tokens); rows.Skip {
+					q.skip = q.at
+				}
 			}
 			if len(commits) > 0 {
 				if err := d.Commit(commits); err != nil {
 					r.Fatal(err)
+				}
+			}
+			for _, q := range seqs {
+				if s := q.s.(*state); !s.lost && s.rows() != q.at-q.skip {
+					r.Fatalf("%d rows of text, want those from %d to %d", s.rows(), q.skip, q.at)
 				}
 			}
 		}

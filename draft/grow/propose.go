@@ -14,7 +14,11 @@ import (
 func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	d.live = d.live[:0]
 	for i := range requests {
-		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
+			if s.ready, s.steps = false, 0; !s.lost {
+				d.alone.Alone(r, s.known.text, 0)
+			}
+		} else if s.begin(r) {
 			d.live = append(d.live, s)
 		}
 	}
@@ -48,6 +52,9 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	}
 	return nil
 }
+
+// Alone reports whether s grows conditioned trees: package clues.
+func (d *Drafter) Alone(s draft.State) bool { return s.(*state).known != nil }
 
 // run computes the rows laid out for this step, of all trees that still grow.
 func (d *Drafter) run(ctx context.Context) error {

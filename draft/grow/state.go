@@ -105,6 +105,9 @@ func (s *state) commit(r *draft.Rows) error {
 	}
 	n, ok := s.text.Commit(r, s.rows())
 	s.blind = !ok
+	if r.Skip {
+		n = 0
+	}
 	if n < len(r.Tokens) {
 		s.cache.Free()
 		s.todo = append(s.todo[:0], r.Tokens[len(r.Tokens)-n:]...)

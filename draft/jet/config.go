@@ -2,8 +2,8 @@ package jet
 
 import (
 	"fmt"
-	"slices"
 
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tree"
 )
@@ -24,11 +24,8 @@ type Config struct {
 	TargetLayers int // of the target the head was made for; 0: not known
 }
 
-// Bounds on what a file may claim.
-const (
-	maxBlock = 1 << 10
-	maxTaps  = 1 << 8
-)
+// maxBlock bounds what a file may claim.
+const maxBlock = 1 << 10
 
 // Validate checks that the numbers make a head.
 func (c *Config) Validate() error {
@@ -39,32 +36,16 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("block size is %d: want 2 to %d", c.Block, maxBlock)
 	case c.Mask < 0 || int(c.Mask) >= c.Vocab:
 		return fmt.Errorf("mask token is %d: want 0 to %d", c.Mask, c.Vocab-1)
-	case len(c.Taps) < 1 || len(c.Taps) > maxTaps:
-		return fmt.Errorf("%d tapped layers: want 1 to %d", len(c.Taps), maxTaps)
-	case c.TargetLayers < 0:
-		return fmt.Errorf("the target's layer count is %d: want a positive number", c.TargetLayers)
 	}
-	for _, t := range c.Taps {
-		if t < 0 || c.TargetLayers > 0 && t > c.TargetLayers {
-			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", c.Taps, c.TargetLayers)
-		}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
 	}
 	return c.Config.Validate()
 }
 
 // Fits returns an error that says what differs where the head is not one for the target.
 func (c *Config) Fits(target model.Config) error {
-	switch {
-	case c.Hidden != target.Hidden:
-		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
-	case c.Vocab != target.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
-	case c.TargetLayers > 0 && c.TargetLayers != target.Layers && target.Padded == 0: // padding adds layers
-		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, target.Layers)
-	case slices.Max(c.Taps) > target.Layers:
-		return fmt.Errorf("the head taps layers %v, the target has %d", c.Taps, target.Layers)
-	}
-	return nil
+	return headfile.Fits(&c.Config, c.Taps, c.TargetLayers, &target)
 }
 
 // LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before them, or all.

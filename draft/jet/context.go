@@ -60,7 +60,7 @@ func (s *state) commit(r *draft.Rows) {
 		s.d.heard.Learn(&s.text.Asides, r, s.sampler, s.history)
 	}
 	s.tell(r)
-	if r.Pass == nil {
+	if r.Pass == nil || r.Skip {
 		s.forget()
 		return
 	}

@@ -4,12 +4,10 @@ package jet
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -30,70 +28,60 @@ type File struct {
 }
 
 // Read opens a file. Its tensors' data last until it is closed.
-func Read(h draft.Head) (*File, error) {
-	f, err := headfile.Open(h)
-	if err != nil {
-		return nil, headfile.Named(h, err)
-	}
-	x := &File{File: f}
-	if err := x.read(); err != nil {
-		return nil, headfile.Named(h, errors.Join(err, f.Close()))
-	}
-	return x, nil
-}
+func Read(h draft.Head) (*File, error) { return headfile.Read(h, read) }
 
-func (x *File) read() (err error) {
+func read(f *headfile.File) (x *File, err error) {
+	x = &File{File: f}
 	name := func(gguf string) string { return gguf }
-	if x.GGUF != nil {
-		x.Config, err = ReadGGUF(x.GGUF)
+	if f.GGUF != nil {
+		x.Config, err = readGGUF(f)
 	} else {
-		x.Config, err = ReadFolder(x.Dir)
+		x.Config, err = ReadFolder(f.Dir)
 		name = folderName
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	shapes := x.shapes()
-	names := map[string]string{} // in GGUF, of the file's
+	names := map[string]string{}
 	for gguf := range shapes {
 		names[name(gguf)] = gguf
 	}
-	for _, own := range x.Names() {
-		t, err := x.Load(own)
-		if err != nil {
-			return err
-		}
-		if gguf, ok := names[own]; ok {
-			t.Name = gguf
-		}
-		x.Weights = append(x.Weights, t)
+	if x.Weights, err = f.ReadWeights(names); err != nil {
+		return nil, err
 	}
-	return shapes.Check(x.Weights, name)
+	return x, shapes.Check(x.Weights, name)
 }
 
 // ReadConfig reads the shape of a head, and not its weights.
 func ReadConfig(h draft.Head) (Config, error) {
-	f, err := Read(h)
-	if err != nil {
-		return Config{}, err
-	}
-	return f.Config, f.Close()
+	return headfile.With(h, Read, func(f *File) (Config, error) { return f.Config, nil })
 }
 
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A head is loaded once
 // for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Head, error) {
-	type key struct{ name string } // of this package
-	v, err := target.Shared.Get(key{h.Name}, func() (any, error) { return load(h, target) })
-	if err != nil {
-		return nil, headfile.Named(h, err)
-	}
-	return v.(*Head), nil
+	return headfile.Load(h, target, Read, func(f *File, m *model.Model) (*Head, error) {
+		if err := f.Fits(m.Config); err != nil {
+			return nil, err
+		}
+		w := model.NewLoader(f.Weights, model.BlockHead)
+		embed, head, err := headfile.Ends(w, &f.Config.Config, f.Vocab, &m.Network)
+		if err != nil {
+			return nil, err
+		}
+		n, err := NewNetwork(f.Config, w, embed, head)
+		if err != nil {
+			return nil, err
+		}
+		return &Head{Network: n, Name: h.Name}, w.Pack(m.Pool())
+	})
 }
 
 // Find opens the first of the target's heads that is causal, or is not.
 func Find(target draft.Target, causal bool) (*Head, error) {
-	h, ok, err := headfile.Find(target, ErrKind, func(h draft.Head) (draft.Head, error) {
+	called := map[bool]string{true: "causal (JetSpec)", false: "bidirectional (DFlash)"}[causal]
+	h, err := headfile.Find(target, ErrKind, called, func(h draft.Head) (draft.Head, error) {
 		c, err := ReadConfig(h)
 		if err == nil && c.Causal != causal {
 			err = ErrKind // for this purpose
@@ -103,43 +91,5 @@ func Find(target draft.Target, causal bool) (*Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !ok {
-		kind := map[bool]string{true: "causal (JetSpec)", false: "bidirectional (DFlash)"}[causal]
-		return nil, fmt.Errorf("there is no %s head: name one with model=FILE, or open the target with one", kind)
-	}
 	return Open(h, target)
-}
-
-func load(h draft.Head, target draft.Target) (_ *Head, err error) {
-	m := target.Model
-	if m == nil {
-		return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
-	}
-	f, err := Read(h)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if err := f.Fits(m.Config); err != nil {
-		return nil, err
-	}
-	w := model.NewLoader(f.Weights, model.BlockHead)
-	embed, head := m.Embed, m.Head
-	if w.Has("token_embd.weight") {
-		if embed, err = w.Table("token_embd.weight", f.Vocab, f.Hidden); err != nil {
-			return nil, err
-		}
-	}
-	if w.Has("output.weight") {
-		matrix, err := w.Matrix("output.weight", f.Vocab, f.Hidden)
-		if err != nil {
-			return nil, err
-		}
-		head = nn.Linear{W: matrix}
-	}
-	n, err := NewNetwork(f.Config, w, embed, head)
-	if err != nil {
-		return nil, err
-	}
-	return &Head{Network: n, Name: h.Name}, w.Pack(m.Pool())
 }

@@ -103,7 +103,7 @@ func defaultLayers(target, draft int) []int {
 	if draft == 1 {
 		return []int{target / 2}
 	}
-	ids := make([]int, min(draft, maxTaps+1))
+	ids := make([]int, min(draft, headfile.MaxTaps+1))
 	for i := range ids {
 		ids[i] = int(math.RoundToEven(1 + float64(i)*float64(target-4)/float64(draft-1)))
 	}

@@ -33,7 +33,10 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	}
 	d.live = d.live[:0]
 	for i := range requests {
-		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
+			s.depth, s.levels = 0, s.levels[:0]
+			d.grower.Alone(r, s.text, d.width)
+		} else if s.begin(r) {
 			d.live = append(d.live, s)
 		}
 	}
@@ -49,6 +52,9 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	}
 	return nil
 }
+
+// Alone reports whether trees are conditioned: package clues.
+func (d *drafter) Alone(s draft.State) bool { return s.(*state).text != nil }
 
 // begin readies the growth of a request's tree. It reports false where there is nothing to grow.
 func (s *state) begin(r *draft.Request) bool {

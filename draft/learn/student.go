@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
@@ -176,24 +177,11 @@ func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 	return score, nil
 }
 
-// Current is the head over the student's weights. Its values change as it learns.
-func (s *Student) Current() Head { return s.head }
-
 // Packed is a copy of the head as it now is, to draft with.
 func (s *Student) Packed() (Head, error) { return s.first.Rebuild(packed{s.byName, s.kinds}) }
 
 // Tensors are the weights as they are.
-func (s *Student) Tensors() ([]tensor.Tensor, error) {
-	var list []tensor.Tensor
-	for _, p := range s.params.All() {
-		t, err := tensor.FromFloat32s(p.Name, tensor.F32, p.Shape(), p.Data)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, t)
-	}
-	return list, nil
-}
+func (s *Student) Tensors() ([]tensor.Tensor, error) { return headfile.Tensors(s.params.All()) }
 
 // State is all that a student goes on from: values, and the optimiser's of each.
 type State struct {

@@ -20,6 +20,7 @@ type conditioned struct {
 	begun []int32 // of each node of grown, the number of the block that starts from it, -1: none
 	all   []start // the blocks, by number
 	path  []int32
+	heard []clues.Heard // of each of rows, and memory of more
 }
 
 // spot is a node as the blocks see it.
@@ -37,24 +38,54 @@ func (s *state) condition() {
 		b.level = s.blocks
 		s.all = append(s.all, b)
 	}
-	t := &s.draft
-	t.Reset(s.root)
-	g := s.request.Guide
-	s.d.grower.Grow(t, s.text, s, s.budget, s.depth, 0, g)
-	s.worth = append(s.worth[:0], 1)
-	s.sum = 0
+	s.regrow(s.budget)
 	s.found = s.found[:0]
-	for i := range t.Token {
-		if i > 0 {
-			s.worth = append(s.worth, s.worth[t.Parent[i]]*s.chance(int(t.Depth[i]), t.LogProb[i]))
-			s.sum += float64(s.worth[i])
-		}
+	for i := range s.draft.Token {
 		if x := &s.spots[i]; !x.strays && x.slot < s.all[x.block].slots && s.all[x.block].level == s.blocks {
 			s.d.yield[s.warm].learnSure(int(x.slot), s.d.grower.Surest(i))
 		}
 		s.find(i)
 	}
 }
+
+// regrow grows the tree of all that is known, up to so many nodes.
+func (s *state) regrow(budget int) {
+	t := &s.draft
+	t.Reset(s.root)
+	s.d.grower.Grow(t, s.text, s, budget, s.depth, 0, s.request.Guide)
+	s.worth, s.sum = append(s.worth[:0], 1), 0
+	for i := 1; i < t.Len(); i++ {
+		s.worth = append(s.worth, s.worth[t.Parent[i]]*s.chance(int(t.Depth[i]), t.LogProb[i]))
+		s.sum += float64(s.worth[i])
+	}
+}
+
+// settled reports whether the text, and what the target said beside its path, foretell what comes next so surely that a first block has
+// too little to add for its pass. The tree is then theirs alone, and the entries wait for a pass to come.
+func (s *state) settled() bool {
+	if s.text == nil {
+		return false
+	}
+	for _, budget := range []int{1, s.budget} { // mostly the root tells
+		s.regrow(budget)
+		open := 0.0
+		for i := range s.draft.Token {
+			if int(s.draft.Depth[i]) < s.d.n.Block {
+				open += float64(s.worth[i]) * (1 - s.d.grower.Surest(i))
+			}
+		}
+		if open >= leastOpen {
+			return false
+		}
+	}
+	if g := s.request.Guide; g != nil {
+		g.Deeper(float32(s.sum), 0) // so it knows that there were no blocks
+	}
+	return true
+}
+
+// leastOpen is how many of the tokens that a first block foretells must be open, for it to be worth computing.
+const leastOpen = 0.15
 
 // find notes a node of the draft as one from which a block might start, if the head has a state that says its token.
 func (s *state) find(node int) {
@@ -92,6 +123,9 @@ func (s *state) reach(node int) int32 {
 
 // Row makes the state a clues.Rows.
 func (s *state) Row(t *tree.Tree, node int) (r clues.Row, strays bool) {
+	if len(s.all) == 0 { // no block has been computed
+		return r, false
+	}
 	x := spot{}
 	if parent := t.Parent[node]; parent >= 0 {
 		up, token := &s.spots[parent], t.Token[node]
@@ -110,7 +144,9 @@ func (s *state) Row(t *tree.Tree, node int) (r clues.Row, strays bool) {
 	s.spots = append(s.spots[:node], x)
 	if x.slot < s.all[x.block].slots {
 		number := int(s.all[x.block].rows + x.slot)
-		r = clues.Row{Level: s.rows[number].level, At: int(x.slot) + 1 + s.all[x.block].level, Head: s, Number: number}
+		r = clues.Row{
+			Level: s.rows[number].level, At: int(x.slot) + 1 + s.all[x.block].level, Head: s, Number: number, Heard: &s.heard[number],
+		}
 		if s.d.n.RankWidth > 0 {
 			r.Rank = s.rows[number].rank[:]
 		}

@@ -2,8 +2,9 @@ package specblock
 
 import (
 	"fmt"
-	"slices"
+	"math"
 
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 )
 
@@ -25,6 +26,9 @@ type Config struct {
 	// after the row that it starts from. RankNormed: the rank head reads hidden states after the last norm.
 	SamePosition, RankNormed bool
 
+	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere else: chances are made of the scores alone.
+	RankOffset [RankBuckets]float32
+
 	DraftVocab   int // tokens of the head's own output; 0: the target's
 	TargetLayers int // of the target the head was made for; 0: not known
 }
@@ -36,8 +40,9 @@ const RankBuckets = 4
 // Bounds on what a file may claim.
 const (
 	maxBlock = 1 << 6
-	maxTaps  = 1 << 8
 	maxRank  = 1 << 14
+
+	maxOffset = 100 // either way
 )
 
 // Validate checks that the numbers make a head.
@@ -49,34 +54,23 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("block size is %d: want 1 to %d", c.Block, maxBlock)
 	case c.RankWidth < 0 || c.RankWidth > maxRank:
 		return fmt.Errorf("the rank head is %d wide: want 1 to %d, or 0 for none", c.RankWidth, maxRank)
-	case len(c.Taps) < 1 || len(c.Taps) > maxTaps:
-		return fmt.Errorf("%d tapped layers: want 1 to %d", len(c.Taps), maxTaps)
 	case c.DraftVocab < 0 || c.DraftVocab > c.Vocab:
 		return fmt.Errorf("the head's output has %d tokens: want 1 to %d, or 0 for all", c.DraftVocab, c.Vocab)
-	case c.TargetLayers < 0:
-		return fmt.Errorf("the target's layer count is %d: want a positive number", c.TargetLayers)
 	}
-	for _, t := range c.Taps {
-		if t < 0 || c.TargetLayers > 0 && t > c.TargetLayers {
-			return fmt.Errorf("tapped layers %v of a target of %d: want 0 (the embedding) to the last", c.Taps, c.TargetLayers)
+	for _, v := range c.RankOffset {
+		if !(math.Abs(float64(v)) <= maxOffset) {
+			return fmt.Errorf("the rank head's offsets are %v: want numbers from -%d to %d", c.RankOffset, maxOffset, maxOffset)
 		}
+	}
+	if err := headfile.CheckTaps(c.Taps, c.TargetLayers); err != nil {
+		return err
 	}
 	return c.Config.Validate()
 }
 
 // Fits returns an error that says what differs where the head is not one for the target.
 func (c *Config) Fits(target model.Config) error {
-	switch {
-	case c.Hidden != target.Hidden:
-		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
-	case c.Vocab != target.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
-	case c.TargetLayers > 0 && c.TargetLayers != target.Layers && target.Padded == 0: // padding adds layers
-		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", c.TargetLayers, target.Layers)
-	case slices.Max(c.Taps) > target.Layers:
-		return fmt.Errorf("the head taps layers %v, the target has %d", c.Taps, target.Layers)
-	}
-	return nil
+	return headfile.Fits(&c.Config, c.Taps, c.TargetLayers, &target)
 }
 
 // Output is the number of tokens of the head's output.

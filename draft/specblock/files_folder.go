@@ -24,11 +24,12 @@ type folderConfig struct {
 	HiddenSize   int  `json:"hidden_size"`
 	TargetHidden *int `json:"target_hidden_size"`
 
-	Taps         []int `json:"eagle_aux_hidden_state_layer_ids"`
-	TargetLayers int   `json:"num_target_layers"`
-	Broadcast    *bool `json:"prefix_broadcast"`
-	SamePosition *bool `json:"same_position"`
-	RankNormed   *bool `json:"rank_normed"`
+	Taps         []int     `json:"eagle_aux_hidden_state_layer_ids"`
+	TargetLayers int       `json:"num_target_layers"`
+	Broadcast    *bool     `json:"prefix_broadcast"`
+	SamePosition *bool     `json:"same_position"`
+	RankNormed   *bool     `json:"rank_normed"`
+	RankOffset   []float32 `json:"rank_offset"`
 }
 
 // Check refuses heads that do not run here, before fields that they may not have are missed.
@@ -110,14 +111,16 @@ func (x *File) readFolder() error {
 	if err != nil {
 		return err
 	}
-	base.Arch, base.Tied = "llama", false // whatever model_type says: a layer without norms of queries and keys is llama's
-	if x.Has("layers.0.self_attn.q_norm.weight") {
-		base.Arch = "qwen3"
-	}
-	set := func(value *bool) bool { return value == nil || *value } // all are the release's ways
+	base.Arch, base.Tied = x.LayerArch("layers.0.self_attn.q_norm.weight"), false // whatever model_type says
+	set := func(value *bool) bool { return value == nil || *value }               // all are the release's ways
 	x.Config = Config{
 		Config: base, Block: f.Block, Taps: f.Taps, DraftVocab: f.DraftVocab, TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
 		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
+	}
+	if f.RankOffset != nil {
+		if err := x.setOffset(f.RankOffset); err != nil {
+			return fmt.Errorf("field \"rank_offset\" %w", err)
+		}
 	}
 	if t, ok := x.Tensor("rank_head.0.weight"); ok && len(t.Shape) == 2 {
 		x.RankWidth = t.Shape[0]
@@ -197,7 +200,7 @@ func (c *Config) fields(typ tensor.Type) (map[string]any, error) {
 	if c.Taps != nil {
 		m["eagle_aux_hidden_state_layer_ids"] = c.Taps
 	}
-	m["same_position"], m["rank_normed"] = c.SamePosition, c.RankNormed
+	m["same_position"], m["rank_normed"], m["rank_offset"] = c.SamePosition, c.RankNormed, c.RankOffset
 	if c.TargetLayers > 0 {
 		m["num_target_layers"] = c.TargetLayers
 	}

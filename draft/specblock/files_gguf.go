@@ -4,24 +4,23 @@ package specblock
 
 import (
 	"fmt"
-	"math"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
-// Keys beyond those of a model. The ways of the released code are false where a file does not say them, broadcast and shift are true.
+// Keys beyond those of a model and the taps. The ways of the released code are false where a file does not say them, broadcast and shift
+// are true.
 const (
 	blockKey     = model.SpecBlock + ".block_size"
-	tapsKey      = model.SpecBlock + ".target_layers"
 	rankKey      = model.SpecBlock + ".rank_length"
 	shiftKey     = model.SpecBlock + ".shift"
 	broadcastKey = model.SpecBlock + ".broadcast"
 	positionKey  = model.SpecBlock + ".same_position"
 	normedKey    = model.SpecBlock + ".rank_normed"
+	offsetKey    = model.SpecBlock + ".rank_offset"
 )
 
 // readGGUF reads an open GGUF file.
@@ -31,32 +30,25 @@ func (x *File) readGGUF() error {
 	if arch := k.String("general.architecture"); k.Err() == nil && arch != model.SpecBlock {
 		return fmt.Errorf("%w: general.architecture is %q: want %s", ErrKind, arch, model.SpecBlock)
 	}
-	layers := "llama"
-	if x.Has("blk.0.attn_q_norm.weight") {
-		layers = "qwen3"
-	}
-	base, err := model.ReadGGUFKeys(f, model.SpecBlock, layers)
+	base, err := x.ReadLayers(model.SpecBlock, x.LayerArch("blk.0.attn_q_norm.weight"))
 	if err != nil {
 		return err
 	}
 	c := Config{Config: base}
-	c.Tied, c.Rope.Neighbours = false, false
-	if c.Vocab == 0 {
-		c.Vocab = k.Int(model.SpecBlock+".vocab_size", 0)
+	c.Rope.Neighbours = false
+	if c.Taps, c.TargetLayers, err = x.ReadTaps(model.SpecBlock); err != nil {
+		return err
 	}
 	c.Block = k.Int(blockKey)
-	for _, t := range k.Ints(tapsKey) {
-		c.Taps = append(c.Taps, int(min(max(t, -1), math.MaxInt32)))
-	}
 	c.RankWidth = k.Int(rankKey, 0)
 	c.Shift, c.Broadcast = k.Bool(shiftKey, true), k.Bool(broadcastKey, true)
 	c.SamePosition, c.RankNormed = k.Bool(positionKey, false), k.Bool(normedKey, false)
-	c.TargetLayers = k.Int(model.TargetLayersKey, 0)
+	offset := k.Floats(offsetKey, c.RankOffset[:])
 	if err := k.Err(); err != nil {
 		return err
 	}
-	if c.Taps == nil {
-		return fmt.Errorf("key %q names no layers: want those of the target that the head reads", tapsKey)
+	if err := c.setOffset(offset); err != nil {
+		return fmt.Errorf("%s %w", offsetKey, err)
 	}
 	x.Config = c
 	if x.Tokens, err = x.File.Tokens(x.Vocab); err != nil {
@@ -65,36 +57,30 @@ func (x *File) readGGUF() error {
 	if x.Tokens != nil {
 		x.DraftVocab = len(x.Tokens)
 	}
-	for _, name := range x.Names() {
-		if name == headfile.TokensName {
-			continue
-		}
-		t, err := x.Load(name)
-		if err != nil {
-			return err
-		}
-		x.Weights = append(x.Weights, t)
-	}
-	return nil
+	x.Weights, err = x.ReadWeights(nil, headfile.TokensName)
+	return err
 }
 
 // SetGGUF sets the keys of a head's file, all but the tokenizer's.
 func (c *Config) SetGGUF(w *gguf.Writer, name string, typ tensor.Type) {
 	c.Config.SetGGUF(w, model.SpecBlock, name, typ)
-	taps := make([]int32, len(c.Taps))
-	for i, t := range c.Taps {
-		taps[i] = int32(t)
-	}
 	w.Set(blockKey, uint32(c.Block))
-	w.Set(tapsKey, taps)
+	headfile.SetTaps(w, model.SpecBlock, c.Taps, c.TargetLayers)
 	w.Set(rankKey, uint32(c.RankWidth))
 	w.Set(shiftKey, c.Shift)
 	w.Set(broadcastKey, c.Broadcast)
 	w.Set(positionKey, c.SamePosition)
 	w.Set(normedKey, c.RankNormed)
-	if c.TargetLayers > 0 {
-		w.Set(model.TargetLayersKey, uint32(c.TargetLayers))
+	w.Set(offsetKey, c.RankOffset[:])
+}
+
+// setOffset takes in the rank head's offsets as a file has them.
+func (c *Config) setOffset(v []float32) error {
+	if len(v) != RankBuckets {
+		return fmt.Errorf("has %d numbers: want %d, one for each bucket", len(v), RankBuckets)
 	}
+	c.RankOffset = [RankBuckets]float32(v)
+	return nil
 }
 
 // GGUFTensors are the tensors of a GGUF file.
@@ -102,33 +88,15 @@ func (c *Config) GGUFTensors(weights []tensor.Tensor, tokens []int32) ([]headfil
 	if err := c.check(weights, tokens, nil); err != nil {
 		return nil, err
 	}
-	list := headfile.GGUFTokens(tokens)
-	for _, w := range weights {
-		list = append(list, headfile.Out{Tensor: w})
-	}
-	return list, nil
+	return append(headfile.GGUFTokens(tokens), headfile.Outs(weights)...), nil
 }
 
-// WriteGGUF writes a head that has the weights, by GGUF name. tokens are those of a draft vocabulary; nil: it is the whole one.
-// vocabulary is an open file of its target, whose tokenizer goes into the head's; nil: the file has none, and is the smaller for it.
-// Matrices are encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
+// WriteGGUF writes a head that has the weights, by GGUF name. tokens are those of a draft vocabulary; nil: it is the whole one. The rest is
+// as headfile.WriteGGUF has it.
 func WriteGGUF(path, name string, c *Config, weights []tensor.Tensor, tokens []int32, vocabulary *gguf.File, t tensor.Type) error {
 	list, err := c.GGUFTensors(weights, tokens)
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	w := gguf.NewWriter()
-	if vocabulary != nil {
-		if err := w.SetTokenizer(vocabulary); err != nil {
-			return err
-		}
-	}
-	c.SetGGUF(w, name, t)
-	if err := headfile.SetFactors(w, &c.Config); err != nil {
-		return err
-	}
-	return headfile.WriteGGUF(path, w, list, t)
+	return headfile.WriteGGUF(path, &c.Config, func(w *gguf.Writer) { c.SetGGUF(w, name, t) }, list, vocabulary, t)
 }
-
-// Tensors are trained weights as files have them.
-func Tensors(params []*nn.Param) ([]tensor.Tensor, error) { return headfile.Tensors(params) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -59,6 +60,11 @@ func (d *drafter) look(x nn.Mat) {
 				r := row{state: d.states.Row(at), logits: p.logits.Row(at)}
 				if d.lists != nil {
 					r.list = d.lists[at]
+				}
+				if number := len(s.rows); number == len(s.heard) {
+					s.heard = append(s.heard, clues.Heard{})
+				} else {
+					s.heard[number].Reset()
 				}
 				s.rows = append(s.rows, r)
 				at++

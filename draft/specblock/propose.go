@@ -4,6 +4,7 @@ package specblock
 
 import (
 	"context"
+	"slices"
 
 	"github.com/grovellm/grove/draft"
 )
@@ -18,17 +19,21 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	}
 	d.live = d.live[:0]
 	for i := range requests {
-		if s := requests[i].State.(*state); s.begin(&requests[i]) {
+		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
+			s.rows, s.request = s.rows[:0], nil
+			d.grower.Alone(r, s.text, 0)
+		} else if s.begin(r) {
 			d.live = append(d.live, s)
 		}
 	}
-	if len(d.live) == 0 {
-		return nil
-	}
+	d.live = slices.DeleteFunc(d.live, (*state).settled)
 	d.read(shortText)
-	d.block = 0
-	d.first()
-	for {
+	for d.block = 0; len(d.live) > 0; d.block++ {
+		if d.block == 0 {
+			d.first()
+		} else {
+			d.next()
+		}
 		d.rank()
 		n := 0
 		for _, s := range d.live {
@@ -38,17 +43,13 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 				n++
 			}
 		}
-		if d.live = d.live[:n]; n == 0 {
-			break
-		}
+		d.live = d.live[:n]
 		if err := ctx.Err(); err != nil {
 			for i := range requests {
 				requests[i].State.(*state).end()
 			}
 			return err
 		}
-		d.block++
-		d.next()
 	}
 	for i := range requests {
 		if s := requests[i].State.(*state); s.request != nil {
@@ -58,6 +59,9 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	}
 	return nil
 }
+
+// Alone reports whether trees are conditioned: package clues.
+func (d *drafter) Alone(s draft.State) bool { return s.(*state).text != nil }
 
 // begin readies the growth of a request's tree. It reports false where there is nothing to grow.
 func (s *state) begin(r *draft.Request) bool {
@@ -81,10 +85,12 @@ func (s *state) end() {
 	if s.request == nil {
 		return
 	}
-	s.cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
-	s.cache.CommitAll()
-	s.drop(len(s.waiting) - 1)
-	s.rooted, s.request = true, nil
+	if s.request = nil; s.blocks > 0 {
+		s.cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
+		s.cache.CommitAll()
+		s.drop(len(s.waiting) - 1)
+		s.rooted = true
+	}
 }
 
 // first computes the first blocks, with the entries of text before them that still wait.

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -64,16 +63,16 @@ func (d *drafter) rank() {
 	at = 0
 	for _, s := range d.live {
 		for i := s.first; i < len(s.rows); i++ {
-			s.rows[i].judge(scores.Row(at))
+			s.rows[i].judge(scores.Row(at), &d.n.RankOffset)
 			at++
 		}
 	}
 }
 
 // judge takes in the rank head's scores of a row's buckets.
-func (r *row) judge(scores []float32) {
-	r.bucket = int8(max(simd.ArgMax(scores), 0))
-	most, sum := scores[r.bucket], 0.0
+func (r *row) judge(scores []float32, offset *[RankBuckets]float32) {
+	r.bucket = int8(Chosen(scores, offset))
+	most, sum := slices.Max(scores), 0.0
 	var mass [RankBuckets]float64 // of each bucket as the head has it
 	mass[RankBuckets-1] = 1
 	for i, c := range r.top {
@@ -91,6 +90,17 @@ func (r *row) judge(scores []float32) {
 		more := float64(scores[b]-most) - math.Log(sum) - math.Log(max(mass[b], 1e-6))
 		r.rank[place] = float32(min(max(more, -mostRank), mostRank))
 	}
+}
+
+// Chosen is the bucket that the rank head's scores of a row choose, with a head's RankOffset.
+func Chosen(scores []float32, offset *[RankBuckets]float32) int {
+	best := 0
+	for b, v := range scores[:RankBuckets] {
+		if v+offset[b] > scores[best]+offset[best] {
+			best = b
+		}
+	}
+	return best
 }
 
 // mostRank bounds what the rank head may make of a logarithm.

@@ -130,7 +130,7 @@ func bucketOf(o *oracle, row int, logits []float32) int {
 	o.n.Rank(o.e, states, features, out, &o.bufs)
 	best := 0
 	for i, v := range out.Row(0) {
-		if v > out.Row(0)[best] {
+		if v+o.n.RankOffset[i] > out.Row(0)[best]+o.n.RankOffset[best] {
 			best = i
 		}
 	}

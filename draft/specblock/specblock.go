@@ -6,7 +6,8 @@
 // The drafter keeps, for each sequence, K rows of keys and values for every committed token, those of the block that begins there
 // (reference specblock.md §1.6), or the first of them alone: that costs a little of what is accepted, and less time. It computes the
 // rows of new tokens only, entry by entry, none twice and none taken back. The pass that reads the last of them is the first
-// block of the proposal. Rows of later blocks last for one proposal.
+// block of the proposal. Rows of later blocks last for one proposal. Where the text foretells what comes next surely enough there is no
+// pass at all.
 //
 // Rows that came without a target pass, and with it without taps, start the text afresh: what matters to rotated keys is how far
 // apart rows are.
@@ -58,8 +59,10 @@ const (
 
 // DefaultOptions are those of the family. PaperOptions are the paper's.
 var (
-	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/10/0", Starts: 6, Cached: 2, Nodes: 60}
-	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
+	DefaultOptions = Options{
+		Tree: Conditioned, Blocks: 4, Widths: "2/4/10/0", Starts: 2, Cached: 1, Nodes: 60, Options: shortlist.Options{Method: "context"},
+	}
+	PaperOptions = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
 )
 
 // widths reads the list.

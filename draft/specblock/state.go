@@ -65,7 +65,7 @@ func (s *state) commit(r *draft.Rows) {
 	s.compare(r)
 	s.rows = s.rows[:0]
 	draft.Tell(s.words, r)
-	if r.Pass == nil {
+	if r.Pass == nil || r.Skip {
 		s.forget()
 		return
 	}

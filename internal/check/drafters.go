@@ -45,7 +45,7 @@ func randomModelDrafter(rng *rand.Rand, vocab int) string {
 func randomEagle(rng *rand.Rand) string {
 	list := randomList(rng, draftable)
 	if rng.IntN(4) == 0 {
-		list = ",shortlist=" + []string{"dynaspec", "dynaspec-pa"}[rng.IntN(2)]
+		list = ",shortlist=" + []string{"dynaspec", "dynaspec-fixed"}[rng.IntN(2)]
 	}
 	return fmt.Sprintf("eagle%d:tree=%s%s", 2+rng.IntN(2), randomTrees(rng), list)
 }

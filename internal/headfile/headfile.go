@@ -1,5 +1,5 @@
-// Package headfile is what the files of drafters' heads of all kinds have in common: that they are GGUF or a Hugging Face folder, and
-// how tensors go into either.
+// Package headfile is what the files of drafters' heads of all kinds have in common: that they are GGUF or a Hugging Face folder, how
+// tensors come out of either and go into it, and how a head is opened for a target.
 package headfile
 
 import (
@@ -100,62 +100,66 @@ func (f *File) Names() (names []string) {
 	return names
 }
 
-// Faulty says which file of a folder an error is of.
-func (f *File) Faulty(err error) error {
+// Parse calls what reads a file of its form.
+func (f *File) Parse(gguf, folder func() error) error {
+	if f.GGUF != nil {
+		return gguf()
+	}
+	return f.faulty(folder())
+}
+
+// faulty says which file of a folder an error is of.
+func (f *File) faulty(err error) error {
 	if err == nil || f.GGUF != nil || strings.Contains(err.Error(), f.Dir) {
 		return err
 	}
 	return fmt.Errorf("%s: %w", filepath.Join(f.Dir, "config.json"), err)
 }
 
-// Named puts a head's name before an error that does not say it.
-func Named(h draft.Head, err error) error {
-	if err == nil || strings.Contains(err.Error(), h.Name) {
-		return err
+// LayerArch is the architecture of layers that are llama's, or qwen3's where there is a norm of queries of this name.
+func (f *File) LayerArch(norm string) string {
+	if f.Has(norm) {
+		return "qwen3"
 	}
-	return fmt.Errorf("%s: %w", h.Name, err)
+	return "llama"
 }
 
-// Shapes are the tensors that a head may have, by GGUF name; of those that are Optional it may lack some.
-type Shapes map[string]Shape
-
-// Shape is that of one.
-type Shape struct {
-	Dims     []int
-	Optional bool
+// ReadLayers reads from a GGUF file of an architecture what it says of the head's layers, which are those of models of the second.
+func (f *File) ReadLayers(arch, layers string) (model.Config, error) {
+	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers)
+	if err != nil {
+		return c, err
+	}
+	k := f.GGUF.Keys()
+	if c.Tied = false; c.Vocab == 0 {
+		c.Vocab = k.Int(arch+".vocab_size", 0)
+	}
+	if v, ok := f.GGUF.Lookup("tokenizer.ggml.tokens"); ok && c.Vocab == 0 {
+		c.Vocab = v.Len()
+	}
+	return c, k.Err()
 }
 
-// Need adds a tensor that must be there.
-func (s Shapes) Need(name string, dims ...int) { s[name] = Shape{Dims: dims} }
-
-// May adds a tensor that may be there.
-func (s Shapes) May(name string, dims ...int) { s[name] = Shape{dims, true} }
-
-// Check refuses weights that do not make the head of these shapes. called is what errors call a tensor; nil: its name.
-func (s Shapes) Check(weights []tensor.Tensor, called func(name string) string) error {
-	if called == nil {
-		called = func(name string) string { return name }
-	}
-	seen := map[string]bool{}
-	for _, w := range weights {
-		shape, ok := s[w.Name]
-		name := tensor.Quote(called(w.Name))
-		switch {
-		case !ok:
-			return fmt.Errorf("tensor %s is not one of a head of this shape: this is another kind of head", name)
-		case seen[w.Name]:
-			return fmt.Errorf("tensor %s is there twice", name)
-		case !slices.Equal(shape.Dims, w.Shape):
-			return fmt.Errorf("tensor %s has shape %v: want %v", name, w.Shape, shape.Dims)
+// ReadWeights reads the tensors, all but those left out, as a network has them: names are its own by the file's; nil: they are the same.
+func (f *File) ReadWeights(names map[string]string, but ...string) (weights []tensor.Tensor, err error) {
+	for _, name := range f.Names() {
+		if slices.Contains(but, name) {
+			continue
 		}
-		seen[w.Name] = true
-	}
-	for name, shape := range s {
-		if !seen[name] && !shape.Optional {
-			return fmt.Errorf("tensor %s is missing", called(name))
+		own, ok := names[name]
+		if !ok && names != nil {
+			return nil, fmt.Errorf("tensor %s has no place in a head of this shape: this is another kind of head", tensor.Quote(name))
 		}
+		t, err := f.Load(name)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			t.Name = own
+		}
+		weights = append(weights, t)
 	}
-	return nil
+	return weights, nil
 }
 
 // Tensors are trained weights as files have them.
@@ -169,16 +173,4 @@ func Tensors(params []*nn.Param) ([]tensor.Tensor, error) {
 		weights = append(weights, t)
 	}
 	return weights, nil
-}
-
-// Find opens the first of a target's heads that open takes; open returns an error that is kind for those of other kinds.
-func Find[T any](target draft.Target, kind error, open func(h draft.Head) (T, error)) (T, bool, error) {
-	for _, h := range target.Heads {
-		v, err := open(h)
-		if !errors.Is(err, kind) {
-			return v, err == nil, err
-		}
-	}
-	var none T
-	return none, false, nil
 }

@@ -19,6 +19,15 @@ type Out struct {
 	Order func(row int) int // the tensor's row that row i of the file is, or of a vector the element; nil for the same
 }
 
+// Outs are tensors that go into a file as they are.
+func Outs(weights []tensor.Tensor) []Out {
+	list := make([]Out, len(weights))
+	for i, w := range weights {
+		list[i].Tensor = w
+	}
+	return list
+}
+
 // encode is the tensor as the file has it: matrices as t, vectors as F32; numbers that are no weights stay what they are.
 func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	x := o.Tensor
@@ -39,8 +48,20 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	return x.Reordered(o.Order)
 }
 
-// WriteGGUF writes a file whose keys w has.
-func WriteGGUF(path string, w *gguf.Writer, list []Out, t tensor.Type) error {
+// WriteGGUF writes a file of a head with layers as c has them, whose keys set sets. vocabulary is an open file of its target, whose
+// tokenizer llama.cpp wants in the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t (F32, F16, BF16 or
+// Q8_0), vectors as F32.
+func WriteGGUF(path string, c *model.Config, set func(w *gguf.Writer), list []Out, vocabulary *gguf.File, t tensor.Type) error {
+	w := gguf.NewWriter()
+	if vocabulary != nil {
+		if err := w.SetTokenizer(vocabulary); err != nil {
+			return err
+		}
+	}
+	set(w)
+	if err := SetFactors(w, c); err != nil {
+		return err
+	}
 	for _, o := range list {
 		x, err := o.encode(t)
 		if err != nil {

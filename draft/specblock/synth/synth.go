@@ -37,6 +37,11 @@ func Config(rng *rand.Rand, target model.Config, t tensor.Type) specblock.Config
 	for range 1 + rng.IntN(4) {
 		c.Taps = append(c.Taps, rng.IntN(target.Layers+1))
 	}
+	if rng.IntN(2) == 0 {
+		for b := range c.RankOffset {
+			c.RankOffset[b] = float32(rng.NormFloat64())
+		}
+	}
 	return c
 }
 

@@ -1,0 +1,83 @@
+// What an update costs: the time that decoding loses while it runs.
+
+package adapt
+
+import (
+	"math/bits"
+	"sync"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// slowdown measures how much slower rounds are while an update runs than otherwise. Its processor time says little of that: decoding that
+// waits for memory hardly misses a processor.
+//
+// A round's time goes by its rows, so rounds are compared with others of about as many.
+type slowdown struct {
+	now func() time.Time
+
+	mu    sync.Mutex
+	usual [17]float64 // seconds of a round while nothing is learned, by the length of its rows as a number; 0: none seen
+	lost  float64     // seconds that rounds took beside an update beyond the usual
+	took  float64     // of how many
+}
+
+// How long rounds are remembered: of the usual ones so many, of those beside an update so many seconds.
+const (
+	usualMemory  = 32
+	besideMemory = 8
+	priorSeconds = 1   // that the share of the workers, which is what stands at first, is worth
+	stalled      = 2.5 // a round so many times the usual was held up by something else
+)
+
+// round takes a round's rows and time.
+func (s *slowdown) round(rows int, seconds float64, beside bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	usual := &s.usual[min(bits.Len(uint(rows)), len(s.usual)-1)]
+	switch {
+	case *usual > 0 && seconds > stalled**usual:
+	case !beside && *usual == 0:
+		*usual = seconds
+	case !beside:
+		*usual += (seconds - *usual) / usualMemory
+	case *usual > 0:
+		s.lost += seconds - *usual
+		s.took += seconds
+		if s.took > besideMemory {
+			s.lost, s.took = s.lost/2, s.took/2
+		}
+	}
+}
+
+// share is the share of its time that decoding loses; at is what is taken for it before anything was measured.
+func (s *slowdown) share(at float64) float64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return min(max((s.lost+at*priorSeconds)/(s.took+priorSeconds), 0), 1)
+}
+
+// timer times the rounds of a drafter: from its proposal to its commit.
+type timer struct {
+	began  time.Time // zero: of a step without a proposal
+	beside bool
+}
+
+func (t *timer) begin(a *Adapter) { t.began, t.beside = a.slow.now(), a.running.Load() }
+
+func (t *timer) end(a *Adapter, rows []draft.Rows) {
+	began := t.began
+	t.began = time.Time{}
+	n := 0
+	for _, r := range rows {
+		if r.Next < 0 { // a prompt was read beside
+			return
+		}
+		n += r.Tree.Len()
+	}
+	if began.IsZero() || t.beside != a.running.Load() {
+		return
+	}
+	a.slow.round(n, a.slow.now().Sub(began).Seconds(), t.beside)
+}

@@ -1,0 +1,46 @@
+package clues
+
+import (
+	"math"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+	"pgregory.net/rapid"
+)
+
+// A tree of the text alone is what growth with a silent head begins with: all of its paths that are likely enough, and no others.
+func TestAloneIsTheLikelyPart(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
+		n := rapid.IntRange(0, 60).Draw(r, "length")
+		p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"), Seed: 3}
+		text := NewText(&p, &BlockHead)
+		text.Learn(rapid.SliceOfN(token, n, n).Draw(r, "text"))
+		root := token.Draw(r, "root")
+		budget, depth, width := rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"), rapid.IntRange(0, 3).Draw(r, "width")
+
+		var g Grower
+		got, all := tree.New(root), tree.New(root)
+		g.Alone(&draft.Request{Tree: got, Budget: budget, Depth: depth}, text, width)
+		g.Grow(all, text, silent{}, budget, depth, width, nil)
+		sums, want := []float64{0}, tree.New(root)
+		for i := 1; i < all.Len(); i++ {
+			parent := int(all.Parent[i])
+			last := 0.0 // scores as Value makes them: no later place is worth more
+			for j := range i {
+				if all.Parent[j] == all.Parent[i] && j > 0 {
+					last = min(last, sums[j]-sums[parent])
+				}
+			}
+			sums = append(sums, sums[parent]+min(float64(all.LogProb[i]), last))
+			if sums[i] >= math.Log(leastAlone) {
+				want.Append(parent, all.Token[i], all.LogProb[i])
+			}
+		}
+		if got.String() != want.String() {
+			r.Fatalf("grew\n%swant\n%s", got, want)
+		}
+	})
+}

@@ -1,0 +1,20 @@
+package eagle_test
+
+import (
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/shortlist"
+)
+
+func TestAlone(t *testing.T) {
+	m := drafttest.OpenTarget(t, 400)
+	for seed := range uint64(4) {
+		n := head(t, m, 3, seed)
+		drafttest.Alone(t, n.Hidden, func() draft.Drafter {
+			return newDrafter(t, n, &grow.Conditioned{Width: 4, Depth: 6}, shortlist.Options{}, m)
+		})
+	}
+}

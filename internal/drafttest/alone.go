@@ -1,0 +1,54 @@
+package drafttest
+
+import (
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// Alone checks a drafter with a head as a draft.Alone: text that repeats itself is drafted on by the text alone, of which the head need
+// not have read a row; and what the head drafts of the text afterwards is what it would have in any case.
+func Alone(t *testing.T, hidden int, drafter func() draft.Drafter) {
+	t.Helper()
+	text := make([]int32, 200)
+	for i := range text {
+		text[i] = int32(3*(i%11) + 2)
+	}
+	const at, depth = 150, 30
+	read := func(asked bool) draft.Request {
+		d := drafter()
+		s := Begin(t, d, draft.Options{}, 1)
+		first := s.Prompt(text[:at-20], hidden, true)
+		first.Skip = true
+		Commit(t, d, first)
+		if a, ok := d.(draft.Alone); !ok || !a.Alone(s.State) {
+			t.Fatal("it says that it cannot draft by the text alone")
+		}
+		alone := func(at int) {
+			s.Root = text[at]
+			q := s.Request(200, depth, nil)
+			q.Alone = true
+			Propose(t, d, q)
+			node := 0
+			for i := range depth {
+				if node = q.Tree.Child(node, text[at+1+i]); node < 0 {
+					t.Fatalf("text that occurred before is followed for %d tokens, want %d: %v", i, depth, q.Tree)
+				}
+			}
+		}
+		if asked {
+			alone(at - 20)
+		}
+		Commit(t, d, s.Prompt(text[at-20:at], hidden, true))
+		if asked {
+			alone(at)
+		}
+		s.Root = text[at]
+		q := s.Request(40, depth, nil)
+		Propose(t, d, q)
+		return q
+	}
+	if err := Same(read(true).Tree, read(false).Tree); err != nil {
+		t.Error("asked for a tree of the text alone before, the head drafts another: ", err)
+	}
+}

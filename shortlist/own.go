@@ -1,0 +1,100 @@
+package shortlist
+
+import (
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/nn"
+)
+
+// own is rows of a head for the tokens that came up last in a sequence. When a token comes and no row is free, it takes that of the
+// one that came up longest ago. Rows are named at once, and filled later, by several workers: a row lies scattered over a panel, and to
+// copy it costs a microsecond.
+type own struct {
+	head *nn.OrderedHead
+	n    int // rows in use
+
+	// Rows in use in the order in which they came up, the latest first, as a ring through the row number len(Tokens).
+	before, after []int32
+
+	stale []bool  // of each row: it is named and not filled
+	some  bool    // there may be one
+	todo  []int32 // those that the tasks under way fill
+}
+
+func newOwn(c *Context) *own {
+	size := c.extra
+	none := make([]int32, size)
+	for i := range none {
+		none[i] = nn.NoToken
+	}
+	o := &own{before: make([]int32, size+1), after: make([]int32, size+1), stale: make([]bool, size)}
+	o.head, _ = nn.NewOrderedHead(c.pool, c.head.TokenHead, none)
+	o.clear()
+	return o
+}
+
+// clear forgets all tokens.
+func (o *own) clear() {
+	for i := o.n - 1; i >= 0; i-- {
+		o.head.Unset(i)
+	}
+	end := len(o.stale)
+	o.n, o.before[end], o.after[end] = 0, int32(end), int32(end)
+	clear(o.stale)
+	o.some = false
+}
+
+// panels is how many are in use.
+func (o *own) panels() int { return (o.n + gemm.Panel - 1) / gemm.Panel }
+
+// add makes a token the latest, and reports whether it was not there.
+func (o *own) add(token int32) (fresh bool) {
+	row := o.head.Row(token)
+	switch {
+	case row >= 0:
+		o.unlink(row)
+	case o.n < len(o.stale):
+		row = o.n
+		o.n++
+	default:
+		row = int(o.before[len(o.stale)])
+		o.unlink(row)
+	}
+	if fresh = o.head.Row(token) < 0; fresh {
+		o.head.Set(row, token)
+		o.stale[row], o.some = true, true
+	}
+	end := len(o.stale)
+	next := o.after[end]
+	o.before[row], o.after[row] = int32(end), next
+	o.before[next], o.after[end] = int32(row), int32(row)
+	return fresh
+}
+
+func (o *own) unlink(row int) {
+	o.after[o.before[row]], o.before[o.after[row]] = o.after[row], o.before[row]
+}
+
+// fillRows is how many rows a task fills.
+const fillRows = 8
+
+// fills is how many tasks fill what is stale.
+func (o *own) fills() int {
+	o.todo = o.todo[:0]
+	if o.some {
+		for row, stale := range o.stale {
+			if stale {
+				o.todo = append(o.todo, int32(row))
+			}
+		}
+		o.some = len(o.todo) > 0 // until they are filled
+	}
+	return (len(o.todo) + fillRows - 1) / fillRows
+}
+
+// Do is such a task.
+func (o *own) Do(_, task int) {
+	for _, row := range o.todo[task*fillRows : min((task+1)*fillRows, len(o.todo))] {
+		o.head.Fill(int(row))
+		o.stale[row] = false
+	}
+}

@@ -1,0 +1,141 @@
+package tokenizer
+
+// The pre_tokenizer of a tokenizer.json: how text is cut before merging.
+
+import (
+	"fmt"
+	"strings"
+)
+
+func isTrue(b *bool, def bool) bool {
+	if b == nil {
+		return def
+	}
+	return *b
+}
+
+// addPreTokenizer adds one step. Those after ByteLevel see its alphabet instead of the text.
+func (s *spec) addPreTokenizer(st step, first, afterBytes bool) error {
+	const field = "pre_tokenizer"
+	ascii := st.Type == "Split" && st.Pattern != nil && st.Pattern.Regex != nil && *st.Pattern.Regex == "[0-9][0-9][0-9]"
+	if afterBytes && st.Type != "Digits" && !ascii {
+		return s.errorf(field, "%s after ByteLevel is not supported", st.Type)
+	}
+	switch st.Type {
+	case "ByteLevel":
+		if isTrue(st.AddPrefixSpace, true) {
+			if !first {
+				return s.errorf(field, "ByteLevel: add_prefix_space after another step is not supported")
+			}
+			s.escape = append(s.escape, spaceInFront)
+		}
+		if isTrue(st.UseRegex, true) {
+			s.stages = append(s.stages, scanGPT2)
+		}
+	case "Digits":
+		if afterBytes {
+			s.stages = append(s.stages, alphabetDigits(st.IndividualDigits))
+			return nil
+		}
+		if st.IndividualDigits {
+			s.stages = append(s.stages, singles(number))
+		} else {
+			s.stages = append(s.stages, runs(number))
+		}
+	case "Punctuation":
+		if st.Behavior != "Contiguous" {
+			return s.errorf(field, "Punctuation: behavior %q is not supported, only Contiguous", st.Behavior)
+		}
+		s.stages = append(s.stages, allPunct)
+	case "Split":
+		return s.addSplit(st)
+	case "Metaspace":
+		if !first || s.model != charBPE {
+			return s.errorf(field, "Metaspace is supported only as the first step, without ByteLevel")
+		}
+		if st.Replacement != "▁" {
+			return s.errorf(field, "Metaspace: replacement %q is not supported, only ▁", st.Replacement)
+		}
+		rule, err := spaceScheme(st)
+		if err != nil {
+			return s.errorf(field, "%v", err)
+		}
+		s.space = rule
+		s.escape = append(s.escape, metaspace("▁", rule))
+		if isTrue(st.Split, true) {
+			s.stages = append(s.stages, eachSpace)
+		}
+	default:
+		return s.errorf(field, "%q is not known; known are ByteLevel, Digits, Metaspace, Punctuation, Split, Sequence", st.Type)
+	}
+	return nil
+}
+
+// spaceScheme reads prepend_scheme, or add_prefix_space in older files.
+func spaceScheme(st step) (spaceRule, error) {
+	scheme := "never"
+	if isTrue(st.AddPrefixSpace, true) {
+		scheme = "always"
+	}
+	if st.PrependScheme != nil {
+		scheme = *st.PrependScheme
+	}
+	rule, ok := map[string]spaceRule{"never": spaceNever, "always": spaceSegments, "first": spaceFirst}[scheme]
+	if !ok {
+		return 0, fmt.Errorf("prepend_scheme %q of Metaspace is not known", scheme)
+	}
+	return rule, nil
+}
+
+// eachSpace cuts before every ▁.
+func eachSpace(text string) int {
+	n := char(text)
+	if k := strings.Index(text[n:], "▁"); k >= 0 {
+		return n + k
+	}
+	return len(text)
+}
+
+func (s *spec) addSplit(st step) error {
+	const field = "pre_tokenizer"
+	switch {
+	case st.Pattern == nil || (st.Pattern.String == nil) == (st.Pattern.Regex == nil):
+		return s.errorf(field, "Split: the pattern is neither a String nor a Regex")
+	case st.Pattern.Regex != nil:
+		scan, err := scannerFor(*st.Pattern.Regex)
+		if err != nil {
+			return s.errorf(field, "Split: %v", err)
+		}
+		// A pattern that matches all text leaves nothing to remove.
+		total := strings.HasSuffix(*st.Pattern.Regex, `|\s+(?!\S)|\s+`) && !strings.HasPrefix(*st.Pattern.Regex, "[!")
+		if st.Behavior != "Isolated" && !(st.Behavior == "Removed" && st.Invert && total) {
+			return s.errorf(field, "Split: behavior %q is not supported for this pattern, only Isolated", st.Behavior)
+		}
+		s.stages = append(s.stages, scan)
+	default:
+		text := *st.Pattern.String
+		if text == "" {
+			return s.errorf(field, "Split: the pattern is empty")
+		}
+		scan, ok := map[string]scanner{"Isolated": literal(text, false), "MergedWithPrevious": literal(text, true)}[st.Behavior]
+		if !ok || st.Invert {
+			return s.errorf(field, "Split: behavior %q (invert %v) is not supported, only Isolated and MergedWithPrevious", st.Behavior, st.Invert)
+		}
+		s.stages = append(s.stages, scan)
+	}
+	return nil
+}
+
+// literal cuts around a fixed text, which stays with what is before it where merged is set.
+func literal(text string, merged bool) scanner {
+	return func(s string) int {
+		k := strings.Index(s, text)
+		switch {
+		case k < 0:
+			return len(s)
+		case k == 0 || merged:
+			return k + len(text)
+		}
+		return k
+	}
+}
