@@ -84,6 +84,8 @@ func (b *bandit) choose(s float64, head bool, rng *rand.Rand) Action {
 	switch {
 	case head && b.Events < coldEvents && rng.Float64() < coldFirst+(coldLast-coldFirst)*float64(b.Events)/coldEvents:
 		return Head + Action(rng.IntN(int(actions-Head)))
+	case b.Events < coldEvents: // the first few rewards are no ground to give up on
+		return best
 	case s*b.Value[best] > 0:
 		return best
 	case b.Idle >= b.Probe: // no traffic stays the same for ever

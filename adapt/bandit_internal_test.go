@@ -56,7 +56,7 @@ func TestBanditSettles(t *testing.T) {
 }
 
 // The rules of Appendix A.3: no update in the warm-up, two queries after one cannot begin another, weak signals teach nothing, and the cold
-// start tries both actions now and then.
+// start tries both actions, whatever the first rewards are.
 func TestBanditRules(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	b := newBandit(10)
@@ -69,11 +69,19 @@ func TestBanditRules(t *testing.T) {
 	for range 2000 {
 		c := b
 		c.Events = 0
-		c.Value = [actions]float64{Head: -1, Full: -1}
+		c.Value = [actions]float64{Head: -1, Full: -2}
 		seen[c.choose(100, true, rng)]++
 	}
-	if explored := float64(seen[Head]+seen[Full]) / 2000; explored < coldFirst-.05 || explored > coldFirst+.05 || seen[Head] == 0 || seen[Full] == 0 {
-		t.Errorf("in the cold start, where no action pays: %v", seen)
+	if explored := float64(2*seen[Full]) / 2000; explored < coldFirst-.05 || explored > coldFirst+.05 || seen[Skip] != 0 {
+		t.Errorf("in the cold start, where no action pays and the last part costs less: %v", seen)
+	}
+	for range 100 {
+		c := b
+		c.Events, c.Idle = coldEvents, 0
+		c.Value = [actions]float64{Head: -1, Full: -2}
+		if a := c.choose(100, true, rng); a != Skip {
+			t.Fatalf("%v after the cold start, where no action pays", a)
+		}
 	}
 	b.begun()
 	for i, want := range []bool{false, false, true, true} {

@@ -45,6 +45,7 @@ const (
 // How long things are remembered, and how often plain decoding is measured while it is not in use.
 const (
 	outcomeMemory = 4 // runs
+	trusted       = 4 // tokens that runs bring
 	wantMemory    = 8 // rounds
 
 	// A drafter that is not asked reads along if a row costs no more than this, in tokens, and else only so many of the last rows.
@@ -83,6 +84,9 @@ func (c *Controller) start(s *Sequence) {
 func (c *Controller) guard(in int) guard {
 	w := &c.worlds[in]
 	g := guard{balance: gift, bias: w.bias, interval: firstInterval}
+	if w.outcome >= trusted {
+		g.balance, g.trusted = 2*gift, true
+	}
 	if w.runs > 0 && w.outcome < losing {
 		// Others have tried, and their tries and waiting are this one's too: so short texts cost no more than a long one.
 		g.balance, g.off = 0, true

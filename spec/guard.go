@@ -24,6 +24,7 @@ type guard struct {
 	quiet    int     // rounds since a drafted node was verified
 	off      bool    // only tries
 	alone    bool    // proposals are of the text alone
+	trusted  bool    // others won
 	tries    int
 	run      run // the proposals since it was last off
 }
@@ -53,7 +54,7 @@ func (r *run) add(gain float32, off bool) (sum float32, done bool) {
 }
 
 const (
-	gift      = 1.5   // tokens
+	gift      = 1     // token
 	mostSaved = 4     // tokens of balance at most, so that a drafter that turned bad is stopped soon
 	mostGain  = 5     // tokens that one round counts for at most
 	allowance = 0.008 // tokens a round
@@ -88,9 +89,9 @@ func (g *guard) asleep(rounds int) bool {
 }
 
 // stake is what may be put on a proposal of which little is known, in tokens: what is lost when nothing comes of it. ok is false where
-// proposals were judged: then what is known of them decides.
+// proposals were judged, or others won much: then what is known of them decides.
 func (g *guard) stake() (tokens float32, ok bool) {
-	return max(g.balance, leastStake), g.judged < fewJudged || g.off
+	return max(g.balance, leastStake), g.judged < fewJudged && !g.trusted || g.off
 }
 
 // brief reports whether the next try is to be of one level: most drafters that pay show it there, at a fraction of the cost.

@@ -71,6 +71,20 @@ func weights(n *Network) []byte {
 	return b.Bytes()
 }
 
+// goesOn wants a run that goes on from its checkpoint to end in the weights of one left alone.
+func goesOn(t *testing.T, c Config, train []*data.Set) {
+	t.Helper()
+	n, err := Run(context.Background(), c, train, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.Dir = t.TempDir()
+	alone, err := Run(context.Background(), c, train, nil)
+	if err != nil || !bytes.Equal(weights(alone), weights(n)) {
+		t.Errorf("going on from a checkpoint gives other weights (%v)", err)
+	}
+}
+
 const killedEnv = "GROVE_TRAIN_CHILD"
 
 // TestKilled trains a tiny model in a child process that is killed at random moments, and started again until it is
@@ -246,15 +260,7 @@ func TestSaveFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.Report = nil
-	n, err := Run(context.Background(), c, train, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	c.Dir = t.TempDir()
-	alone, err := Run(context.Background(), c, train, nil)
-	if err != nil || !bytes.Equal(weights(alone), weights(n)) {
-		t.Errorf("going on from the checkpoint before gives other weights (%v)", err)
-	}
+	goesOn(t, c, train)
 }
 
 // Early stopping ends a run whose validation loss no longer falls.

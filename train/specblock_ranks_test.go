@@ -14,7 +14,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft/specblock"
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/safetensors"
 )
@@ -69,21 +68,14 @@ func ranksComeAfter(t *testing.T, j Job, r SpecBlockRecipe, shape Shape) {
 
 // What was learned on rows of size one is, installed, the same function of rows as they are.
 func TestInstall(t *testing.T) {
-	target, shape, pool := tinyTarget(t, 5)
-	r := tinySpecBlock(1)
-	r.Taps = []int{1, 2}
-	h, err := NewSpecBlock(r.config(shape), target, pool, gemm.F32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h.Init(7)
+	h, r, pool := tinySpecBlockHead(t)
 	h.tape.Detach()
 	l := &specBlockLearner{learning: learning[SpecBlockRecipe, *SpecBlock]{r: &r, pool: pool, head: h}}
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.IntRange(2, 40).Draw(t, "rows")
 		rows := &rankRows{bucket: make([]int8, n)}
-		for range n * shape.Hidden {
+		for range n * h.net.Hidden {
 			rows.states = append(rows.states, float32(20*rng.NormFloat64()))
 		}
 		for i := range n * specblock.Features {
@@ -96,7 +88,7 @@ func TestInstall(t *testing.T) {
 		k.Pack()
 		want := k.scores(rows)
 		k.install()
-		states := nn.Mat{Rows: n, Cols: shape.Hidden, Stride: shape.Hidden, Data: rows.states}
+		states := nn.Mat{Rows: n, Cols: h.net.Hidden, Stride: h.net.Hidden, Data: rows.states}
 		features := nn.Mat{Rows: n, Cols: specblock.Features, Stride: specblock.Features, Data: rows.features}
 		out := nn.NewMat(n, specblock.RankBuckets)
 		h.net.Rank(h.exec, states, features, out, &h.bufs)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -117,8 +118,9 @@ func TestValidPrefix(t *testing.T) {
 	}
 }
 
-// Judging finds the target's token by its rank among a row's, and the rank head learns it and leaves the trunk alone.
-func TestRanksLeaveTheTrunkAlone(t *testing.T) {
+// tinySpecBlockHead is a head of random weights over a target of random weights.
+func tinySpecBlockHead(t *testing.T) (*SpecBlock, SpecBlockRecipe, *par.Pool) {
+	t.Helper()
 	target, shape, pool := tinyTarget(t, 5)
 	r := tinySpecBlock(1)
 	r.Taps = []int{1, 2}
@@ -127,6 +129,12 @@ func TestRanksLeaveTheTrunkAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.Init(7)
+	return h, r, pool
+}
+
+// Judging finds the target's token by its rank among a row's, and the rank head learns it and leaves the trunk alone.
+func TestRanksLeaveTheTrunkAlone(t *testing.T) {
+	h, _, pool := tinySpecBlockHead(t)
 	text := make([]int32, 30)
 	for i := range text {
 		text[i] = int32(i * i % 59)
@@ -149,7 +157,7 @@ func TestRanksLeaveTheTrunkAlone(t *testing.T) {
 		for _, round := range h.rounds[:2] {
 			rows := []int32{0, 1, 2, 3, 4, 5, 6, 7, 8}
 			for _, s := range round.said {
-				if s.rank < 1 || s.rank > shape.Vocab {
+				if s.rank < 1 || s.rank > h.net.Vocab {
 					t.Fatalf("a rank of %d", s.rank)
 				}
 			}

@@ -212,6 +212,8 @@ func TestReleasedFolder(t *testing.T) {
 	for want, change := range map[string][2]string{
 		"\"diffspec_draft_token_num\" is missing": {`"diffspec_draft_token_num": 4, `, ""},
 		"\"rank_classes\" is 5":                   {`"rank_classes": 4`, `"rank_classes": 5`},
+		"\"rank_offset\" has 2 numbers":           {`"rank_classes": 4`, `"rank_offset": [1, 2]`},
+		"offsets are [0 0 0 101]":                 {`"rank_classes": 4`, `"rank_offset": [0, 0, 0, 101]`},
 		"\"target_hidden_size\" is 16":            {`"rank_classes": 4`, `"target_hidden_size": 16`},
 		"position_queries.weight\" has shape":     {`token_num": 4`, `token_num": 5`},
 		"block size is 999":                       {`token_num": 4`, `token_num": 999`},
