@@ -139,13 +139,16 @@ func (s *Sequence) asks() bool { return s.turn.may && (s.turn.try || s.turn.alon
 
 // choose decides whether the drafter or the text alone is asked, where both can be.
 func (s *Sequence) choose() {
+	may := !s.alone.off || s.alone.due()
 	switch {
-	case s.guard.off && s.turn.try || s.alone.off && !s.alone.due(): // the drafter, if any
-		return
-	case !s.guard.off && !s.alone.off:
-		s.turn.alone = s.rivals.choose() == 1
-	default:
+	case !may || s.guard.off && s.turn.try:
+		return // the drafter, if any
+	case s.guard.off:
 		s.turn.alone = true
+	case s.rivals.settled():
+		return
+	default:
+		s.turn.alone = s.alone.off || s.rivals.choose() == 1
 	}
 	if s.turn.alone {
 		s.turn.try = s.alone.off

@@ -42,12 +42,15 @@ func (r *rivals) better() int {
 	return 0
 }
 
+// settled reports whether there is little to be saved.
+func (r *rivals) settled() bool {
+	p := &r.pace[0]
+	return r.better() == 0 && p.drafting <= littleTime*p.time
+}
+
 // choose is the way to ask in a round in which both may be.
 func (r *rivals) choose() int {
 	way := r.better()
-	if p := &r.pace[0]; way == 0 && p.drafting <= littleTime*p.time {
-		return way
-	}
 	r.waited++
 	if r.asked = r.waited >= max(r.interval, firstRival); r.asked {
 		r.waited = 0

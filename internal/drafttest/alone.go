@@ -42,6 +42,14 @@ func Alone(t *testing.T, hidden int, drafter func() draft.Drafter) {
 		Commit(t, d, s.Prompt(text[at-20:at], hidden, true))
 		if asked {
 			alone(at)
+			q := []draft.Request{s.Request(200, depth, nil)}
+			q[0].Alone = true
+			if n := testing.AllocsPerRun(5, func() {
+				q[0].Tree.Reset(text[at])
+				Propose(t, d, q...)
+			}); n > 0 {
+				t.Errorf("it allocates %g times", n)
+			}
 		}
 		s.Root = text[at]
 		q := s.Request(40, depth, nil)
