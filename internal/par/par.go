@@ -63,7 +63,9 @@ type Pool struct {
 	_      pad
 	busy   atomic.Uint32 // a region or Close is under way
 	closed atomic.Bool
-	runs   uint32 // regions since usable was looked up; owned by whoever is busy
+	// Owned by whoever is busy:
+	runs    uint32 // regions since usable was looked up
+	cleared uint32 // the number of the phase when the workers' words were
 
 	_      pad
 	phase  atomic.Uint64 // see phaseWord; what waiting workers watch

@@ -141,6 +141,18 @@ func TestSharesAreNeighbours(t *testing.T) {
 	})
 }
 
+// Numbers of phases come again after four billion: a word left from the last time must not pass for one of this time.
+func TestNumbersComeAgain(t *testing.T) {
+	p := New(3)
+	defer p.Close()
+	c := newCount(3, 50)
+	p.Run(50, c)                            // leaves words of phase 1
+	p.phase.Store(phaseWord(1<<32-1, 0, 0)) // the last but one before phase 0, and so 1, comes again
+	p.Run(50, c)
+	p.Run(50, c)
+	c.check(t, 3)
+}
+
 func TestRunPhasesAllocatesNothing(t *testing.T) {
 	p := New(4)
 	defer p.Close()

@@ -31,7 +31,8 @@ func (p *Pool) region(phases []Phase) {
 		p.count()
 	}
 	n := number(p.phase.Load())
-	if n&(1<<20-1) < uint32(len(phases)) { // long before a number comes again, no word is left that has it
+	if n-p.cleared > 1<<20 { // long before a number comes again, no word is left that has it
+		p.cleared = n
 		for id := range p.workers {
 			p.workers[id].claims.Store(phaseWord(n, 0, 0))
 		}
