@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
@@ -166,7 +167,7 @@ func (w *coverage) judge(text []int32, prompt int, target nn.Mat, places []int, 
 	words := make([]shortlist.State, len(w.looks))
 	for i, l := range w.looks {
 		if l.method != nil {
-			words[i] = l.method.Begin()
+			words[i] = l.method.Begin(&sample.Params{})
 			defer words[i].Close()
 		}
 	}

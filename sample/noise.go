@@ -5,6 +5,8 @@ package sample
 import (
 	"math"
 	"math/bits"
+
+	"github.com/grovellm/grove/internal/simd"
 )
 
 // golden is 2^64 over the golden ratio, made odd: the step of the SplitMix64 generator.
@@ -30,6 +32,20 @@ func draw(key uint64, token int32) uint64 { return mix(key + (uint64(token)+1)*g
 // u one of the 2⁵² midpoints between 0 and 1 that are 2⁻⁵² apart. It lies between −3.61 and 36.74.
 func Noise(seed uint64, position int, token int32) float64 {
 	return gumbel(draw(stream(seed, position), token))
+}
+
+// Loud appends the tokens of a vocabulary with the highest noise at a position, about n of them: so many are expected.
+func Loud(dst []int32, seed uint64, position, vocab, n int) []int32 {
+	key, least := stream(seed, position), uint64(0)
+	if n < vocab {
+		least = uint64((1 - float64(n)/float64(vocab)) * (1 << 64))
+	}
+	for i := 0; i < vocab; i++ {
+		if i += simd.FirstHash(key+uint64(i)*golden, vocab-i, least); i < vocab {
+			dst = append(dst, int32(i))
+		}
+	}
+	return dst
 }
 
 // gumbel grows with h.

@@ -2,7 +2,10 @@ package sample
 
 import (
 	"math"
+	"slices"
 	"testing"
+
+	"pgregory.net/rapid"
 )
 
 // Golden values from an independent implementation, Python integers and 60-digit decimals:
@@ -169,5 +172,40 @@ func TestSampleDistribution(t *testing.T) {
 		if x := chiSquare(pairs, pairWant, n/2); x > free+6*math.Sqrt(2*free) {
 			t.Errorf("%+v, pairs: chi-square %g with %g degrees of freedom", p, x, free)
 		}
+	}
+}
+
+// Loud tokens have the highest noise of all, and are as many as asked for on average.
+func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed, position := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 1<<20).Draw(t, "position")
+		vocab := rapid.IntRange(1, 3000).Draw(t, "vocab")
+		loud := Loud(nil, seed, position, vocab, rapid.IntRange(1, 200).Draw(t, "n"))
+		if !slices.IsSorted(loud) {
+			t.Fatalf("%v", loud)
+		}
+		least, most := math.Inf(1), math.Inf(-1)
+		for token := range int32(vocab) {
+			g := Noise(seed, position, token)
+			if _, in := slices.BinarySearch(loud, token); in {
+				least = min(least, g)
+			} else {
+				most = max(most, g)
+			}
+		}
+		if least < most {
+			t.Fatalf("noise %g is listed, and %g is not", least, most)
+		}
+	})
+	const n, positions, vocab = 48, 400, 16384
+	var loud []int32
+	for position := range positions {
+		loud = Loud(loud, 7, position, vocab, n)
+	}
+	if mean := float64(len(loud)) / positions; math.Abs(mean-n) > 2 { // six standard deviations
+		t.Errorf("%g tokens on average, want %d", mean, n)
+	}
+	if all := Loud(nil, 1, 1, 50, 80); len(all) != 50 {
+		t.Errorf("%d of 50 tokens", len(all))
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // Context lists a core of frequent tokens, and of each sequence those that its text and its verifier brought up last. Rows
@@ -73,9 +74,18 @@ func newContext(pool *par.Pool, head *Head, tokens []int32, extra int) (*Context
 func (c *Context) Fork() Method { return c }
 
 // Begin reuses the memory of a closed sequence. Where there is none for more, the sequence has the core alone.
-func (c *Context) Begin() State { return c.begin() }
+func (c *Context) Begin(p *sample.Params) State { return c.begin(p) }
 
-func (c *Context) begin() *contextState {
+func (c *Context) begin(p *sample.Params) *contextState {
+	s := c.state()
+	s.at, s.seed = 0, p.Seed
+	// Where the unlikely are shut out in any case, noise cannot bring them in.
+	s.noisy = s.own != nil && p.Temperature > 0 && p.TopK == 0 && p.MinP == 0 && (p.TopP == 0 || p.TopP >= 1)
+	return s
+}
+
+// state is one without a text.
+func (c *Context) state() *contextState {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if n := len(c.free); n > 0 {
@@ -108,6 +118,9 @@ type contextState struct {
 	own     *own // nil: no tokens but the core
 	changed bool // since the list was laid out
 	list    List
+	at      int  // tokens of the text
+	noisy   bool // tokens are chosen by their noise too
+	seed    uint64
 	said    Rows    // while it hears alternatives
 	heard   []heard // of each of the rows
 }
@@ -123,6 +136,8 @@ func (s *contextState) Commit(tokens []int32) {
 	for _, token := range tokens {
 		s.add(token)
 	}
+	s.at += len(tokens)
+	s.listen()
 }
 
 func (s *contextState) Alternatives(n int, logits Rows) {
@@ -138,6 +153,7 @@ func (s *contextState) Alternatives(n int, logits Rows) {
 			s.add(token)
 		}
 	}
+	s.listen()
 }
 
 // hearing is a state that looks for alternatives, a row a task.
@@ -150,6 +166,13 @@ func (s *hearing) Do(_, i int) {
 
 func (s *contextState) add(token int32) {
 	if s.own != nil && s.c.head.Row(token) >= 0 && !s.c.in[token] && s.own.add(token) {
+		s.changed = true
+	}
+}
+
+// listen lists what noise may choose next.
+func (s *contextState) listen() {
+	if s.noisy && s.own.listen(s.seed, s.at) {
 		s.changed = true
 	}
 }
@@ -167,6 +190,10 @@ func (s *contextState) onto(l *List) {
 	l.Add(s.c.core, 0, s.c.core.Panels())
 	if s.own != nil {
 		l.Add(s.own.head, 0, s.own.panels())
+	}
+	if s.noisy {
+		from := s.c.extra / gemm.Panel
+		l.Add(s.own.head, from, from+ahead*loudRows/gemm.Panel)
 	}
 }
 

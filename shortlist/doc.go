@@ -7,6 +7,8 @@
 //	dynaspec clusters of tokens that a router picks by what the drafter's row reads, fewer the deeper the step (paper 001 §4)
 //	dynaspec-fixed  as many of them at every step
 //
+// Above temperature 0 context and dynaspec also list what noise may choose next.
+//
 // All lie in heads of their own order (nn.OrderedHead), so that a list is a few runs of panels, for the kernel to walk.
 //
 // # Scores over lists
@@ -19,12 +21,13 @@ package shortlist
 import (
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // Method makes the lists for drafters of one head. One goroutine uses it at a time.
 type Method interface {
-	// Begin makes the state of a new sequence.
-	Begin() State
+	// Begin makes the state of a new sequence, whose tokens are chosen with p.
+	Begin(p *sample.Params) State
 	// Choose writes the list of every query to lists. Each lasts until its state is asked for a list of step 0 again, or for one
 	// after its next Commit or Alternatives.
 	Choose(queries []Query, lists []*List)

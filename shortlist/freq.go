@@ -6,6 +6,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // Frequent lists the most frequent tokens, the same for every sequence.
@@ -57,8 +58,8 @@ func budget(size, step int, positionAware bool) int {
 
 func (f *Frequent) list(step int) *List { return f.steps[min(max(step, 0), len(f.steps)-1)] }
 
-func (f *Frequent) Begin() State { return f }
-func (f *Frequent) Fork() Method { return f }
+func (f *Frequent) Begin(*sample.Params) State { return f }
+func (f *Frequent) Fork() Method               { return f }
 
 func (f *Frequent) Choose(queries []Query, lists []*List) {
 	for i, q := range queries {

@@ -8,6 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/sample"
 )
 
 // What is measured of real lists keeps to the theory: coverage is at most the oracle's, and acceptance at most the coverage (Lemma 1);
@@ -30,7 +31,7 @@ func TestAgreementKeepsToTheory(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := m.Begin()
+		s := m.Begin(&sample.Params{})
 		defer s.Close()
 		var one, own, all Agreement
 		for step := range rapid.IntRange(1, 4).Draw(t, "steps") {

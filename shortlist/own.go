@@ -5,15 +5,18 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// own is rows of a head for the tokens that came up last in a sequence. When a token comes and no row is free, it takes that of the
-// one that came up longest ago. Rows are named at once, and filled later, by several workers: a row lies scattered over a panel, and to
-// copy it costs a microsecond.
+// own is rows of a head for the tokens that came up last in a sequence, and after those for what noise may choose next (loud.go). When
+// a token comes and no row is free, it takes that of the one that came up longest ago. Rows are named at once, and filled later, by
+// several workers: a row lies scattered over a panel, and to copy it costs a microsecond.
 type own struct {
+	c    *Context
 	head *nn.OrderedHead
-	n    int // rows in use
+	n    int // rows of tokens that came up
 
-	// Rows in use in the order in which they came up, the latest first, as a ring through the row number len(Tokens).
+	// These rows in the order in which they came up, the latest first, as a ring through the row number c.extra.
 	before, after []int32
+
+	loud [ahead]loudBlock
 
 	stale []bool  // of each row: it is named and not filled
 	some  bool    // there may be one
@@ -21,12 +24,12 @@ type own struct {
 }
 
 func newOwn(c *Context) *own {
-	size := c.extra
+	size := c.extra + ahead*loudRows
 	none := make([]int32, size)
 	for i := range none {
 		none[i] = nn.NoToken
 	}
-	o := &own{before: make([]int32, size+1), after: make([]int32, size+1), stale: make([]bool, size)}
+	o := &own{c: c, before: make([]int32, c.extra+1), after: make([]int32, c.extra+1), stale: make([]bool, size)}
 	o.head, _ = nn.NewOrderedHead(c.pool, c.head.TokenHead, none)
 	o.clear()
 	return o
@@ -37,37 +40,43 @@ func (o *own) clear() {
 	for i := o.n - 1; i >= 0; i-- {
 		o.head.Unset(i)
 	}
-	end := len(o.stale)
+	end := o.c.extra
 	o.n, o.before[end], o.after[end] = 0, int32(end), int32(end)
+	o.hush()
 	clear(o.stale)
 	o.some = false
 }
 
-// panels is how many are in use.
+// panels is how many of the tokens that came up are in use.
 func (o *own) panels() int { return (o.n + gemm.Panel - 1) / gemm.Panel }
 
-// add makes a token the latest, and reports whether it was not there.
+// add makes a token the latest, and reports whether it was not among them.
 func (o *own) add(token int32) (fresh bool) {
+	end := o.c.extra
 	row := o.head.Row(token)
-	switch {
-	case row >= 0:
+	switch fresh = row < 0 || row >= end; {
+	case !fresh:
 		o.unlink(row)
-	case o.n < len(o.stale):
+	case o.n < end:
 		row = o.n
 		o.n++
 	default:
-		row = int(o.before[len(o.stale)])
+		row = int(o.before[end])
 		o.unlink(row)
 	}
-	if fresh = o.head.Row(token) < 0; fresh {
-		o.head.Set(row, token)
-		o.stale[row], o.some = true, true
+	if fresh {
+		o.name(row, token)
 	}
-	end := len(o.stale)
 	next := o.after[end]
 	o.before[row], o.after[row] = int32(end), next
 	o.before[next], o.after[end] = int32(row), int32(row)
 	return fresh
+}
+
+// name makes a row that of a token.
+func (o *own) name(row int, token int32) {
+	o.head.Set(row, token)
+	o.stale[row], o.some = true, true
 }
 
 func (o *own) unlink(row int) {

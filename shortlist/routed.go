@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // RoutedOptions say how many clusters a list has, and what else.
@@ -125,7 +126,7 @@ func wholePanels(order []int32) []int32 {
 	return order
 }
 
-func (d *Routed) Begin() State { return &routedState{contextState: d.context.begin()} }
+func (d *Routed) Begin(p *sample.Params) State { return &routedState{contextState: d.context.begin(p)} }
 
 // routedState is a sequence with the lists of its draft.
 type routedState struct {
@@ -163,12 +164,11 @@ func (d *Routed) lay(l *List, s *contextState, w *picks) {
 	for _, c := range w.clusters {
 		w.picked[c] = true
 	}
-	if s.own != nil {
-		for i, token := range s.own.head.Tokens[:s.own.n] { // none is listed twice
-			if c := d.of[token]; c >= 0 && w.picked[c] {
-				l.Mute(d.context.core.Panels()*gemm.Panel + i)
-			}
-		}
+	if s.own != nil { // none is listed twice
+		s.mute(l, d.context.core.Panels()*gemm.Panel, func(token int32) bool {
+			c := d.of[token]
+			return c >= 0 && w.picked[c]
+		})
 	}
 	listed := 0
 	for _, c := range w.clusters {

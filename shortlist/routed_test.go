@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // routerWeights are a router's parameters as model.Weights.
@@ -67,7 +68,7 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 			var queries []Query
 			var texts [][]int32 // of each query's sequence
 			for range rapid.IntRange(1, 3).Draw(t, "sequences") {
-				s := d.Begin()
+				s := d.Begin(&sample.Params{})
 				defer s.Close()
 				text := make([]int32, r.IntN(100))
 				for i := range text {
@@ -171,7 +172,7 @@ func TestRoutedAllocatesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := d.Begin()
+	s := d.Begin(&sample.Params{})
 	defer s.Close()
 	queries, lists, text := make([]Query, 4), make([]*List, 4), make([]int32, 3)
 	for i := range queries {

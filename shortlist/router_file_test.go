@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
@@ -71,7 +72,7 @@ func TestRouterFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		lists := make([]*shortlist.List, 1)
-		m.Choose([]shortlist.Query{{State: m.Begin(), Token: 0, Hidden: make([]float32, hidden)}}, lists)
+		m.Choose([]shortlist.Query{{State: m.Begin(&sample.Params{}), Token: 0, Hidden: make([]float32, hidden)}}, lists)
 		if lists[0].Count() != vocab {
 			t.Fatalf("all clusters list %d tokens of %d", lists[0].Count(), vocab)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // randomHead is a head of random weights in f32, and the weights.
@@ -67,7 +68,7 @@ func TestFrequentListsByRank(t *testing.T) {
 				want = max(size/(min(step, lastStep)+1), 1)
 			}
 			lists := make([]*List, 1)
-			f.Choose([]Query{{State: f.Begin(), Step: step}}, lists)
+			f.Choose([]Query{{State: f.Begin(&sample.Params{}), Step: step}}, lists)
 			got := listed(t, lists[0])
 			want = max(want, ranks.Kept)
 			if n := len(got); n < want || n > (want+gemm.Panel-1)/gemm.Panel*gemm.Panel || n > before {
@@ -98,8 +99,10 @@ func TestContextListsWhatCameUp(t *testing.T) {
 		}
 		e := nn.NewExec(pool)
 		for range 2 { // the second sequence reuses the memory of the first
-			s := c.Begin()
+			p := &sample.Params{Temperature: float32(rapid.IntRange(0, 1).Draw(t, "temperature")), TopK: 9 * rapid.IntRange(0, 1).Draw(t, "top-k"), Seed: r.Uint64()}
+			s := c.Begin(p)
 			var text []int32 // what came up, in order
+			at := 0
 			for range rapid.IntRange(0, 6).Draw(t, "commits") {
 				if rapid.Bool().Draw(t, "alternatives") {
 					said := nn.NewMat(rapid.IntRange(1, 5).Draw(t, "places"), vocab)
@@ -122,6 +125,7 @@ func TestContextListsWhatCameUp(t *testing.T) {
 					}
 					s.Commit(tokens)
 					text = append(text, tokens...)
+					at += len(tokens)
 				}
 				lists := make([]*List, 1)
 				c.Choose([]Query{{State: s}}, lists)
@@ -138,6 +142,15 @@ func TestContextListsWhatCameUp(t *testing.T) {
 				for most, i := len(want)+c.extra, len(text)-1; i >= 0 && len(want) < most; i-- {
 					if int(text[i]) < vocab {
 						want[text[i]] = true
+					}
+				}
+				for position := at + 1; position <= at+ahead && p.Temperature > 0 && p.TopK == 0 && c.extra > 0; position++ {
+					n := 0
+					for _, token := range sample.Loud(nil, p.Seed, position, vocab, loudest) {
+						if !want[token] && n < loudRows {
+							want[token] = true
+							n++
+						}
 					}
 				}
 				if len(got) != len(want) {

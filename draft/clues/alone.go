@@ -3,10 +3,7 @@
 package clues
 
 import (
-	"math"
-
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -24,38 +21,5 @@ func (g *Grower) Alone(r *draft.Request, text *Text, width int) {
 	if r.Depth < 1 {
 		return
 	}
-	g.text, g.rows, g.deepest, g.guide = text, silent{}, r.Depth, r.Guide
-	g.at, g.sums = g.at[:0], g.sums[:0]
-	g.best.Width = width
-	g.best.Grow(r.Tree, (*alone)(g), r.Budget)
-	g.text, g.rows, g.guide = nil, nil, nil
-}
-
-// alone is the grower as a Source that ends where paths become unlikely.
-type alone Grower
-
-// Below makes the candidates of the node that was added last.
-func (a *alone) Below(t *tree.Tree, node int) []sample.Candidate {
-	sum := 0.0
-	if parent := t.Parent[node]; parent >= 0 {
-		sum = a.sums[parent] + score(a.lists[parent], t.Token[node])
-	}
-	a.sums = append(a.sums, sum)
-	list := (*Grower)(a).Below(t, node)
-	for i := range list {
-		if sum+list[i].Score < math.Log(leastAlone) {
-			return list[:i]
-		}
-	}
-	return list
-}
-
-// score is that of a token in a list.
-func score(list []sample.Candidate, token int32) float64 {
-	for i := range list {
-		if list[i].Token == token {
-			return list[i].Score
-		}
-	}
-	return math.Inf(-1)
+	g.grow(r.Tree, text, silent{}, r.Budget, r.Depth, width, r.Guide, leastAlone)
 }

@@ -34,7 +34,8 @@ func TestAloneIsTheLikelyPart(t *testing.T) {
 					last = min(last, sums[j]-sums[parent])
 				}
 			}
-			sums = append(sums, sums[parent]+min(float64(all.LogProb[i]), last))
+			score := math.Log(float64(float32(math.Exp(float64(all.LogProb[i])))))
+			sums = append(sums, sums[parent]+min(score, last))
 			if sums[i] >= math.Log(leastAlone) {
 				want.Append(parent, all.Token[i], all.LogProb[i])
 			}

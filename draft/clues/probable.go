@@ -13,9 +13,11 @@ import (
 // one it extends, and than the one whose last token ranks before its own; so when those two open it, the next of all is always
 // among the open ones.
 type MostProbable struct {
-	Width int // children of a node at most; 0: no limit
+	Width int     // children of a node at most; 0: no limit
+	Least float64 // chance of a path at least; 0: any
 
 	heap  Frontier
+	floor float64              // logarithm of Least
 	lists [][]sample.Candidate // below each node
 }
 
@@ -28,6 +30,7 @@ type Source interface {
 // Grow appends to t, which holds its root, up to budget nodes in all.
 func (m *MostProbable) Grow(t *tree.Tree, from Source, budget int) {
 	m.heap.Reset()
+	m.floor = math.Log(m.Least)
 	m.lists = append(m.lists[:0], from.Below(t, 0))
 	m.open(Opening{})
 	for m.heap.Len() > 0 && t.Len() < budget {
@@ -49,8 +52,9 @@ func (m *MostProbable) open(o Opening) {
 		return
 	}
 	if c := &list[rank]; Possible(c) {
-		o.Score = o.Sum + c.Score
-		m.heap.Push(o)
+		if o.Score = o.Sum + c.Score; o.Score >= m.floor {
+			m.heap.Push(o)
+		}
 	}
 }
 

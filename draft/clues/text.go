@@ -49,14 +49,15 @@ type Rows interface {
 
 // Grower grows trees, one at a time.
 type Grower struct {
+	Least float64 // chance of a path at least, for its node to be proposed; 0: any
+
 	best MostProbable
 
 	text    *Text
 	rows    Rows
 	deepest int
 	guide   draft.Guide
-	at      []Place   // of each node
-	sums    []float64 // the same, of trees of the text alone: logarithm of the chance of its path
+	at      []Place // of each node
 
 	lists   [][]sample.Candidate
 	scratch Scratch
@@ -97,9 +98,13 @@ func (x *Text) Candidates(dst []sample.Candidate, root int32, at Place, depth in
 // Grow appends to t, which holds its root, the nodes of the likeliest paths: up to budget nodes in all, no deeper than deepest, and of a
 // node no more than width children (0: any number). The root follows the text.
 func (g *Grower) Grow(t *tree.Tree, text *Text, rows Rows, budget, deepest, width int, guide draft.Guide) {
+	g.grow(t, text, rows, budget, deepest, width, guide, g.Least)
+}
+
+func (g *Grower) grow(t *tree.Tree, text *Text, rows Rows, budget, deepest, width int, guide draft.Guide, least float64) {
 	g.text, g.rows, g.deepest, g.guide = text, rows, deepest, guide
 	g.at = g.at[:0]
-	g.best.Width = width
+	g.best.Width, g.best.Least = width, least
 	g.best.Grow(t, g, budget)
 	g.text, g.rows, g.guide = nil, nil, nil
 }
@@ -138,11 +143,11 @@ func (g *Grower) Surest(node int) float64 {
 func Value(g draft.Guide, depth int, c []sample.Candidate) {
 	last := 0.0
 	for i := range c {
-		c[i].Score = float64(c[i].LogProb)
+		p := float32(math.Exp(float64(c[i].LogProb))) // as a guide says it that believes: equal numbers, and the same tree where paths tie
 		if g != nil {
-			c[i].Score = math.Log(float64(g.Chance(depth, c[i].LogProb)))
+			p = g.Chance(depth, c[i].LogProb)
 		}
-		c[i].Score = min(c[i].Score, last) // a later place is not worth more, whatever chances were learned
+		c[i].Score = min(math.Log(float64(p)), last) // a later place is not worth more, whatever chances were learned
 		last = c[i].Score
 	}
 }

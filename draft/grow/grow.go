@@ -173,7 +173,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 		s.history = sample.NewHistory(p.PenaltyLast)
 	}
 	if d.Lists != nil && !s.drawing { // what is drawn from must be known for all tokens
-		s.words = d.Lists.Begin()
+		s.words = d.Lists.Begin(&p)
 	}
 	d.Shape.begin(s)
 	return s, nil

@@ -119,7 +119,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.text = clues.NewText(&o.Sampling, &clues.BlockHead)
 	}
 	if d.method != nil {
-		s.words = d.method.Begin()
+		s.words = d.method.Begin(&o.Sampling)
 	}
 	if o.Sampling.Penalised() {
 		s.history = sample.NewHistory(o.Sampling.PenaltyLast)

@@ -52,6 +52,10 @@ func (s *state) condition() {
 func (s *state) regrow(budget int) {
 	t := &s.draft
 	t.Reset(s.root)
+	s.d.grower.Least = 0
+	if s.request.Guide != nil {
+		s.d.grower.Least = leastGuided
+	}
 	s.d.grower.Grow(t, s.text, s, budget, s.depth, 0, s.request.Guide)
 	s.worth, s.sum = append(s.worth[:0], 1), 0
 	for i := 1; i < t.Len(); i++ {
@@ -59,6 +63,10 @@ func (s *state) regrow(budget int) {
 		s.sum += float64(s.worth[i])
 	}
 }
+
+// leastGuided is the least chance of a path whose node is proposed where a guide knows what rows cost. What is less likely is cut in
+// any case, and finding it would be most of the time of growing a tree.
+const leastGuided = 0.01
 
 // settled reports whether the text, and what the target said beside its path, foretell what comes next so surely that a first block has
 // too little to add for its pass. The tree is then theirs alone, and the entries wait for a pass to come.

@@ -59,10 +59,8 @@ const (
 
 // DefaultOptions are those of the family. PaperOptions are the paper's.
 var (
-	DefaultOptions = Options{
-		Tree: Conditioned, Blocks: 4, Widths: "2/4/10/0", Starts: 2, Cached: 1, Nodes: 60, Options: shortlist.Options{Method: "context"},
-	}
-	PaperOptions = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/10/0", Nodes: 60, Raw: true}
+	DefaultOptions = Options{Tree: Conditioned, Blocks: 4, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60}
+	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 60, Raw: true}
 )
 
 // widths reads the list.
@@ -78,7 +76,7 @@ func (o *Options) widths() (w [RankBuckets]int, err error) {
 	}
 	parts := strings.Split(o.Widths, "/")
 	if len(parts) != RankBuckets {
-		return w, fmt.Errorf("widths=%s: want %d numbers, such as 2/4/10/0", o.Widths, RankBuckets)
+		return w, fmt.Errorf("widths=%s: want %d numbers, such as 2/4/6/4", o.Widths, RankBuckets)
 	}
 	most := 0
 	for i, part := range parts {
@@ -240,7 +238,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.text = clues.NewText(&o.Sampling, &clues.SpecBlock)
 	}
 	if d.method != nil {
-		s.words = d.method.Begin()
+		s.words = d.method.Begin(&o.Sampling)
 	}
 	s.chosen = s.warm > 0 || s.history != nil || len(o.Sampling.LogitBias) > 0
 	return s, nil
