@@ -114,7 +114,7 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 		}
 	}
 	bar := p.specProgress()
-	o.Progress = bar.set
+	o.Progress = bar.generation
 	report, err := bench.Spec(ctx, o)
 	bar.end()
 	if report == nil || len(report.Suites) == 0 {

@@ -31,7 +31,7 @@ func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Pr
 			return err
 		}
 		bar := p.specProgress()
-		o.Progress = bar.set
+		o.Progress = bar.generation
 		report, err = bench.Faithful(ctx, o)
 		bar.end()
 	case bench.MeasureCoverage:
@@ -40,7 +40,7 @@ func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Pr
 			return err
 		}
 		bar := p.specProgress()
-		o.Progress = bar.set
+		o.Progress = bar.generation
 		report, err = bench.Coverage(ctx, o)
 		bar.end()
 	case bench.MeasureDrafting:

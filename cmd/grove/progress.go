@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -12,28 +13,34 @@ import (
 // patience is how long work may take before a progress bar appears.
 const patience = 400 * time.Millisecond
 
-// progress shows how far long work is, with the time it will still take, on a terminal; elsewhere it
-// shows nothing.
+// sayEvery is the time between two lines where there is no bar.
+const sayEvery = 30 * time.Second
+
+// progress shows how far long work is, with the time it will still take: a bar on a terminal, elsewhere, in a log for instance, a line
+// now and then.
 type progress struct {
-	w     io.Writer
-	what  string
-	bytes bool
-	start time.Time
-	bar   *progressbar.ProgressBar
+	w           io.Writer
+	terminal    bool
+	what        string
+	bytes       bool
+	start, said time.Time
+	bar         *progressbar.ProgressBar
 }
 
 // progress returns a bar named what. With bytes, amounts are bytes.
 func (p *program) progress(what string, bytes bool) *progress {
-	b := &progress{what: what, bytes: bytes, start: time.Now()}
-	if isTerminal(p.stderr) {
-		b.w = p.stderr
-	}
-	return b
+	now := time.Now()
+	return &progress{w: p.stderr, terminal: isTerminal(p.stderr), what: what, bytes: bytes, start: now, said: now}
 }
 
 // set says that done of total is done.
 func (b *progress) set(done, total int64) {
-	if b.w == nil || time.Since(b.start) < patience {
+	now := time.Now()
+	if !b.terminal {
+		b.say(now, done, total)
+		return
+	}
+	if now.Sub(b.start) < patience {
 		return
 	}
 	if b.bar == nil {
@@ -49,6 +56,16 @@ func (b *progress) set(done, total int64) {
 		)
 	}
 	_ = b.bar.Set64(done)
+}
+
+// say writes a line, if the last was written long ago.
+func (b *progress) say(now time.Time, done, total int64) {
+	if done <= 0 || now.Sub(b.said) < sayEvery {
+		return
+	}
+	b.said = now
+	left := time.Duration(float64(now.Sub(b.start)) * float64(total-done) / float64(done))
+	fmt.Fprintf(b.w, "grove: %s: %d %% done, about %v left\n", b.what, 100*done/max(total, 1), left.Round(time.Second))
 }
 
 // end removes the bar.
