@@ -92,7 +92,8 @@ type Request struct {
 	Depth  int        // depth of its nodes at most: what lies deeper cannot be emitted any more
 	Guide  Guide      // what is known of the worth of nodes; nil: every node is worth its place
 
-	// Alone asks for what the text alone foretells, without a pass of a network: of drafters that are Alone.
+	// Alone asks for what the text alone foretells, without a pass of a network: of drafters that are Alone. One that was asked for
+	// more sets it where that was so sure that it made no pass: what the tree took is then not what levels take.
 	Alone bool
 }
 

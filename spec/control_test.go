@@ -3,7 +3,10 @@ package spec
 import (
 	"math"
 	"testing"
+	"time"
 
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
 
@@ -154,4 +157,46 @@ func TestGuardForgivesALostBet(t *testing.T) {
 		g.judge(verdict{gain: 5, hope: rapid.Float32Range(27, 60).Draw(r, "bet"), verified: true})
 		win("after it", 40)
 	})
+}
+
+// A proposal that took no pass of a network says nothing of what levels take, however often it comes: its time is not taken for theirs.
+func TestPasslessProposalsTeachNoLevels(t *testing.T) {
+	target := newSim(passCosts["flat"])
+	l, err := New(target, nil, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := NewController()
+	l.control = c
+	s := &Sequence{loop: l, request: 0}
+	l.live, l.requests = []*Sequence{s}, make([]draft.Request, 1)
+	p := &l.plan
+	p.rounds = 1
+	tr := tree.New(0)
+	tr.Reset(1)
+	s.tree, s.fresh = tr, 1
+	for range 20 {
+		c.verify.observe(1, .01)
+		c.draft.observe(1, .001)
+	}
+	p.levels = 1
+	want := c.draft.at(1)
+	l.requests[0].Alone = true
+	if p.levels = s.drafted(); p.levels != 0 {
+		t.Errorf("%d levels", p.levels)
+	}
+	for range 50 {
+		p.learn(l, 20*time.Microsecond, 10*time.Millisecond, 0, 0)
+	}
+	if got := c.draft.at(1); got != want {
+		t.Errorf("a level takes %g s after proposals without a pass, %g before", got, want)
+	}
+	l.requests[0].Alone = false
+	p.levels = 1
+	for range 50 {
+		p.learn(l, 20*time.Microsecond, 10*time.Millisecond, 0, 0)
+	}
+	if got := c.draft.at(1); got == want {
+		t.Error("proposals with a pass teach nothing either")
+	}
 }

@@ -48,7 +48,7 @@ func (g *guide) Deeper(expected, more float32) bool {
 
 // drafted is how many levels the sequence's drafter drafted, as far as can be told.
 func (s *Sequence) drafted() int {
-	if s.turn.alone {
+	if s.passless() {
 		return 0
 	}
 	if s.guide.levels > 0 {

@@ -2,7 +2,11 @@
 
 package spec
 
-import "time"
+import (
+	"time"
+
+	"github.com/grovellm/grove/draft"
+)
 
 const (
 	// catchUp is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to count.
@@ -20,15 +24,7 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	read := 0
-	for i := range l.commits {
-		if r := &l.commits[i]; r.Next < 0 && !r.Skip {
-			read += len(r.Tokens)
-		}
-	}
-	if read >= readLeast {
-		c.read.add(telling.Seconds() / float64(read))
-	}
+	c.reading(l.commits, telling)
 	if p.rounds == 0 {
 		return
 	}
@@ -41,7 +37,7 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 		tokens += s.fresh
 		switch {
 		case s.request < 0:
-		case s.turn.alone:
+		case s.passless():
 			alone++
 		default:
 			asked++
@@ -101,6 +97,19 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 	}
 }
 
+// reading takes how long drafters took to be told what was committed, where that was prompts to read.
+func (c *Controller) reading(commits []draft.Rows, telling time.Duration) {
+	read := 0
+	for i := range commits {
+		if r := &commits[i]; r.Next < 0 && !r.Skip {
+			read += len(r.Tokens)
+		}
+	}
+	if read >= readLeast {
+		c.read.add(telling.Seconds() / float64(read))
+	}
+}
+
 // expense is what a step took beyond a plain step, in seconds.
 type expense struct {
 	unit     float64 // what plain decoding takes for a token
@@ -108,7 +117,7 @@ type expense struct {
 	verify   float64 // what they added to the pass
 	foreseen float64 // the same as the curve has it
 	all      int     // sequences with a proposal
-	asked    int     // of those, by the drafter
+	asked    int     // of those, by passes of the drafter
 	alone    float64 // what drafting for another takes
 	draft    float64 // what drafting for them takes, when the drafter has little to catch up on
 	drafted  float64 // what it took
@@ -133,7 +142,7 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 	}
 	if e.unit > 0 {
 		drafting, share := e.alone, 0.0
-		if !s.turn.alone {
+		if !s.passless() {
 			drafting = e.draft / float64(e.asked)
 		}
 		if e.rows > 0 {
@@ -143,13 +152,13 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 		if s.sampled {
 			t := arm{mass: s.turn.mass, nodes: float32(nodes), levels: float32(s.turn.levels)}
 			w.arms.learn(s.arm, t, func(nodes, levels int) float64 {
-				return e.unit + c.verify.at(p.rounds+nodes) - c.verify.at(p.rounds) + c.draft.at(levels)/float64(e.asked)
+				return e.unit + c.verify.at(p.rounds+nodes) - c.verify.at(p.rounds) + c.draft.at(levels)/float64(max(e.asked, 1))
 			})
 		}
 		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (g.off || s.turn.worthy == 0)}
 		v.gain = float32(extra - (e.verify*share+drafting+e.rest/float64(e.all))/e.unit)
 		v.hope = s.turn.mass - float32((e.foreseen*share+drafting)/e.unit)
-		if c.draft.known && !s.turn.alone {
+		if c.draft.known && !s.passless() {
 			v.extra = float32((e.drafted - e.draft) / float64(e.asked) / e.unit)
 		}
 		if s.recites {

@@ -155,6 +155,9 @@ func (s *Sequence) choose() {
 	}
 }
 
+// passless reports whether the sequence's proposal took no pass of a network.
+func (s *Sequence) passless() bool { return s.loop.requests[s.request].Alone }
+
 // way is that of the step among rivals.
 func (s *Sequence) way() int {
 	if s.turn.alone {

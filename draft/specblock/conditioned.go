@@ -86,8 +86,9 @@ func (s *state) settled() bool {
 			return false
 		}
 	}
+	s.request.Alone = true
 	if g := s.request.Guide; g != nil {
-		g.Deeper(float32(s.sum), 0) // so it knows that there were no blocks
+		g.Deeper(float32(s.sum), 0) // the question about later blocks, for those who see the guide alone
 	}
 	return true
 }
