@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
@@ -231,4 +232,32 @@ func TestTicks(t *testing.T) {
 			t.Errorf("%d marks from %g to %g", n, c.low, c.high)
 		}
 	}
+}
+
+// A machine that changes its speed from round to round changes no speed-up, nor do accidents in fewer than half of the rounds: a method
+// is compared with the plain decoding beside it.
+func TestSpeedupsOnAnUnsteadyMachine(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		ratio := rapid.Float64Range(0.5, 8).Draw(r, "ratio")
+		accidents := rapid.IntRange(0, 3).Draw(r, "accidents")
+		s := suiteRun{cases: []measured{make(measured, 2)}}
+		for i := range 2*accidents + 1 {
+			round := 1e6 * rapid.Float64Range(1, 50).Draw(r, "ns of a round")
+			times := [2]float64{round, round * 4 / ratio}
+			if i < accidents {
+				times[rapid.IntRange(0, 1).Draw(r, "whose")] *= rapid.Float64Range(1, 9).Draw(r, "slower")
+			}
+			for m, tokens := range [][]int{{1, 1, 1, 1, 1, 1, 1, 1}, {4, 4}} {
+				g := output(make([]int32, 9), tokens...)
+				for k := range g.rounds {
+					g.rounds[k].time = time.Duration(times[m])
+				}
+				s.cases[0][m] = append(s.cases[0][m], g)
+			}
+		}
+		got := s.ratios(1, func(g *generation) float64 { return g.whole().perSecond() })
+		if len(got) != 1 || math.Abs(got[0]/ratio-1) > 1e-4 {
+			r.Fatalf("%v, want %g", got, ratio)
+		}
+	})
 }

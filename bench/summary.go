@@ -131,11 +131,18 @@ func (s *suiteRun) each(m int, f func(*generation) float64) (v []float64) {
 	return v
 }
 
-// ratios is a figure of a method over plain decoding's, on every case where both have one.
+// ratios is a figure of a method over plain decoding's, on every case where both have one: the median over its repeats, each over
+// the plain one of the same round, moments apart. So a machine that changes its speed from minute to minute counts for little.
 func (s *suiteRun) ratios(m int, f func(*generation) float64) (v []float64) {
 	for _, c := range s.cases {
-		if x, plain := typical(c[m], f), typical(c[s.plain], f); x > 0 && plain > 0 {
-			v = append(v, x/plain)
+		var pairs []float64
+		for i, g := range c[m] {
+			if x, plain := f(g), f(c[s.plain][i]); x > 0 && plain > 0 {
+				pairs = append(pairs, x/plain)
+			}
+		}
+		if len(pairs) > 0 {
+			v = append(v, median(pairs))
 		}
 	}
 	return v

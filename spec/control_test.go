@@ -15,11 +15,11 @@ func TestCurveRises(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		c := newCurve(rapid.SampledFrom([]*axis{rowAxis, levelAxis}).Draw(r, "axis"))
 		for range rapid.IntRange(1, 80).Draw(r, "measurements") {
-			n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 9000)).Draw(r, "n")
-			c.observe(n, math.Exp(rapid.Float64Range(-14, 2).Draw(r, "log t")))
 			if rapid.IntRange(0, 9).Draw(r, "later") == 0 {
 				c.seen += rapid.Uint32Range(0, 2*fresh).Draw(r, "by")
 			}
+			n := rapid.OneOf(rapid.IntRange(0, 40), rapid.IntRange(0, 9000)).Draw(r, "n")
+			c.observe(n, math.Exp(rapid.Float64Range(-14, 2).Draw(r, "log t")))
 		}
 		last := 0.0
 		for n := range 600 {
@@ -136,6 +136,34 @@ func TestGuardBoundsLosses(t *testing.T) {
 		}
 		if most := 2*gift + 12*loss + .03*rounds; lost > most {
 			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
+		}
+	})
+}
+
+// In the long run it loses no more than half of what a new drafter is allowed, and a win gives it that allowance back.
+func TestGuardLosesPatience(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		loss := rapid.Float32Range(.02, 10).Draw(r, "loss")
+		promise := rapid.Float32Range(-1, 2).Draw(r, "promise")
+		g := guard{balance: gift, interval: firstInterval}
+		ask := func(rounds int) (lost float32) {
+			for range rounds {
+				if g.off && !g.due() {
+					g.rest()
+					continue
+				}
+				g.judge(verdict{gain: -loss, hope: promise, verified: true, try: g.off})
+				lost += loss
+			}
+			return lost
+		}
+		ask(20000)
+		const rounds = 50000
+		if lost, most := ask(rounds), float32(1.1*allowance/2*rounds)+loss; lost > most {
+			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
+		}
+		if g.judge(verdict{gain: 1, hope: 1, verified: true, try: true}); g.lost != 0 || g.off {
+			r.Fatalf("a try that won leaves %d lost ones, off %t", g.lost, g.off)
 		}
 	})
 }

@@ -29,6 +29,7 @@ type world struct {
 	waited   float32 // rounds of sequences that wait for a try, since the last try of any
 	interval float32 // the guards' last
 	bias     float32 // the same
+	lost     int     // the same
 	want     float32 // mean number of nodes that were worth verifying
 	arms     arms
 	rivals   rivals // the sequences' last
@@ -90,7 +91,7 @@ func (c *Controller) guard(in int) guard {
 	if w.runs > 0 && w.outcome < losing {
 		// Others have tried, and their tries and waiting are this one's too: so short texts cost no more than a long one.
 		g.balance, g.off = 0, true
-		g.interval = w.interval
+		g.interval, g.lost = w.interval, w.lost
 		g.quiet = int(min(w.waited, w.interval))
 		if c.dear() && in < byAlone { // the prompt need not be read
 			g.quiet = min(g.quiet, int(w.interval)-wakeRows)
@@ -105,7 +106,7 @@ func (w *world) judged(g *guard, v verdict) {
 		w.runs++
 		w.outcome += (sum - w.outcome) / float32(min(w.runs, outcomeMemory))
 	}
-	w.interval, w.bias = g.interval, g.bias
+	w.interval, w.bias, w.lost = g.interval, g.bias, g.lost
 	w.waited = 0
 }
 
@@ -118,7 +119,7 @@ func (w *world) rest(g *guard) {
 
 // dear reports whether a drafter had better not read text that it is not asked about.
 func (c *Controller) dear() bool {
-	return c.read.n > 0 && c.verify.known && c.read.median() > dear*c.verify.at(1)
+	return c.read.n > 0 && c.verify.known && c.read.median() > dear*c.verify.first()
 }
 
 // budget is how many nodes a sequence's drafter may draft.
@@ -136,15 +137,17 @@ func (c *Controller) budget(s *Sequence) int {
 
 // passed takes the time of a pass of n rows. refresh says that it was plain to be measured.
 func (c *Controller) passed(n int, seconds float64, refresh bool) {
-	was := c.verify.at(n)
-	changed := c.verify.observe(n, seconds)
-	is := c.verify.at(n)
-	switch {
-	case changed:
+	was := 0.0
+	if refresh {
+		was = c.verify.at(n)
+	}
+	if c.verify.observe(n, seconds) {
 		c.refresh = firstRefresh
-	case refresh && is > was*(1-steady) && is < was*(1+steady):
-		c.refresh = min(2*c.refresh, lastRefresh)
-	case refresh:
-		c.refresh = max(c.refresh/2, firstRefresh)
+	} else if refresh {
+		if is := c.verify.at(n); is > was*(1-steady) && is < was*(1+steady) {
+			c.refresh = min(2*c.refresh, lastRefresh)
+		} else {
+			c.refresh = max(c.refresh/2, firstRefresh)
+		}
 	}
 }

@@ -18,6 +18,7 @@ type curve struct {
 	pools     []pool
 	seen      uint32 // measurements so far
 	surprises int    // measurements in a row that were too large, or minus those that were too small
+	waiting   int    // measurements that the values do not have yet
 	known     bool
 }
 
@@ -97,14 +98,23 @@ type pool struct {
 const (
 	fresh = 512
 	young = 32
+
+	// waitMost measurements at most wait for the values to be computed, which nobody may ask for while decoding is plain.
+	waitMost = 8
 )
 
 func newCurve(a *axis) curve {
 	return curve{axis: a, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots)), pools: make([]pool, 0, len(a.knots))}
 }
 
+// first is about the time of the least count: a few measurements may be missing.
+func (c *curve) first() float64 { return c.value[0] }
+
 // at is the time of a count; 0 while nothing is known.
 func (c *curve) at(n int) float64 {
+	if c.waiting > 0 {
+		c.fit()
+	}
 	knots := c.axis.knots
 	k := 0
 	switch i := n - int(knots[0]); {
@@ -144,8 +154,8 @@ func (c *curve) observe(n int, t float64) (changed bool) {
 	}
 	k := c.nearest(n)
 	r := &c.times[k]
-	side := 0
-	if was := c.value[k]; r.len() >= changeRows {
+	side, was := 0, r.median()
+	if r.len() >= changeRows {
 		if t > was*change {
 			side = 1
 		} else if t*change < was {
@@ -156,14 +166,17 @@ func (c *curve) observe(n int, t float64) (changed bool) {
 		c.surprises = 0
 	}
 	if c.surprises += side; c.surprises*side >= changeRows {
-		c.scale(t / c.value[k])
+		c.scale(t / was)
 		c.surprises, changed = 0, true
 	}
 	c.seen++
 	r.add(t)
 	r.when = c.seen
+	c.waiting++
+	if changed || !c.known || c.waiting >= waitMost {
+		c.fit()
+	}
 	c.known = true
-	c.fit()
 	return changed
 }
 
@@ -214,6 +227,7 @@ func (c *curve) top() int {
 
 // fit computes the values at all knots from the current ones.
 func (c *curve) fit() {
+	c.waiting = 0
 	pools := c.pools[:0]
 	for k := range c.times {
 		if !c.current(k) {

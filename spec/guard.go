@@ -6,7 +6,8 @@ package spec
 // have made in the time (a loss is negative), and stops speculation when the balance is spent. A
 // sequence starts with a small gift, so that a drafter is given a chance; what it may lose beyond that is its
 // allowance, a share of the time. Then the drafter is asked again after 4 rounds, after 8, 16 and so on while
-// it keeps losing, later if what one try costs would be more than the allowance of the rounds between.
+// it keeps losing, later if what one try costs would be more than the allowance of the rounds between, which is halved
+// when a few tries in a row have lost.
 //
 // What is booked is the gain that was predicted, plus the mean of what came out beside the predictions lately: the same on
 // average as what came out, without most of its luck. A gain beyond a few tokens, predicted or not, counts as those: a tree
@@ -26,6 +27,7 @@ type guard struct {
 	alone    bool    // proposals are of the text alone
 	trusted  bool    // others won
 	tries    int
+	lost     int // tries in a row that won nothing, others' before this sequence included
 	run      run // the proposals since it was last off
 }
 
@@ -58,6 +60,7 @@ const (
 	mostSaved = 4     // tokens of balance at most, so that a drafter that turned bad is stopped soon
 	mostGain  = 5     // tokens that one round counts for at most
 	allowance = 0.008 // tokens a round
+	patience  = 4     // tries lost in a row, from which on the next ones are allowed half as much
 
 	firstInterval = 4
 	lastInterval  = 256 // by doubling
@@ -134,7 +137,9 @@ func (g *guard) judge(v verdict) {
 		g.outlook = max(g.outlook, 0)
 		g.interval = firstInterval
 		g.quiet = firstInterval // again at once
+		g.lost = 0
 	case v.try:
+		g.lost++
 		g.wait(2*g.interval, v.extra-value)
 	case g.balance < 0 || g.outlook < hopeless || g.judged >= fewJudged && g.outlook < losing:
 		g.off = true
@@ -150,5 +155,9 @@ func (g *guard) wait(interval, loss float32) {
 	if g.alone {
 		last, ever = lastAlone, everAlone
 	}
-	g.interval = min(max(min(interval, last), loss/allowance), ever)
+	allowed := float32(allowance)
+	if g.lost >= patience {
+		allowed /= 2
+	}
+	g.interval = min(max(min(interval, last), loss/allowed), ever)
 }

@@ -47,6 +47,18 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 			}
 		}
 	}
+	if len(l.requests) == 0 { // as in most steps of a drafter that is off, of which the fewer are bothered the better
+		if !p.mixed {
+			c.passed(rows, verifying.Seconds(), p.refresh)
+			c.rest.add(rest.Seconds() / float64(p.rounds))
+		}
+		for _, s := range l.live {
+			if s.turn.may {
+				c.pause(s)
+			}
+		}
+		return
+	}
 	e := expense{rows: rows - p.rounds, asked: asked, all: len(l.requests), drafted: drafting.Seconds()}
 	most := outlier * c.verify.at(rows) // the first measurement of a count may be an accident
 	if !c.verify.known {
@@ -54,9 +66,6 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 	}
 	if !p.mixed {
 		c.passed(rows, verifying.Seconds(), p.refresh)
-		if e.all == 0 {
-			c.rest.add(rest.Seconds() / float64(p.rounds))
-		}
 	}
 	if asked == 0 && alone > 0 {
 		c.alone.add(e.drafted / float64(alone))
