@@ -121,7 +121,7 @@ func TestGuardBoundsLosses(t *testing.T) {
 		loss := rapid.Float32Range(.02, 5).Draw(r, "loss")
 		promise := rapid.Float32Range(-1, 2).Draw(r, "promise")
 		catchUp := rapid.Float32Range(0, .01).Draw(r, "catch-up") // tokens for each round not asked
-		g := guard{balance: gift, interval: firstInterval}
+		g := guard{balance: gift, record: fairRecord, interval: firstInterval}
 		const rounds = 2000
 		var lost, behind float32
 		for range rounds {
@@ -130,7 +130,7 @@ func TestGuardBoundsLosses(t *testing.T) {
 				behind += catchUp
 				continue
 			}
-			g.judge(verdict{gain: -loss, hope: promise, extra: behind, verified: true, try: g.off})
+			g.judge(verdict{cost: loss, said: max(promise+loss, 0), foreseen: loss, extra: behind, verified: true, try: g.off})
 			lost += loss + behind
 			behind = 0
 		}
@@ -145,14 +145,14 @@ func TestGuardLosesPatience(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		loss := rapid.Float32Range(.02, 10).Draw(r, "loss")
 		promise := rapid.Float32Range(-1, 2).Draw(r, "promise")
-		g := guard{balance: gift, interval: firstInterval}
+		g := guard{balance: gift, record: fairRecord, interval: firstInterval}
 		ask := func(rounds int) (lost float32) {
 			for range rounds {
 				if g.off && !g.due() {
 					g.rest()
 					continue
 				}
-				g.judge(verdict{gain: -loss, hope: promise, verified: true, try: g.off})
+				g.judge(verdict{cost: loss, said: max(promise+loss, 0), foreseen: loss, verified: true, try: g.off})
 				lost += loss
 			}
 			return lost
@@ -162,7 +162,7 @@ func TestGuardLosesPatience(t *testing.T) {
 		if lost, most := ask(rounds), float32(1.1*allowance/2*rounds)+loss; lost > most {
 			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
 		}
-		if g.judge(verdict{gain: 1, hope: 1, verified: true, try: true}); g.lost != 0 || g.off {
+		if g.judge(verdict{came: 1, said: 1, verified: true, try: true}); g.lost != 0 || g.off {
 			r.Fatalf("a try that won leaves %d lost ones, off %t", g.lost, g.off)
 		}
 	})
@@ -171,18 +171,18 @@ func TestGuardLosesPatience(t *testing.T) {
 // A drafter that wins every round is asked every round, although it hoped once for a text of dozens of tokens and got a few of them.
 func TestGuardForgivesALostBet(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		g := guard{balance: gift, interval: firstInterval}
+		g := guard{balance: gift, record: fairRecord, interval: firstInterval}
 		win := func(name string, rounds int) {
 			for range rounds {
 				gain := rapid.Float32Range(.5, 2.4).Draw(r, "gain")
 				hope := gain + rapid.Float32Range(-.2, .2).Draw(r, "missed by")
-				if g.judge(verdict{gain: gain, hope: hope, verified: true}); g.off {
+				if g.judge(verdict{came: gain, said: max(hope, 0), verified: true}); g.off {
 					r.Fatalf("silenced %s", name)
 				}
 			}
 		}
 		win("before the bet", rapid.IntRange(0, 20).Draw(r, "before"))
-		g.judge(verdict{gain: 5, hope: rapid.Float32Range(27, 60).Draw(r, "bet"), verified: true})
+		g.judge(verdict{came: 5, said: rapid.Float32Range(27, 60).Draw(r, "bet"), verified: true})
 		win("after it", 40)
 	})
 }

@@ -28,7 +28,7 @@ type world struct {
 	runs     int
 	waited   float32 // rounds of sequences that wait for a try, since the last try of any
 	interval float32 // the guards' last
-	bias     float32 // the same
+	record   record  // the same
 	lost     int     // the same
 	want     float32 // mean number of nodes that were worth verifying
 	arms     arms
@@ -65,7 +65,7 @@ const (
 func NewController() *Controller {
 	c := &Controller{verify: newCurve(rowAxis), draft: newCurve(levelAxis), refresh: firstRefresh}
 	for i := range c.worlds {
-		c.worlds[i] = world{calibration: newCalibration(), interval: firstInterval, arms: arms{best: armFirst}}
+		c.worlds[i] = world{calibration: newCalibration(), interval: firstInterval, record: fairRecord, arms: arms{best: armFirst}}
 	}
 	return c
 }
@@ -84,7 +84,8 @@ func (c *Controller) start(s *Sequence) {
 
 func (c *Controller) guard(in int) guard {
 	w := &c.worlds[in]
-	g := guard{balance: gift, bias: w.bias, interval: firstInterval}
+	g := guard{balance: gift, record: w.record, interval: firstInterval}
+	g.record.n = 0
 	if w.outcome >= trusted {
 		g.balance, g.trusted = 2*gift, true
 	}
@@ -102,11 +103,11 @@ func (c *Controller) guard(in int) guard {
 
 // judged takes what a proposal brought to a sequence, by whose guard it was judged.
 func (w *world) judged(g *guard, v verdict) {
-	if sum, done := g.run.add(v.gain-v.extra, g.off); done {
+	if sum, done := g.run.add(v.gain()-v.extra, g.off); done {
 		w.runs++
 		w.outcome += (sum - w.outcome) / float32(min(w.runs, outcomeMemory))
 	}
-	w.interval, w.bias, w.lost = g.interval, g.bias, g.lost
+	w.interval, w.record, w.lost = g.interval, g.record, g.lost
 	w.waited = 0
 }
 

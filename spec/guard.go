@@ -9,16 +9,17 @@ package spec
 // it keeps losing, later if what one try costs would be more than the allowance of the rounds between, which is halved
 // when a few tries in a row have lost.
 //
-// What is booked is the gain that was predicted, plus the mean of what came out beside the predictions lately: the same on
-// average as what came out, without most of its luck. A gain beyond a few tokens, predicted or not, counts as those: a tree
-// that goes on for dozens of tokens as the text does is wrong by dozens when it is wrong, which says nothing of the next tree
-// of three, and one lost bet of that size would silence a drafter that wins every round.
+// What is booked is the tokens that were predicted, by as much as such predictions came true lately, less the cost that was
+// predicted and what costs were beyond that lately: the same on average as what came out, without most of its luck. Trust is a share, so
+// that a few large promises that were not kept say little of small ones, and no proposal is expected to lose more than it costs. Tokens
+// beyond a few, predicted or not, count as those: a tree that goes on for dozens of tokens as the text does is wrong by dozens when
+// it is wrong, which says nothing of the next tree of three, and one lost bet of that size would silence a drafter that wins every round.
 //
 // So with the drafter at its worst a sequence loses about the gift and the allowance, and when the
 // controller knows the drafter from other sequences, hardly that.
 type guard struct {
 	balance  float32
-	bias     float32 // mean of gains beyond the predicted
+	record   record
 	outlook  float32 // mean of what was booked lately
 	judged   int     // proposals judged
 	interval float32 // rounds without a drafted node after which one is tried in any case
@@ -58,7 +59,7 @@ func (r *run) add(gain float32, off bool) (sum float32, done bool) {
 const (
 	gift      = 1     // token
 	mostSaved = 4     // tokens of balance at most, so that a drafter that turned bad is stopped soon
-	mostGain  = 5     // tokens that one round counts for at most
+	mostGain  = 5     // tokens that one round counts for at most, beside its own
 	allowance = 0.008 // tokens a round
 	patience  = 4     // tries lost in a row, from which on the next ones are allowed half as much
 
@@ -70,8 +71,8 @@ const (
 	everAlone    = 64
 	everInterval = 4096 // by cost
 
-	biasMemory    = 16 // proposals
-	biasFirst     = 5  // the weight of the first is one in so many
+	recordMemory  = 16 // proposals of a token or more, and of those that promise less as many as make such
+	costFirst     = 5  // the weight of the first one's cost is one in so many
 	outlookMemory = 4
 	hopeless      = -0.25 // tokens: stop without waiting for the balance
 	losing        = -0.04 // tokens: the same after a few proposals
@@ -105,19 +106,42 @@ func (g *guard) rest() { g.quiet++ }
 
 // verdict is what came of asking the drafter in one round; all in tokens.
 type verdict struct {
-	gain     float32 // what it gained
-	hope     float32 // the gain that was predicted
+	came     float32 // tokens beside the one of a plain round
+	said     float32 // the same, predicted
+	cost     float32 // what it took
+	foreseen float32 // the same, predicted
 	extra    float32 // what it cost beyond for the drafter to catch up on text since its last proposal
 	verified bool    // a node was verified
 	try      bool    // in any case
 	bound    bool    // it could not show all that it can
 }
 
+// gain is what was gained.
+func (v *verdict) gain() float32 { return v.came - v.cost }
+
+// record is how predictions came true lately.
+type record struct {
+	came, said float32 // sums of tokens
+	over       float32 // mean of costs beyond the predicted
+	n          int     // proposals of this sequence
+}
+
+// fairRecord is that of a drafter of which nothing is known: it is taken at its word, as far as a token goes.
+var fairRecord = record{came: 1, said: 1}
+
+// learn takes a proposal, and returns what such a one is worth.
+func (r *record) learn(v *verdict) (value float32) {
+	came, said := min(v.came, mostGain), min(v.said, mostGain)
+	keep := 1 - min(said, 1)/recordMemory
+	r.came, r.said = keep*r.came+came, keep*r.said+said
+	r.over += (v.cost - v.foreseen - r.over) / float32(min(r.n+costFirst, recordMemory))
+	r.n++
+	return r.came/r.said*said - v.foreseen - r.over
+}
+
 func (g *guard) judge(v verdict) {
-	v.gain, v.hope = min(v.gain, mostGain), min(v.hope, mostGain)
-	g.bias += (v.gain - v.hope - g.bias) / float32(min(g.judged+biasFirst, biasMemory))
+	value, gain := g.record.learn(&v), v.gain()
 	g.judged++
-	value := v.hope + g.bias
 	if !v.bound {
 		g.outlook += (value - g.outlook) / outlookMemory
 	}
@@ -129,28 +153,28 @@ func (g *guard) judge(v verdict) {
 	if v.try {
 		g.tries++
 	}
-	won := v.verified && (v.gain > 0 || value > 0 && (!v.try || g.judged > fewJudged)) // a first try is won by what came of it
+	won := v.verified && (gain > 0 || value > allowance && (!v.try || g.judged > fewJudged)) // a first try is won by what came of it
 	switch {
 	case v.try && won:
 		g.off = false
-		g.balance = max(g.balance, v.gain, value)
+		g.balance = max(g.balance, min(gain, mostGain), value)
 		g.outlook = max(g.outlook, 0)
 		g.interval = firstInterval
 		g.quiet = firstInterval // again at once
 		g.lost = 0
 	case v.try:
 		g.lost++
-		g.wait(2*g.interval, v.extra-value)
+		g.wait(v.extra - value)
 	case g.balance < 0 || g.outlook < hopeless || g.judged >= fewJudged && g.outlook < losing:
 		g.off = true
-		g.wait(g.interval, v.extra-value)
+		g.wait(v.extra - value)
 	case won:
 		g.interval = firstInterval
 	}
 }
 
-// wait sets the interval, to one over which loss is no more than what is allowed.
-func (g *guard) wait(interval, loss float32) {
+// wait sets the interval: twice as long for each try lost in a row, and one over which loss is no more than what is allowed.
+func (g *guard) wait(loss float32) {
 	last, ever := float32(lastInterval), float32(everInterval)
 	if g.alone {
 		last, ever = lastAlone, everAlone
@@ -159,5 +183,6 @@ func (g *guard) wait(interval, loss float32) {
 	if g.lost >= patience {
 		allowed /= 2
 	}
-	g.interval = min(max(min(interval, last), loss/allowed), ever)
+	doubled := float32(int(firstInterval) << min(g.lost, 16))
+	g.interval = min(max(min(doubled, last), loss/allowed), ever)
 }

@@ -30,7 +30,7 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 						const n = 256
 						plain, _ := simulate(t, newSim(cost), nil, Options{}, batch, n)
 						c := NewController()
-						for try, least := range []float64{.95, .96, .96, .96, .985} {
+						for try, least := range []float64{.95, .96, .96, .96, .98} {
 							target := newSim(cost)
 							d := d
 							d.clock, d.draftCost = target.clock, price

@@ -157,7 +157,6 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 		if e.rows > 0 {
 			share = float64(nodes) / float64(e.rows)
 		}
-		extra := float64(s.fresh - 1)
 		if s.sampled {
 			t := arm{mass: s.turn.mass, nodes: float32(nodes), levels: float32(s.turn.levels)}
 			w.arms.learn(s.arm, t, func(nodes, levels int) float64 {
@@ -165,14 +164,15 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 			})
 		}
 		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (g.off || s.turn.worthy == 0)}
-		v.gain = float32(extra - (e.verify*share+drafting+e.rest/float64(e.all))/e.unit)
-		v.hope = s.turn.mass - float32((e.foreseen*share+drafting)/e.unit)
+		v.came, v.said = float32(s.fresh-1), s.turn.mass
+		v.cost = float32((e.verify*share + drafting + e.rest/float64(e.all)) / e.unit)
+		v.foreseen = float32((e.foreseen*share + drafting) / e.unit)
 		if c.draft.known && !s.passless() {
 			v.extra = float32((e.drafted - e.draft) / float64(e.asked) / e.unit)
 		}
 		if s.recites {
 			of := pace{tokens: float32(s.fresh), drafting: float32(drafting/e.unit) + v.extra}
-			of.time = of.tokens - v.gain + v.extra
+			of.time = of.tokens - v.gain() + v.extra
 			s.rivals.learn(s.way(), of)
 			c.worlds[s.world].rivals = s.rivals
 		}
