@@ -85,7 +85,6 @@ func (c *Controller) start(s *Sequence) {
 func (c *Controller) guard(in int) guard {
 	w := &c.worlds[in]
 	g := guard{balance: gift, record: w.record, interval: firstInterval}
-	g.record.n = 0
 	if w.outcome >= trusted {
 		g.balance, g.trusted = 2*gift, true
 	}

@@ -123,24 +123,22 @@ func (v *verdict) gain() float32 { return v.came - v.cost }
 type record struct {
 	came, said float32 // sums of tokens
 	over       float32 // mean of costs beyond the predicted
-	n          int     // proposals of this sequence
 }
 
 // fairRecord is that of a drafter of which nothing is known: it is taken at its word, as far as a token goes.
 var fairRecord = record{came: 1, said: 1}
 
-// learn takes a proposal, and returns what such a one is worth.
-func (r *record) learn(v *verdict) (value float32) {
+// learn takes a proposal of a sequence, of which it has seen some before, and returns what such a one is worth.
+func (r *record) learn(v *verdict, seen int) (value float32) {
 	came, said := min(v.came, mostGain), min(v.said, mostGain)
 	keep := 1 - min(said, 1)/recordMemory
 	r.came, r.said = keep*r.came+came, keep*r.said+said
-	r.over += (v.cost - v.foreseen - r.over) / float32(min(r.n+costFirst, recordMemory))
-	r.n++
+	r.over += (v.cost - v.foreseen - r.over) / float32(min(seen+costFirst, recordMemory))
 	return r.came/r.said*said - v.foreseen - r.over
 }
 
 func (g *guard) judge(v verdict) {
-	value, gain := g.record.learn(&v), v.gain()
+	value, gain := g.record.learn(&v, g.judged), v.gain()
 	g.judged++
 	if !v.bound {
 		g.outlook += (value - g.outlook) / outlookMemory
