@@ -2,13 +2,16 @@
 
 package spec
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+)
 
 // curve is a measured, rising function: the time of a target pass by its rows, or of drafting by the levels drafted.
 //
 // Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So each knot keeps its
 // last few times and counts by their lower median; the knots are made to rise by pooling neighbours
-// that do not (isotonic regression); between knots the curve is straight. Before anything is known of a
+// that do not (isotonic regression, by medians again); between knots the curve is straight. Before anything is known of a
 // count, its cost follows from those known: see fit.
 type curve struct {
 	axis      *axis
@@ -16,6 +19,7 @@ type curve struct {
 	value     []float64
 	beyond    float64 // rise a unit after the last knot
 	pools     []pool
+	portions  []portion
 	seen      uint32 // measurements so far
 	surprises int    // measurements in a row that were too large, or minus those that were too small
 	waiting   int    // measurements that the values do not have yet
@@ -89,8 +93,14 @@ func (r *recent) median() float64 {
 
 // pool is a run of measured knots that share a value.
 type pool struct {
-	last          int // its last knot
-	value, weight float64
+	first, last int
+	value       float64
+}
+
+// portion is a knot's part in a pool.
+type portion struct {
+	value float64
+	times int
 }
 
 // fresh is how many measurements of the curve a knot's own count for; young is the same for a knot with a single one, and doubles
@@ -104,7 +114,7 @@ const (
 )
 
 func newCurve(a *axis) curve {
-	return curve{axis: a, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots)), pools: make([]pool, 0, len(a.knots))}
+	return curve{axis: a, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots)), pools: make([]pool, 0, len(a.knots)), portions: make([]portion, 0, len(a.knots))}
 }
 
 // first is about the time of the least count: a few measurements may be missing.
@@ -201,6 +211,9 @@ func (c *curve) current(k int) bool {
 	return r.n > 0 && (k == 0 || c.seen-r.when < min(fresh, uint32(young)<<(r.len()-1)))
 }
 
+// sure reports whether a count was measured more than once, so that an accident would have shown.
+func (c *curve) sure(n int) bool { return c.times[c.nearest(n)].n > 1 }
+
 // age is how many measurements ago a count was last measured, or one so near it that it is as good.
 func (c *curve) age(n int) uint32 {
 	age := ^uint32(0)
@@ -233,11 +246,10 @@ func (c *curve) fit() {
 		if !c.current(k) {
 			continue
 		}
-		p := pool{k, c.times[k].median(), float64(c.times[k].len())}
+		p := pool{k, k, c.times[k].median()}
 		for n := len(pools) - 1; n >= 0 && pools[n].value > p.value; n-- {
-			q := pools[n]
-			w := p.weight + q.weight
-			p = pool{k, (p.value*p.weight + q.value*q.weight) / w, w}
+			p.first = pools[n].first
+			p.value = c.pooled(p.first, k)
 			pools = pools[:n]
 		}
 		pools = append(pools, p)
@@ -285,6 +297,26 @@ func (c *curve) fit() {
 	for i := was + 1; i < len(knots); i++ {
 		c.value[i] = c.value[was] + c.beyond*float64(knots[i]-knots[was])
 	}
+}
+
+// pooled is the lower median of what is known of knots from first to last, each counting as often as it was measured.
+func (c *curve) pooled(first, last int) float64 {
+	c.portions = c.portions[:0]
+	times := 0
+	for k := first; k <= last; k++ {
+		if c.current(k) {
+			n := c.times[k].len()
+			c.portions = append(c.portions, portion{c.times[k].median(), n})
+			times += n
+		}
+	}
+	slices.SortFunc(c.portions, func(a, b portion) int { return cmp.Compare(a.value, b.value) })
+	for _, s := range c.portions {
+		if times -= 2 * s.times; times <= 0 {
+			return s.value
+		}
+	}
+	return 0 // not reached: there is a knot
 }
 
 // shape is what knot k costs next to the first before anything is measured.

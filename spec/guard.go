@@ -112,6 +112,7 @@ type verdict struct {
 	foreseen float32 // the same, predicted
 	extra    float32 // what it cost beyond for the drafter to catch up on text since its last proposal
 	verified bool    // a node was verified
+	guess    bool    // drafting was measured once, and that was an accident or the drafter is senseless
 	try      bool    // in any case
 	bound    bool    // it could not show all that it can
 }
@@ -162,17 +163,18 @@ func (g *guard) judge(v verdict) {
 		g.lost = 0
 	case v.try:
 		g.lost++
-		g.wait(v.extra - value)
+		g.wait(&v, value)
 	case g.balance < 0 || g.outlook < hopeless || g.judged >= fewJudged && g.outlook < losing:
 		g.off = true
-		g.wait(v.extra - value)
+		g.wait(&v, value)
 	case won:
 		g.interval = firstInterval
 	}
 }
 
-// wait sets the interval: twice as long for each try lost in a row, and one over which loss is no more than what is allowed.
-func (g *guard) wait(loss float32) {
+// wait sets the interval: twice as long for each try lost in a row, and one over which what the next may lose is no more than what is
+// allowed, if that is known.
+func (g *guard) wait(v *verdict, value float32) {
 	last, ever := float32(lastInterval), float32(everInterval)
 	if g.alone {
 		last, ever = lastAlone, everAlone
@@ -181,6 +183,8 @@ func (g *guard) wait(loss float32) {
 	if g.lost >= patience {
 		allowed /= 2
 	}
-	doubled := float32(int(firstInterval) << min(g.lost, 16))
-	g.interval = min(max(min(doubled, last), loss/allowed), ever)
+	g.interval = min(float32(int(firstInterval)<<min(g.lost, 16)), last)
+	if !v.guess {
+		g.interval = min(max(g.interval, (v.extra-value)/allowed), ever)
+	}
 }

@@ -3,14 +3,18 @@
 package spec
 
 import (
+	"math"
 	"time"
 
 	"github.com/grovellm/grove/draft"
 )
 
 const (
-	// catchUp is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to count.
-	catchUp = 4
+	// atHand is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to count.
+	atHand = 4
+
+	// senseless is what drafting may take at most, in tokens, to be believed when it was measured once.
+	senseless = 10
 
 	// outlier is how many times what was expected a single time may count for in a verdict.
 	outlier = 1.5
@@ -41,7 +45,7 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 			alone++
 		default:
 			asked++
-			prompt = prompt && s.backlog <= catchUp
+			prompt = prompt && s.backlog <= atHand
 			if s.guard.judged > 0 {
 				behind += s.backlog
 			}
@@ -119,6 +123,14 @@ func (c *Controller) reading(commits []draft.Rows, telling time.Duration) {
 	}
 }
 
+// catchUp is what a drafter may take at most to read rows of text, in seconds; more is an accident.
+func (c *Controller) catchUp(rows int) float64 {
+	if c.read.n == 0 {
+		return math.Inf(1)
+	}
+	return outlier * c.read.median() * float64(max(rows, readLeast))
+}
+
 // expense is what a step took beyond a plain step, in seconds.
 type expense struct {
 	unit     float64 // what plain decoding takes for a token
@@ -138,6 +150,7 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 	if !s.turn.may {
 		return
 	}
+	behind := s.backlog
 	c.pause(s)
 	if s.request < 0 {
 		return
@@ -168,7 +181,8 @@ func (p *plan) study(c *Controller, s *Sequence, e *expense) {
 		v.cost = float32((e.verify*share + drafting + e.rest/float64(e.all)) / e.unit)
 		v.foreseen = float32((e.foreseen*share + drafting) / e.unit)
 		if c.draft.known && !s.passless() {
-			v.extra = float32((e.drafted - e.draft) / float64(e.asked) / e.unit)
+			v.guess = !c.draft.sure(p.levels) && drafting > senseless*e.unit
+			v.extra = float32(min((e.drafted-e.draft)/float64(e.asked), c.catchUp(behind)) / e.unit)
 		}
 		if s.recites {
 			of := pace{tokens: float32(s.fresh), drafting: float32(drafting/e.unit) + v.extra}

@@ -23,12 +23,12 @@ func (d stumbling) Propose(ctx context.Context, requests []draft.Request) error 
 // foretell, a machine that changes its pace, passes and drafts that are held up.
 func TestBadLuckIsForgotten(t *testing.T) {
 	const trials, texts, prompt, output = 300, 6, 50, 160
-	for _, held := range []float64{0, .02} { // how often something is held up
+	for _, c := range []struct{ pass, held float64 }{{20 * ms, 0}, {20 * ms, .02}, {.15 * ms, .002}} { // of a plain pass; how often something is held up
 		all, worst := 0.0, 0.0
 		for trial := range uint64(trials) {
 			rng := rand.New(rand.NewPCG(trial, 5))
 			stumble := func() float64 {
-				if rng.Float64() < held {
+				if rng.Float64() < c.held {
 					return 20 * ms * rng.Float64()
 				}
 				return 0
@@ -38,11 +38,11 @@ func TestBadLuckIsForgotten(t *testing.T) {
 				if rng.Float64() < .005 {
 					pace = .7 + .8*rng.Float64()
 				}
-				return pace*20*ms*(1+.012*float64(n-1))*(1+.06*rng.Float64()) + stumble()
+				return pace*c.pass*(1+.012*float64(n-1))*(1+.06*rng.Float64()) + stumble()
 			})
 			d := stumbling{&simDrafter{
 				clock: target.clock, confidence: .8, width: 1, deepest: 8, rng: 1000 * trial,
-				draftCost: draftCost{.1 * ms, .06 * ms}, catchUp: .01 * ms,
+				draftCost: draftCost{.005 * c.pass, .003 * c.pass}, catchUp: .0005 * c.pass,
 				turns: func(int) float64 {
 					if rng.Float64() < .1 {
 						quality = []float64{.2, .5, .8, .9, .97}[rng.IntN(5)]
@@ -72,8 +72,8 @@ func TestBadLuckIsForgotten(t *testing.T) {
 			share := float64(plain) / float64(rounds)
 			all, worst = all+share/trials, max(worst, share)
 		}
-		if t.Logf("held up %g: %.3f of the rounds plain, %.3f at worst", held, all, worst); all > .05 || worst > .25 {
-			t.Errorf("held up %g: %.3f of the rounds are plain, %.3f at worst, want .05 and .25", held, all, worst)
+		if t.Logf("passes of %g ms, held up %g: %.3f of the rounds plain, %.3f at worst", c.pass/ms, c.held, all, worst); all > .05 || worst > .25 {
+			t.Errorf("passes of %g ms, held up %g: %.3f of the rounds are plain, %.3f at worst, want .05 and .25", c.pass/ms, c.held, all, worst)
 		}
 	}
 }
