@@ -176,14 +176,42 @@ func TestGuardForgivesALostBet(t *testing.T) {
 			for range rounds {
 				gain := rapid.Float32Range(.5, 2.4).Draw(r, "gain")
 				hope := gain + rapid.Float32Range(-.2, .2).Draw(r, "missed by")
-				if g.judge(verdict{came: gain, said: max(hope, 0), verified: true}); g.off {
+				if g.judge(verdict{came: gain + .05, said: hope + .05, cost: .05, foreseen: .05, verified: true}); g.off {
 					r.Fatalf("silenced %s", name)
 				}
 			}
 		}
 		win("before the bet", rapid.IntRange(0, 20).Draw(r, "before"))
-		g.judge(verdict{came: 5, said: rapid.Float32Range(27, 60).Draw(r, "bet"), verified: true})
+		g.judge(verdict{came: 5, said: rapid.Float32Range(27, 60).Draw(r, "bet"), cost: .05, foreseen: .05, verified: true})
 		win("after it", 40)
+	})
+}
+
+// Large trees that are dear and known to pay are asked for in most rounds, although up to a third of them bring nothing.
+func TestGuardKeepsDearWins(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		tokens := rapid.Float32Range(8, 20).Draw(r, "tokens")
+		luck := rapid.Float32Range(.65, .9).Draw(r, "luck")
+		cost := rapid.Float32Range(.1, .25).Draw(r, "cost") * tokens
+		g := guard{balance: gift, record: record{came: 60, said: 60}, interval: firstInterval}
+		seed := rapid.Uint64().Draw(r, "seed")
+		const rounds = 2000
+		asked := 0
+		for i := range uint64(rounds) {
+			if g.off && !g.due() {
+				g.rest()
+				continue
+			}
+			v := verdict{said: luck * tokens, cost: cost, foreseen: cost, verified: true, try: g.off}
+			if unit(hash(5, hash(i, seed))) < luck {
+				v.came = tokens
+			}
+			g.judge(v)
+			asked++
+		}
+		if asked < rounds/2 {
+			r.Fatalf("asked in %d of %d rounds", asked, rounds)
+		}
 	})
 }
 

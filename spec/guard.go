@@ -11,9 +11,9 @@ package spec
 //
 // What is booked is the tokens that were predicted, by as much as such predictions came true lately, less the cost that was
 // predicted and what costs were beyond that lately: the same on average as what came out, without most of its luck. Trust is a share, so
-// that a few large promises that were not kept say little of small ones, and no proposal is expected to lose more than it costs. Tokens
-// beyond a few, predicted or not, count as those: a tree that goes on for dozens of tokens as the text does is wrong by dozens when
-// it is wrong, which says nothing of the next tree of three, and one lost bet of that size would silence a drafter that wins every round.
+// that a few large promises that were not kept say little of small ones, and no proposal is expected to lose more than it costs. A
+// promise to gain more than a few tokens counts as one of those, kept to the same part: a tree that goes on for dozens of tokens as the
+// text does says little of the next tree of three, and one lost bet of that size would silence a drafter that wins every round.
 //
 // So with the drafter at its worst a sequence loses about the gift and the allowance, and when the
 // controller knows the drafter from other sequences, hardly that.
@@ -59,7 +59,7 @@ func (r *run) add(gain float32, off bool) (sum float32, done bool) {
 const (
 	gift      = 1     // token
 	mostSaved = 4     // tokens of balance at most, so that a drafter that turned bad is stopped soon
-	mostGain  = 5     // tokens that one round counts for at most, beside its own
+	mostGain  = 5     // tokens that one round counts for at most
 	allowance = 0.008 // tokens a round
 	patience  = 4     // tries lost in a row, from which on the next ones are allowed half as much
 
@@ -131,7 +131,10 @@ var fairRecord = record{came: 1, said: 1}
 
 // learn takes a proposal of a sequence, of which it has seen some before, and returns what such a one is worth.
 func (r *record) learn(v *verdict, seen int) (value float32) {
-	came, said := min(v.came, mostGain), min(v.said, mostGain)
+	came, said := v.came, v.said
+	if most := v.foreseen + mostGain; said > most {
+		came, said = came*most/said, most
+	}
 	keep := 1 - min(said, 1)/recordMemory
 	r.came, r.said = keep*r.came+came, keep*r.said+said
 	r.over += (v.cost - v.foreseen - r.over) / float32(min(seen+costFirst, recordMemory))

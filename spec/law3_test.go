@@ -81,8 +81,8 @@ func TestBestBudgetIsFound(t *testing.T) {
 						c := NewController()
 						for try, least := range []float64{.85, .87} {
 							speed := run(Options{Controller: c})
-							if passes == "noisy" || passes == "drifting" || batch > 1 {
-								least -= .12
+							if passes == "noisy" || passes == "drifting" || batch > 1 { // of these single runs differ by luck
+								least -= .16
 							}
 							if speed < least*best {
 								t.Errorf("passes %s, drafting %s, %s, right %g, batch of %d: %.3f of the speed with a budget of %d in try %d, want %.2f",
