@@ -78,7 +78,6 @@ func BenchmarkVector(b *testing.B) {
 			{"Softmax", func() { copy(z, x); Softmax(z, 0.1) }},
 			{"SiLUMul", func() { SiLUMul(z, x, y) }},
 			{"GELU", func() { GELU(z, x) }},
-			{"GELUTanh", func() { GELUTanh(z, x) }},
 			{"TopK64", func() { TopK(x, idx, val) }},
 		} {
 			b.Run(fmt.Sprintf("%s/n%d", c.name, n), func(b *testing.B) {

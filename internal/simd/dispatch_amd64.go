@@ -160,17 +160,6 @@ func gelu(dst, x []float32) {
 	}
 }
 
-func geluTanh(dst, x []float32) {
-	switch l := cpu.Active(); {
-	case l >= cpu.AVX512:
-		geluTanhAVX512(dst, x)
-	case l >= cpu.AVX2:
-		geluTanhAVX2(dst, x)
-	default:
-		geluTanhGeneric(dst, x)
-	}
-}
-
 func maxScaled(x []float32, scale float32) float32 {
 	switch l := cpu.Active(); {
 	case l >= cpu.AVX512:

@@ -16,7 +16,6 @@ func expSum(x []float32, scale, m float32) float32        { return expSumGeneric
 func sumExp(x []float32, m float32) float32               { return sumExpGeneric(x, m) }
 func siluMul(dst, gate, up []float32)                     { siluMulGeneric(dst, gate, up) }
 func gelu(dst, x []float32)                               { geluGeneric(dst, x) }
-func geluTanh(dst, x []float32)                           { geluTanhGeneric(dst, x) }
 func maxScaled(x []float32, scale float32) float32        { return maxScaledGeneric(x, scale) }
 func indexEqual(x []float32, v float32) int               { return indexEqualGeneric(x, v) }
 func indexAbove(x []float32, v float32) int               { return indexAboveGeneric(x, v) }

@@ -44,12 +44,6 @@ const (
 	tail9 = 0x1.c64012p-15
 )
 
-// GELU's tanh form is x / (1 + exp(x·(tanh0 + tanh2·x²))): 1 + tanh(z) = 2 / (1 + exp(-2z)).
-const (
-	tanh0 = -1.5957691216057308 // -2·sqrt(2/π)
-	tanh2 = -0.07135481627260025
-)
-
 var (
 	inf    = float32(math.Inf(1))
 	negInf = float32(math.Inf(-1))
@@ -95,9 +89,6 @@ func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(ds
 // GELU computes dst = x · P(X <= x) for a standard normal X, the exact ("erf") form.
 func GELU(dst, x []float32) { gelu(dst, x[:len(dst)]) }
 
-// GELUTanh computes GELU's approximation by a tanh.
-func GELUTanh(dst, x []float32) { geluTanh(dst, x[:len(dst)]) }
-
 func expGeneric(dst, x []float32) {
 	for i, v := range x {
 		dst[i] = exp1(v)
@@ -126,12 +117,6 @@ func sumExpGeneric(x []float32, m float32) float32 {
 func siluMulGeneric(dst, gate, up []float32) {
 	for i, g := range gate {
 		dst[i] = float32(g/(1+exp1(-g))) * up[i]
-	}
-}
-
-func geluTanhGeneric(dst, x []float32) {
-	for i, v := range x {
-		dst[i] = v / (1 + exp1(v*num.FMA(v*v, tanh2, tanh0)))
 	}
 }
 

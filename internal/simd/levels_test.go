@@ -73,7 +73,6 @@ var ops = []struct {
 	}},
 	{"SiLUMul", func(s *source, n int) []float32 { SiLUMul(s.slice(n), s.slice(n), s.slice(n)); return nil }},
 	{"GELU", func(s *source, n int) []float32 { GELU(s.slice(n), s.slice(n)); return nil }},
-	{"GELUTanh", func(s *source, n int) []float32 { GELUTanh(s.slice(n), s.slice(n)); return nil }},
 	{"inplace", func(s *source, n int) []float32 {
 		x, w := s.slice(n), s.slice(n)
 		Exp(x, x)
@@ -82,7 +81,7 @@ var ops = []struct {
 		GELU(w, w)
 		x = s.slice(n)
 		RMSNorm(x, x, w, 1e-6)
-		GELUTanh(x, x)
+		GELU(x, x)
 		Add(x, x)
 		return nil
 	}},

@@ -71,9 +71,6 @@ func sumExpAVX2(x []float32, m float32) float32
 func siluMulAVX2(dst []float32, gate []float32, up []float32)
 
 //go:noescape
-func geluTanhAVX2(dst []float32, x []float32)
-
-//go:noescape
 func geluAVX2(dst []float32, x []float32)
 
 //go:noescape
@@ -87,9 +84,6 @@ func sumExpAVX512(x []float32, m float32) float32
 
 //go:noescape
 func siluMulAVX512(dst []float32, gate []float32, up []float32)
-
-//go:noescape
-func geluTanhAVX512(dst []float32, x []float32)
 
 //go:noescape
 func geluAVX512(dst []float32, x []float32)

@@ -22,8 +22,6 @@ var (
 	expPoly  = []float64{0x1.6a2434p-10, 0x1.1239e2p-7, 0x1.5558f2p-5, 0x1.555492p-3, 0x1.fffffcp-2, 1, 1}
 	tailPoly = []float64{0x1.c64012p-15, 0x1.e6b230p-14, -0x1.646c40p-12, -0x1.01ff64p-10, 0x1.7cb9a6p-9,
 		0x1.91e0f6p-8, -0x1.7a9458p-5, 0x1.f8baccp-4, -0x1.a6b66ap-3, 0x1.f1b89cp-4}
-	tanh0 = float64(float32(-1.5957691216057308))
-	tanh2 = float64(float32(-0.07135481627260025))
 )
 
 const (
@@ -77,21 +75,6 @@ func expKernels(g *gen) {
 		g.add(g.f(1), e, e)
 		g.div(e, v, v)
 		g.mul(g.load(ptr{up, i}), v, v)
-		g.store(v, ptr{dst, i})
-	})
-	g.ret()
-
-	g.fn("geluTanh", "func(dst, x []float32)")
-	dst, x = g.base("dst"), g.base("x")
-	g.each(g.Load(g.Param("dst").Len(), g.GP64()), func(i reg.Register) {
-		v := g.load(ptr{x, i})
-		s, w := g.vec(), g.set(g.f(tanh0))
-		g.mul(v, v, s)
-		g.fma231(g.f(tanh2), s, w)
-		g.mul(v, w, w)
-		e := g.exp(w)
-		g.add(g.f(1), e, e)
-		g.div(e, v, v)
 		g.store(v, ptr{dst, i})
 	})
 	g.ret()
