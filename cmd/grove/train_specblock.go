@@ -35,7 +35,7 @@ type trainSpecBlockCmd struct {
 	RankWidth *int  `help:"Width of the rank head; 0: none." placeholder:"N" group:"Shape"`
 	Taps      []int `help:"Layers of the target to read: 0 is the embedding, i the output of the i-th layer." placeholder:"N" group:"Shape"`
 	Shift     bool  `help:"Between layers, let a row take in the row before it." default:"true" negatable:"" group:"Shape"`
-	Broadcast bool  `help:"Give all rows of a block the condition and the token, not the first alone." default:"true" negatable:"" group:"Shape"`
+	Broadcast bool  `help:"Give all rows of a block the condition and the token, as the paper does, not the first alone." default:"false" negatable:"" group:"Shape"`
 }
 
 func (c *trainSpecBlockCmd) Help() string {
