@@ -169,7 +169,7 @@ func (g *guard) judge(v verdict) {
 		g.wait(&v, value)
 	case g.balance < 0 || g.outlook < hopeless || g.judged >= fewJudged && g.outlook < losing:
 		g.off = true
-		g.wait(&v, value)
+		g.wait(&v, max(value, g.outlook)) // one bad bet says little of the next
 	case won:
 		g.interval = firstInterval
 	}

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"context"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
@@ -38,7 +37,7 @@ func TestHostileDrafterCostsLittle(t *testing.T) {
 							o.Controller = c
 							speed, stats := simulate(t, target, drafter, o, batch, n)
 							if passes == "noisy" { // as plain decoding is: by a few slow passes more or less
-								least -= .11
+								least -= .1
 							}
 							if speed < least*plain {
 								t.Errorf("passes %s, drafting %s, %s, confidence %g, width %d, batch of %d: %.3f of the speed of plain decoding in try %d, want %.3f; %d of %d rounds speculated",
@@ -81,8 +80,8 @@ func TestBestBudgetIsFound(t *testing.T) {
 						c := NewController()
 						for try, least := range []float64{.85, .87} {
 							speed := run(Options{Controller: c})
-							if passes == "noisy" || passes == "drifting" || batch > 1 { // of these single runs differ by luck
-								least -= .16
+							if passes == "noisy" || passes == "drifting" || batch > 1 {
+								least -= .12
 							}
 							if speed < least*best {
 								t.Errorf("passes %s, drafting %s, %s, right %g, batch of %d: %.3f of the speed with a budget of %d in try %d, want %.2f",
@@ -153,16 +152,7 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 			}
 			l.now = target.now
 			for range texts {
-				s, err := l.Start(make([]int32, prompt), Request{MaxTokens: output})
-				if err != nil {
-					r.Fatal(err)
-				}
-				for s.Finish() == Running {
-					if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
-						r.Fatal(err)
-					}
-				}
-				s.Close()
+				writeText(r, l, prompt, output)
 			}
 			return target.seconds()
 		}

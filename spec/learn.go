@@ -51,9 +51,15 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 			}
 		}
 	}
+	most := verifying.Seconds()
+	if len(l.requests) > 0 && c.verify.known {
+		most = outlier * c.verify.at(rows) // the first measurement of a count may be an accident
+	}
+	if !p.mixed {
+		c.passed(rows, verifying.Seconds(), p.refresh)
+	}
 	if len(l.requests) == 0 { // as in most steps of a drafter that is off, of which the fewer are bothered the better
 		if !p.mixed {
-			c.passed(rows, verifying.Seconds(), p.refresh)
 			c.rest.add(rest.Seconds() / float64(p.rounds))
 		}
 		for _, s := range l.live {
@@ -64,13 +70,6 @@ func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) 
 		return
 	}
 	e := expense{rows: rows - p.rounds, asked: asked, all: len(l.requests), drafted: drafting.Seconds()}
-	most := outlier * c.verify.at(rows) // the first measurement of a count may be an accident
-	if !c.verify.known {
-		most = verifying.Seconds()
-	}
-	if !p.mixed {
-		c.passed(rows, verifying.Seconds(), p.refresh)
-	}
 	if asked == 0 && alone > 0 {
 		c.alone.add(e.drafted / float64(alone))
 	}

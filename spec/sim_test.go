@@ -234,6 +234,21 @@ func simulate(t testing.TB, target *simTarget, d draft.Drafter, o Options, batch
 	return float64(n*batch) / (target.seconds() - began), l.Stats()
 }
 
+// writeText writes a text of so many tokens after a prompt of others.
+func writeText(t interface{ Fatal(...any) }, l *Loop, prompt, output int) Stats {
+	s, err := l.Start(make([]int32, prompt), Request{MaxTokens: output})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for s.Finish() == Running {
+		if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return *s.Stats()
+}
+
 // simSampler says that its candidates were drawn, evenly.
 type simSampler struct{ *simDrafter }
 
