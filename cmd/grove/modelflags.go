@@ -89,7 +89,7 @@ func (f *modelFlags) drafter(m *grove.Model) string {
 	case f.DraftModel != "" && len(f.Head) == 0:
 		return "best-first"
 	case f.Model == "" && f.Pad == "" && len(f.Head) == 0:
-		return "lookup" // beside a pass of the small model no other pays
+		return "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	target := m.Target()
 	for _, d := range headed {

@@ -14,7 +14,7 @@ func TestAlone(t *testing.T) {
 	for seed := range uint64(4) {
 		n := head(t, m, 3, seed)
 		drafttest.Alone(t, n.Hidden, func() draft.Drafter {
-			return newDrafter(t, n, &grow.Conditioned{Width: 4, Depth: 6}, shortlist.Options{}, m)
+			return newDrafter(t, n, &grow.BestFirst{Width: 4, Branch: 8, Depth: 6, Clues: true}, shortlist.Options{}, m)
 		})
 	}
 }

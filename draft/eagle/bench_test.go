@@ -18,8 +18,8 @@ import (
 // BenchmarkRound is a proposal and its commit, with a random head for a small target: what a round costs besides products.
 func BenchmarkRound(b *testing.B) {
 	m := OpenTarget(b, 1<<20)
-	dynamic, conditioned := grow.DefaultDynamic(), grow.DefaultConditioned()
-	for _, shape := range []grow.Shape{&grow.Linear{K: 8}, &dynamic, &conditioned} {
+	dynamic, best := grow.DefaultDynamic(), grow.DefaultBestFirst()
+	for _, shape := range []grow.Shape{&grow.Linear{K: 8}, &dynamic, &best} {
 		for _, temperature := range []float32{0, 1} {
 			b.Run(fmt.Sprintf("%T/T=%g", shape, temperature), func(b *testing.B) {
 				c := eaglesynth.Config(rand.New(rand.NewPCG(1, 1)), 3, m.Config, tensor.Q8_0)

@@ -227,13 +227,13 @@ func TestContextStartsAfresh(t *testing.T) {
 // Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
-	conditioned := grow.DefaultConditioned()
+	best := grow.DefaultBestFirst()
 	for _, version := range []int{2, 3} {
 		for _, method := range []string{"", "freq"} {
 			for _, temperature := range []float32{0, 1} {
 				t.Run(fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), func(t *testing.T) {
 					n := head(t, m, version, 1)
-					d := newDrafter(t, n, &conditioned, shortlist.Options{Method: method}, m)
+					d := newDrafter(t, n, &best, shortlist.Options{Method: method}, m)
 					s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, 1)
 					defer s.Close()
 					Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))

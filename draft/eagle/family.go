@@ -13,14 +13,14 @@ import (
 
 // options are those of the usual tree.
 type options struct {
-	Tree   string `draft:"tree" help:"conditioned, dynamic, best-first, linear, fixed or dynatree; further options are those of the tree: below conditioned's"`
+	Tree   string `draft:"tree" help:"best-first, dynamic, linear, fixed or dynatree; further options are those of the tree: below best-first's"`
 	Preset string `draft:"preset" help:"paper: EAGLE-2's dynamic tree, and of it and others what is not given as the papers have it; empty: as listed here"`
-	grow.Conditioned
+	grow.BestFirst
 }
 
 // trees reads options. The usual tree is none of the papers'.
 func trees(text string) (grow.Parsed, error) {
-	usual := "conditioned"
+	usual := "best-first"
 	if strings.Contains(text, "preset=") {
 		usual = "dynamic"
 	}
@@ -35,7 +35,7 @@ func init() {
 		{"eagle3", "an EAGLE-3 head, drafting trees put right by the text, EAGLE-2's dynamic trees, or others", 3},
 		{"eagle2", "an EAGLE-1 or EAGLE-2 head, drafting the same trees", 2},
 	} {
-		o := options{Tree: "conditioned", Conditioned: grow.DefaultConditioned()}
+		o := options{Tree: "best-first", BestFirst: grow.DefaultBestFirst()}
 		draft.Register(draft.Family{Name: f.name, Help: f.help, Options: &o, New: func(text string, target draft.Target) (draft.Drafter, error) {
 			p, err := trees(text)
 			if err != nil {

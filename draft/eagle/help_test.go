@@ -36,7 +36,7 @@ func genShape(r *rapid.T) grow.Shape {
 	case 1:
 		return &grow.Fixed{D: n("d", 1, 5), B: n("b", 1, 4), Tau: 0.01, N: 64, Raw: raw}
 	case 2:
-		return &grow.BestFirst{Width: n("width", 1, 8), Branch: n("branch", 1, 6), Depth: n("depth", 1, 9), Raw: raw}
+		return &grow.BestFirst{Width: n("width", 1, 8), Branch: n("branch", 1, 6), Depth: n("depth", 1, 9), Clues: rapid.Bool().Draw(r, "clues"), Raw: raw}
 	}
 	return &grow.Dynamic{K: n("k", 1, 7), Depth: n("depth", 0, 7), N: n("n", 2, 60), Raw: raw}
 }

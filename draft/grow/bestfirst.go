@@ -3,16 +3,22 @@ package grow
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/shortlist"
 )
 
 // BestFirst drafts the nodes with the largest probability from the root, whatever tree they make: each step expands the
 // Width likeliest of those not expanded yet, until none of them can have a child that belongs to the best, or the
 // loop's guide finds that another pass does not pay.
+//
+// With Clues the probability is by all that is known below a node: what the drafter says where it has a row, what followed the
+// node's path in the text so far, and what the target said there beside other paths (package clues). Then each step grows the tree anew,
+// and beyond the rows it goes on as the text does.
 type BestFirst struct {
 	Width  int    `draft:"width" help:"nodes expanded in one pass at most"`
 	Branch int    `draft:"branch" help:"children of a node at most"`
-	Depth  int    `draft:"depth" help:"depth at most"`
+	Depth  int    `draft:"depth" help:"passes at most, and without clues the depth of the tree"`
+	Clues  bool   `draft:"clues" help:"put what the drafter says right by what followed the same words in the text so far; false: go by the drafter alone"`
 	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
 
 	shortlist.Options
@@ -20,7 +26,7 @@ type BestFirst struct {
 }
 
 // DefaultBestFirst is what did well on grove's own models.
-func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
+func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20, Clues: true} }
 
 func (o *BestFirst) limits() (limits, error) {
 	switch {
@@ -30,14 +36,33 @@ func (o *BestFirst) limits() (limits, error) {
 		return limits{}, fmt.Errorf("best-first: branch is %d: want 1 to %d", o.Branch, maxBreadth)
 	case o.Depth < 1 || o.Depth >= maxNodes:
 		return limits{}, fmt.Errorf("best-first: depth is %d: want 1 to %d", o.Depth, maxNodes-1)
+	case o.clues():
+		return limits{maxNodes, maxNodes - 1, max(o.Branch, clues.HeadMost), false}, nil
 	}
 	return limits{maxNodes, o.Depth, o.Branch, o.Raw.Raw}, nil
 }
 
-// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
-func (o *BestFirst) begin(s *state) { s.pooled = !s.drawing }
+// clues reports whether more than the drafter is asked: not if it is to be taken at its word.
+func (o *BestFirst) clues() bool { return o.Clues && !o.Raw.Raw }
+
+// begin: a drawn tree is of the drafter's distribution alone, and keeps every node it draws, so it has no pool to choose from.
+func (o *BestFirst) begin(s *state) {
+	switch {
+	case s.drawing:
+	case o.clues():
+		p := s.sampler.Params()
+		s.known = &known{text: clues.NewText(&p, s.d.Clues)}
+		s.known.best.Width = o.Branch
+	default:
+		s.pooled = true
+	}
+}
 
 func (o *BestFirst) choose(s *state) {
+	if s.known != nil {
+		s.known.choose(s, o.Width, o.Depth)
+		return
+	}
 	floor, width := float32(0), o.Width
 	switch {
 	case !s.pooled: // what is drawn takes its place for good: the likeliest come first
@@ -52,7 +77,7 @@ func (o *BestFirst) choose(s *state) {
 	}
 	for node := range s.tree.Token {
 		// A child is worth no more than its parent.
-		if w := s.worth[node]; w > floor && s.open(node) {
+		if w := s.worth[node]; w > floor && s.open(node) && int(s.tree.Depth[node]) < o.Depth {
 			s.expand = insert(s.expand, int32(node), s.worth, width)
 		}
 	}

@@ -1,7 +1,6 @@
 // Package grow drafts trees that grow step by step: each step computes rows of some nodes, for all sequences in one batched pass, and
 // their candidates become nodes. A tree has a shape: a chain (Linear), fixed breadth (Fixed), DynaTree (paper 002), EAGLE-2's dynamic
-// tree (Dynamic), or the most probable nodes, by the drafter (BestFirst) or by all that is known (Conditioned). Where rows come from, a
-// draft model or a head on the target, is a Model's affair.
+// tree (Dynamic), or the most probable nodes (BestFirst). Where rows come from, a draft model or a head on the target, is a Model's affair.
 //
 // The drafter keeps a cache over the committed text. A node is computed once, leaves never; the target's choice is then walked
 // down the tree, and where drafted rows are what the text's own would be those of the path stay in the cache. What was committed
@@ -79,7 +78,7 @@ type Config struct {
 	Tokens []int32          // of each logit; nil: they are the vocabulary in order
 	Lists  shortlist.Method // nil: all tokens' logits are computed
 	Fit    Fit
-	Clues  *clues.Fit // for conditioned trees
+	Clues  *clues.Fit // for best-first trees
 }
 
 // New returns a drafter.
@@ -123,7 +122,7 @@ type Drafter struct {
 	ranked  int               // candidates looked at below a node
 	workers []*sample.Sampler // scratch of each worker
 	spread  [][]float32       // the same: a row over the vocabulary, where logits are of a part
-	judges  []judging         // the same, for conditioned trees
+	judges  []judging         // the same, for best-first trees
 	yield   [2]yield          // at temperature 0 and above
 	stats   draft.ListStats
 

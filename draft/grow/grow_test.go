@@ -171,7 +171,7 @@ func TestContextEnds(t *testing.T) {
 	m := openModels(t)
 	short := small
 	short.Context = 40
-	for _, shape := range []Shape{&Linear{K: 8}, &Fixed{D: 8, B: 2, N: 30}, ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultConditioned()), ptr(DefaultBestFirst())} {
+	for _, shape := range []Shape{&Linear{K: 8}, &Fixed{D: 8, B: 2, N: 30}, ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
 		dm := openSynth(t, short, tensor.F32, 1, model.Options{Workers: m.target})
 		d := must(ofModel(shape, dm, m.as()))(t)
 		prompt := []int32{1, 2, 3}
@@ -200,7 +200,7 @@ func ptr[T any](v T) *T { return &v }
 // Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := openModels(t)
-	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultConditioned()), ptr(DefaultBestFirst())} {
+	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
 		for _, o := range []draft.Options{
 			{},
 			{Sampling: sample.Params{Temperature: 1}},

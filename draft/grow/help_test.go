@@ -181,11 +181,10 @@ func genShape(r *rapid.T) Shape {
 		o.NMax = rapid.SampledFrom([]int{2, 17, 256}).Draw(r, "n-max")
 		return &o
 	case 3:
-		return &Conditioned{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"), Depth: rapid.IntRange(1, 9).Draw(r, "depth")}
-	case 4:
 		return &Dynamic{K: rapid.IntRange(1, 6).Draw(r, "k"), Depth: rapid.IntRange(0, 8).Draw(r, "depth"), N: rapid.IntRange(2, 60).Draw(r, "n")}
 	}
-	return &BestFirst{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"), Branch: rapid.IntRange(1, 7).Draw(r, "branch"), Depth: rapid.IntRange(1, 9).Draw(r, "depth")}
+	return &BestFirst{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"), Branch: rapid.IntRange(1, 7).Draw(r, "branch"), Depth: rapid.IntRange(1, 9).Draw(r, "depth"),
+		Clues: rapid.Bool().Draw(r, "clues")}
 }
 
 // prompted is a new state that has been told a text.

@@ -36,9 +36,7 @@ var Kinds = []Kind{
 		func(o *DynaTree) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
 	kind("dynamic", "the best of trees that go on at each level's likeliest nodes (EAGLE-2)", DefaultDynamic, PaperDynamic,
 		func(o *Dynamic) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
-	kind("conditioned", "the most probable nodes by the drafter, the text and what the target said beside it", DefaultConditioned, DefaultConditioned,
-		func(o *Conditioned) Parsed { return Parsed{o, o.Model, o.Options, ""} }),
-	kind("best-first", "the most probable nodes, as many as pay", DefaultBestFirst, DefaultBestFirst,
+	kind("best-first", "the most probable nodes by the drafter and the text so far, as many as pay", DefaultBestFirst, DefaultBestFirst,
 		func(o *BestFirst) Parsed { return Parsed{o, o.Model, o.Options, ""} }),
 }
 

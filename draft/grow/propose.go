@@ -16,7 +16,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	for i := range requests {
 		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
 			if s.ready, s.steps = false, 0; !s.lost {
-				d.alone.Alone(r, s.known.text, 0)
+				d.alone.Alone(r, s.known.text, s.known.best.Width)
 			}
 		} else if s.begin(r) {
 			d.live = append(d.live, s)
@@ -53,7 +53,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	return nil
 }
 
-// Alone reports whether s grows conditioned trees: package clues.
+// Alone reports whether s knows more than the drafter says: package clues.
 func (d *Drafter) Alone(s draft.State) bool { return s.(*state).known != nil }
 
 // run computes the rows laid out for this step, of all trees that still grow.
@@ -130,7 +130,7 @@ func (s *state) attach() {
 	}
 }
 
-// regrow grows a conditioned tree anew, by what its rows have added to what is known.
+// regrow grows a best-first tree anew, by what its rows have added to what is known.
 func (s *state) regrow() {
 	before := s.expected
 	s.expected = s.known.regrow(s)

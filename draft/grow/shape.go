@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Shape is how trees grow: *Linear, *Fixed, *DynaTree, *Dynamic, *BestFirst or *Conditioned.
+// Shape is how trees grow: *Linear, *Fixed, *DynaTree, *Dynamic or *BestFirst.
 type Shape interface {
 	// limits are the shape's own, whatever a request allows. An option out of range is an error.
 	limits() (limits, error)

@@ -20,7 +20,7 @@ type state struct {
 	drawing bool            // children are drawn from the drafter's distribution: draft.Options.Sampled
 
 	asides draft.Asides // what the target said beside the path; not kept when drawing, and where probabilities are raw
-	known  *known       // of conditioned trees: all that is known, asides with it; else nil
+	known  *known       // of best-first trees: all that is known, asides with it; else nil
 
 	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
 	lists  []*shortlist.List // of each node expanded in this step

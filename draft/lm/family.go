@@ -10,14 +10,14 @@ import (
 )
 
 type options struct {
-	Shape string `draft:"shape" help:"linear, fixed, dynatree, dynamic, conditioned or best-first; further options are those of the drafter of that name"`
+	Shape string `draft:"shape" help:"linear, fixed, dynatree, dynamic or best-first; further options are those of the drafter of that name"`
 }
 
 const usual = "best-first"
 
 func init() {
 	for _, k := range grow.Kinds {
-		if k.Name == "dynamic" || k.Name == "conditioned" { // the names are heads' trees: lm:shape=dynamic
+		if k.Name == "dynamic" { // the name is heads' trees': lm:shape=dynamic
 			continue
 		}
 		draft.Register(draft.Family{Name: k.Name, Help: "a draft model, drafting " + k.Help, Options: k.Options, New: family(k.Parse)})

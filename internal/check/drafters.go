@@ -72,7 +72,7 @@ func randomList(rng *rand.Rand, most int) string {
 // randomTrees describes a shape, with options.
 func randomTrees(rng *rand.Rand) string {
 	p := func() float64 { return math.Round(rng.Float64()*rng.Float64()*100) / 100 }
-	switch rng.IntN(6) {
+	switch rng.IntN(5) {
 	case 0:
 		return fmt.Sprintf("linear,k=%d", 1+rng.IntN(12))
 	case 1:
@@ -83,11 +83,9 @@ func randomTrees(rng *rand.Rand) string {
 		return fmt.Sprintf("dynatree,tau-l=%g,tau-h=%g,b-min=%d,b-mid=%d,b-max=%d,d0=%d,d-max=%d,rho-stop=%g,rho-deep=%g,tau=%g,window=%d",
 			low, max(low, p()), b, b+rng.IntN(2), b+1+rng.IntN(3), d, d+rng.IntN(5), stop, max(stop, p()), 0.9*p(), 1+rng.IntN(10))
 	case 3:
-		return fmt.Sprintf("conditioned,width=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(12))
-	case 4:
 		return fmt.Sprintf("dynamic,k=%d,depth=%d,n=%d", 1+rng.IntN(10), rng.IntN(9), 2+rng.IntN(70))
 	}
-	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
+	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d,clues=%v", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20), rng.IntN(3) > 0)
 }
 
 // randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a head's, any two of them.

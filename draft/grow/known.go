@@ -1,8 +1,8 @@
+// What a sequence's text and target tell beside the drafter, and the trees grown by all of it.
+
 package grow
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/sample"
@@ -10,82 +10,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Conditioned drafts the nodes with the largest probability by all that is known below each: what the drafter says where it has a row,
-// what followed the node's path in the text so far, and what the target said there beside other paths (package clues). Each step
-// computes rows of the Width likeliest nodes without one, and the tree is grown anew. Beyond the rows it goes on as the text does.
-type Conditioned struct {
-	Width int    `draft:"width" help:"nodes expanded in one pass at most"`
-	Depth int    `draft:"depth" help:"passes at most: beyond their nodes the text goes on"`
-	Model string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
-
-	shortlist.Options
-}
-
-// DefaultConditioned is what did well on grove's own models.
-func DefaultConditioned() Conditioned { return Conditioned{Width: 8, Depth: 16} }
-
-func (o *Conditioned) limits() (limits, error) {
-	switch {
-	case o.Width < 1 || o.Width > maxNodes:
-		return limits{}, fmt.Errorf("conditioned: width is %d: want 1 to %d", o.Width, maxNodes)
-	case o.Depth < 1 || o.Depth >= maxNodes:
-		return limits{}, fmt.Errorf("conditioned: depth is %d: want 1 to %d", o.Depth, maxNodes-1)
-	}
-	return limits{maxNodes, maxNodes - 1, clues.HeadMost, false}, nil
-}
-
-// begin: a drawn tree is of the drafter's distribution alone, and grows as BestFirst's.
-func (o *Conditioned) begin(s *state) {
-	if !s.drawing {
-		p := s.sampler.Params()
-		s.known = &known{text: clues.NewText(&p, s.d.Clues)}
-	}
-}
-
-func (o *Conditioned) drawn() *BestFirst {
-	return &BestFirst{Width: o.Width, Branch: clues.HeadMost, Depth: o.Depth}
-}
-
-func (o *Conditioned) choose(s *state) {
-	if s.drawing {
-		o.drawn().choose(s)
-		return
-	}
-	k := s.known
-	floor := float32(0)
-	if k.grown.Len() == s.most { // what comes in pushes out the least
-		floor = k.least
-	}
-	k.chosen = k.chosen[:0]
-	for v := range k.grown.Token {
-		if k.own[v] >= 0 && s.row[k.own[v]] >= 0 || int(k.grown.Depth[v]) >= min(o.Depth, s.deepest) || k.worth[v] <= floor {
-			continue
-		}
-		if p := k.own[k.grown.Parent[v]]; p >= 0 && s.row[p] >= 0 {
-			k.chosen = insert(k.chosen, int32(v), k.worth, o.Width)
-		}
-	}
-	for _, v := range k.chosen {
-		parent := k.own[k.grown.Parent[v]]
-		n := s.tree.Len()
-		if node := s.tree.Append(int(parent), k.grown.Token[v], k.grown.LogProb[v]); node == n {
-			s.row, s.path, s.worth = append(s.row, -1), append(s.path, 0), append(s.worth, 0)
-			k.place(k.at[v])
-		}
-		k.own[v] = int32(s.tree.Child(int(parent), k.grown.Token[v]))
-		s.worth[k.own[v]] = k.worth[v]
-		s.expand = append(s.expand, k.own[v])
-	}
-}
-
-func (o *Conditioned) breadth(s *state, node int32, confidence float32) int {
-	return o.drawn().breadth(s, node, confidence)
-}
-
-func (o *Conditioned) floor() float32         { return negInf }
-func (o *Conditioned) learn(*state, int, int) {}
-
-// known is what a sequence's conditioned trees go by, and the tree under way. The state's own tree has the nodes with rows.
+// known is what a sequence's best-first trees go by, and the tree under way. The state's own tree has the nodes with rows.
 type known struct {
 	text *clues.Text
 
@@ -105,6 +30,34 @@ type known struct {
 	s       *state // while it grows
 	chosen  []int32
 	scratch clues.Scratch
+}
+
+// choose has the likeliest nodes without a row expanded, of those whose parents have one and that are not too deep.
+func (k *known) choose(s *state, width, depth int) {
+	floor := float32(0)
+	if k.grown.Len() == s.most { // what comes in pushes out the least
+		floor = k.least
+	}
+	k.chosen = k.chosen[:0]
+	for v := range k.grown.Token {
+		if k.own[v] >= 0 && s.row[k.own[v]] >= 0 || int(k.grown.Depth[v]) >= min(depth, s.deepest) || k.worth[v] <= floor {
+			continue
+		}
+		if p := k.own[k.grown.Parent[v]]; p >= 0 && s.row[p] >= 0 {
+			k.chosen = insert(k.chosen, int32(v), k.worth, width)
+		}
+	}
+	for _, v := range k.chosen {
+		parent := k.own[k.grown.Parent[v]]
+		n := s.tree.Len()
+		if node := s.tree.Append(int(parent), k.grown.Token[v], k.grown.LogProb[v]); node == n {
+			s.row, s.path, s.worth = append(s.row, -1), append(s.path, 0), append(s.worth, 0)
+			k.place(k.at[v])
+		}
+		k.own[v] = int32(s.tree.Child(int(parent), k.grown.Token[v]))
+		s.worth[k.own[v]] = k.worth[v]
+		s.expand = append(s.expand, k.own[v])
+	}
 }
 
 // place notes the match of a new node of the state's tree.

@@ -49,12 +49,12 @@ func (k *knowing) Below(tr *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// A conditioned tree is the most probable one by all that is known below its nodes: what a row says where there is one, and what the
+// A best-first tree is the most probable one by all that is known below its nodes: what a row says where there is one, and what the
 // text says. Rows are of nodes whose parents have one.
-func TestConditionedIsTheBest(t *testing.T) {
+func TestBestByAllThatIsKnown(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
-		shape := &Conditioned{Width: rapid.IntRange(1, 9).Draw(r, "width"), Depth: rapid.IntRange(1, 8).Draw(r, "depth")}
+		shape := &BestFirst{Width: rapid.IntRange(1, 9).Draw(r, "width"), Branch: rapid.IntRange(1, 6).Draw(r, "branch"), Depth: rapid.IntRange(1, 8).Draw(r, "depth"), Clues: true}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 30)
 		text = append(text, text[:rapid.IntRange(0, len(text)).Draw(r, "again")]...) // so that the text says something
@@ -75,7 +75,7 @@ func TestConditionedIsTheBest(t *testing.T) {
 		k := &knowing{&oracle{one: *newOne(dm), p: p}, r, text, clues.NewText(&p, &clues.BlockHead), st, g}
 		k.known.Learn(text[:len(text)-1])
 		want := tree.New(got.Token[0])
-		new(clues.MostProbable).Grow(want, k, budget)
+		(&clues.MostProbable{Width: shape.Branch}).Grow(want, k, budget)
 		if !sameTree(got, want) {
 			r.Fatalf("%+v, %+v, budget %d: drafted\n%swant\n%s", shape, p, budget, got, want)
 		}
