@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -173,49 +174,57 @@ func (a *Asides) Weigh(c []sample.Candidate, t *tree.Tree, node int) []sample.Ca
 	return c
 }
 
-// mostRaised is how many candidates are looked at for what was rumoured: more are hardly ever kept.
-const mostRaised = 256
-
 // doubt is Weigh where all that was said at the position was said after other tokens.
 func (a *Asides) doubt(c []sample.Candidate, position int) {
-	heard := false
-	var raised [mostRaised]bool // of candidates
+	var room [asidesHeard]int32
+	first, heard := room[:0], false // what was said first, once each
 	for k := range a.said {
 		s := &a.said[k]
 		if s.position != position {
 			continue
 		}
 		heard = true
-		for i := range min(len(c), mostRaised) {
-			if s.places > 0 && a.pool[k*asidePlaces].Token == c[i].Token {
-				raised[i] = true
-			}
+		if s.places > 0 && !slices.Contains(first, a.pool[k*asidePlaces].Token) {
+			first = append(first, a.pool[k*asidePlaces].Token)
 		}
 	}
 	if !heard {
 		return
 	}
-	rest := 1.0
+	rest := -math.Expm1(float64(logSum(c, negInf)))
 	for i := range c {
-		rest -= math.Exp(float64(c[i].LogProb))
 		c[i].LogProb *= doubted
-		if i < mostRaised && raised[i] {
+		if slices.Contains(first, c[i].Token) {
 			c[i].LogProb += rumoured
 		}
 	}
 	settle(c, doubted*math.Log(max(rest, 1e-9)))
 }
 
+// asidesHeard is about how many different tokens are said at a position, and candidatesMost how many candidates there are below a
+// node: of more, memory is asked for.
+const (
+	asidesHeard    = 16
+	candidatesMost = 32
+)
+
+var negInf = float32(math.Inf(-1))
+
 // settle orders candidates and makes chances of them, where all other tokens together have other.
 func settle(c []sample.Candidate, other float64) {
 	byChance(c)
-	most := max(float64(c[0].LogProb), other)
-	sum := math.Exp(other - most)
-	for _, x := range c {
-		sum += math.Exp(float64(x.LogProb) - most)
-	}
-	norm := float32(most + math.Log(sum))
+	norm := logSum(c, float32(other))
 	for i := range c {
 		c[i].LogProb -= norm
 	}
+}
+
+// logSum is the logarithm of what the chances of candidates and of all others add up to.
+func logSum(c []sample.Candidate, other float32) float32 {
+	var room [candidatesMost + 1]float32
+	x := room[:0]
+	for i := range c {
+		x = append(x, c[i].LogProb)
+	}
+	return simd.LogSumExp(append(x, other))
 }

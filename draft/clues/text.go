@@ -56,7 +56,6 @@ type Grower struct {
 	text    *Text
 	rows    Rows
 	deepest int
-	guide   draft.Guide
 	at      []Place // of each node
 
 	lists   [][]sample.Candidate
@@ -102,11 +101,11 @@ func (g *Grower) Grow(t *tree.Tree, text *Text, rows Rows, budget, deepest, widt
 }
 
 func (g *Grower) grow(t *tree.Tree, text *Text, rows Rows, budget, deepest, width int, guide draft.Guide, least float64) {
-	g.text, g.rows, g.deepest, g.guide = text, rows, deepest, guide
+	g.text, g.rows, g.deepest = text, rows, deepest
 	g.at = g.at[:0]
-	g.best.Width, g.best.Least = width, least
+	g.best.Width, g.best.Least, g.best.Value, g.best.Guide = width, least, true, guide
 	g.best.Grow(t, g, budget)
-	g.text, g.rows, g.guide = nil, nil, nil
+	g.text, g.rows, g.best.Guide = nil, nil, nil
 }
 
 // Below makes the candidates of the node that was added last.
@@ -125,7 +124,6 @@ func (g *Grower) Below(t *tree.Tree, node int) []sample.Candidate {
 	if depth := int(t.Depth[node]) + 1; depth <= g.deepest {
 		list = x.Candidates(list[:0:KeptMost], t.Token[0], g.at[node], depth, &row, strays, &g.scratch)
 		list = x.Asides.Weigh(g.lists[node][:len(list)], t, node)
-		Value(g.guide, depth, list)
 	}
 	g.lists[node] = list
 	return list
@@ -137,17 +135,4 @@ func (g *Grower) Surest(node int) float64 {
 		return 0
 	}
 	return math.Exp(g.lists[node][0].Score)
-}
-
-// Value makes the scores of candidates: the logarithms of their chances, as the guide has them if there is one.
-func Value(g draft.Guide, depth int, c []sample.Candidate) {
-	last := 0.0
-	for i := range c {
-		p := float32(math.Exp(float64(c[i].LogProb))) // as a guide says it that believes: equal numbers, and the same tree where paths tie
-		if g != nil {
-			p = g.Chance(depth, c[i].LogProb)
-		}
-		c[i].Score = min(math.Log(float64(p)), last) // a later place is not worth more, whatever chances were learned
-		last = c[i].Score
-	}
 }

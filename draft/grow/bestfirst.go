@@ -51,8 +51,7 @@ func (o *BestFirst) begin(s *state) {
 	case s.drawing:
 	case o.clues():
 		p := s.sampler.Params()
-		s.known = &known{text: clues.NewText(&p, s.d.Clues)}
-		s.known.best.Width = o.Branch
+		s.known = &known{text: clues.NewText(&p, s.d.Clues), best: clues.MostProbable{Width: o.Branch, Value: true}}
 	default:
 		s.pooled = true
 	}

@@ -79,7 +79,9 @@ func (k *known) regrow(s *state) (sum float32) {
 	k.s = s
 	k.grown.Reset(s.tree.Token[0])
 	k.own, k.at, k.worth = k.own[:0], k.at[:0], k.worth[:0]
+	k.best.Guide = s.request.Guide
 	k.best.Grow(&k.grown, k, s.most)
+	k.best.Guide = nil
 	k.s = nil
 	k.least = 1
 	for v := range k.grown.Token {
@@ -119,7 +121,6 @@ func (k *known) Below(t *tree.Tree, node int) []sample.Candidate {
 		list = k.text.Asides.Weigh(k.free[node][:len(list)], t, node)
 		k.free[node] = list
 	}
-	clues.Value(s.request.Guide, depth, list)
 	return list
 }
 
