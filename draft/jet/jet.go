@@ -92,6 +92,7 @@ type drafter struct {
 	live            []*state
 	forest          nn.Forest
 	tokens          []int32
+	from            []int32 // rows of the blocks that are wanted
 	taps, x, wanted nn.Buffer
 	logits          nn.Buffer
 	out             nn.Mat // logits, or what shortlists ask for

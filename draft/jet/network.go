@@ -67,6 +67,7 @@ type Buffers struct {
 // after the other: rows × len(Taps)·Hidden.
 func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 	fused := e.Mat(&m.fused, taps.Rows, n.Hidden)
+	e.Hold()
 	e.Linear(nn.Source{X: taps}, nn.Proj{Linear: &n.Fuse, Dst: fused})
 
 	// Every layer reads the same rows, so one product makes the keys and values of all.
@@ -84,13 +85,16 @@ func (n *Network) Context(e *nn.Exec, f *nn.Forest, taps nn.Mat, m *Buffers) {
 	for i := range n.Blocks {
 		e.Keys(&n.Blocks[i].Attn, i, f, kv.Columns(i*width, (i+1)*width))
 	}
+	e.Release()
 }
 
 // Run computes the rows of blocks, whose tokens are given, over the context in the forest's caches, and leaves them in x (rows ×
 // Hidden) before the last norm: Head·Norm(x) are their logits.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, x nn.Mat, m *Buffers) {
+	e.Hold()
 	e.Embed(n.Embed, tokens, x)
 	for i := range n.Blocks {
 		e.Block(&n.Blocks[i], i, f, x, &m.block)
 	}
+	e.Release()
 }

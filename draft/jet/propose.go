@@ -89,18 +89,23 @@ func (d *drafter) run() {
 		s.first = wanted
 		wanted += s.depth
 	}
-	x := d.x.Mat(len(d.tokens), n.Hidden)
-	n.Run(d.exec, &d.forest, d.tokens, x, &d.bufs)
-
-	rows, from := d.wanted.Mat(wanted, n.Hidden), 0
+	d.from = d.from[:0]
+	at := int32(0)
 	for _, s := range d.live {
-		for i := range s.depth { // row i+1 is of the token at its own place
-			copy(rows.Row(s.first+i), x.Row(from+i+1))
+		for i := range int32(s.depth) { // row i+1 is of the token at its own place
+			d.from = append(d.from, at+i+1)
 		}
-		from += s.block.Len()
+		at += int32(s.block.Len())
+	}
+	x, rows := d.x.Mat(len(d.tokens), n.Hidden), d.wanted.Mat(wanted, n.Hidden)
+	d.exec.Hold()
+	n.Run(d.exec, &d.forest, d.tokens, x, &d.bufs)
+	d.exec.Gather(x, d.from, rows)
+	d.head(rows)
+	d.exec.Release()
+	for _, s := range d.live {
 		s.cache.Reserve(0, 0) // the block's keys and values go
 	}
-	d.head(rows)
 }
 
 // task is a depth of a sequence, whose candidates are to be found.

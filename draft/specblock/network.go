@@ -262,9 +262,11 @@ func (n *Network) Rank(e *nn.Exec, states, features, out nn.Mat, m *Buffers) {
 		src.Norm = &n.Norm
 	}
 	inner, more := e.Mat(&m.rank, out.Rows, n.RankWidth), e.Mat(&m.features, out.Rows, n.RankWidth)
+	e.Hold()
 	e.Linear(src, nn.Proj{Linear: &n.RankHidden, Dst: inner})
 	e.Linear(nn.Source{X: features}, nn.Proj{Linear: &n.RankFeatures, Dst: more, To: inner})
 	e.Linear(nn.Source{X: inner, Act: nn.SiLU}, nn.Proj{Linear: &n.RankOut, Dst: out})
+	e.Release()
 }
 
 // apart is a matrix that a tape does not take gradients to.

@@ -99,6 +99,7 @@ func (d *drafter) first() {
 	for _, s := range d.live {
 		s.take = len(s.waiting)
 	}
+	d.exec.Hold()
 	x := d.entries(true)
 	d.from = d.from[:0]
 	at := 0
@@ -112,6 +113,7 @@ func (d *drafter) first() {
 		}
 	}
 	d.look(x)
+	d.exec.Release()
 }
 
 // next computes the blocks that the sequences' starts begin.
@@ -141,6 +143,8 @@ func (d *drafter) next() {
 		s.cache.Reserve(before, s.layout.Tree.Len()-before)
 	}
 	x := d.x.Mat(rows, n.Hidden)
+	d.exec.Hold()
 	n.RunUneven(d.exec, &d.forest, c, d.tokens, d.lengths, x, &d.bufs)
 	d.look(x)
+	d.exec.Release()
 }

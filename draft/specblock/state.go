@@ -165,6 +165,7 @@ func (d *drafter) entries(whole bool) nn.Mat {
 		at += copy(taps.Data[at:], s.taps[:s.take*width])
 	}
 	c := d.c.Mat(len(d.tokens), n.Hidden)
+	d.exec.Hold()
 	n.Condition(d.exec, taps, c)
 	x := d.x.Mat(d.forest.Len(), n.Hidden)
 	if !whole {
@@ -172,5 +173,6 @@ func (d *drafter) entries(whole bool) nn.Mat {
 	} else {
 		n.RunUneven(d.exec, &d.forest, c, d.tokens, d.lengths, x, &d.bufs)
 	}
+	d.exec.Release()
 	return x
 }
