@@ -39,8 +39,8 @@ type SpecBlockRecipe struct {
 // NewSpecBlockRecipe is the recipe of the shipped SpecBlock head.
 func NewSpecBlockRecipe() SpecBlockRecipe {
 	r := SpecBlockRecipe{
-		Block: 4, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, RankWidth: 256, RopeBase: 10000, Taps: []int{1, 3, 5},
-		From: []int{4, 5}, Shift: true, Seed: 5, Precision: "bf16",
+		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000, Taps: []int{1, 3, 5},
+		From: []int{2, 3, 4, 5}, Shift: true, Seed: 5, Precision: "bf16",
 		Course:   Course{Steps: 1600, Schedule: Schedule{Warmup: 0.04, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
 		HeadText: headText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true, OnPath: true,
 		Ranks: newRankFit(),

@@ -59,7 +59,7 @@ const (
 
 // DefaultOptions are those of the family. PaperOptions are the paper's.
 var (
-	DefaultOptions = Options{Tree: Conditioned, Blocks: 4, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60}
+	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60}
 	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 60, Raw: true}
 )
 
