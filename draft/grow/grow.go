@@ -78,7 +78,7 @@ type Config struct {
 	Tokens []int32          // of each logit; nil: they are the vocabulary in order
 	Lists  shortlist.Method // nil: all tokens' logits are computed
 	Fit    Fit
-	Clues  *clues.Fit // for best-first trees
+	Clues  *clues.Fit // for best-first trees; nil: they go by the drafter alone
 }
 
 // New returns a drafter.
