@@ -79,7 +79,7 @@ func TestFamilies(t *testing.T) {
 	target.Draft = m.draft
 	for _, text := range []string{
 		"lm", "lm:shape=linear,k=3", "lm:k=3,shape=linear", "lm:shape=fixed,b=2", "lm:shape=dynatree,d0=3,adapt=false", "lm:shape=best-first,width=4",
-		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first", "lm:shape=dynamic,preset=paper,k=4",
+		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first", "best-first:clues=false", "lm:shape=dynamic,preset=paper,k=4",
 		"dynatree:preset=paper,d-max=9", "fixed:b=2,preset=paper", "linear:preset=paper",
 	} {
 		if _, err := draft.New(text, target); err != nil {

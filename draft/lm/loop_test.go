@@ -45,7 +45,7 @@ func generate(t *testing.T, m *model.Model, d draft.Drafter, o spec.Options, p s
 	return out, l.Stats()
 }
 
-var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "lm:shape=dynamic,k=4", "best-first"}
+var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "lm:shape=dynamic,k=4", "best-first", "best-first:clues=false"}
 
 // Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every shape, under a controller and
 // without one. A target that drafts chains for itself commits all of every chain: τ is K + 1.
