@@ -161,11 +161,7 @@ func TestRejectionRepeats(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for s.Finish() == Running {
-				if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
-					t.Fatal(err)
-				}
-			}
+			finish(t, l, s)
 			if temperature == 0 {
 				accept = "any"
 			}

@@ -241,12 +241,17 @@ func writeText(t interface{ Fatal(...any) }, l *Loop, prompt, output int) Stats 
 		t.Fatal(err)
 	}
 	defer s.Close()
+	finish(t, l, s)
+	return *s.Stats()
+}
+
+// finish decodes a sequence to its end.
+func finish(t interface{ Fatal(...any) }, l *Loop, s *Sequence) {
 	for s.Finish() == Running {
 		if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	return *s.Stats()
 }
 
 // simSampler says that its candidates were drawn, evenly.

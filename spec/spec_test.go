@@ -236,11 +236,7 @@ func TestOracleIsAccepted(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	for s.Finish() == Running {
-		if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
-			t.Fatal(err)
-		}
-	}
+	finish(t, l, s)
 	if tau := s.Stats().Tau(); tau != 10 || !slices.Equal(s.Output(), out) {
 		t.Errorf("τ = %g, want 10", tau)
 	}

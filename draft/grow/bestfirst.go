@@ -49,7 +49,7 @@ func (o *BestFirst) clues() bool { return o.Clues && !o.Raw.Raw }
 func (o *BestFirst) begin(s *state) {
 	switch {
 	case s.drawing:
-	case o.clues() && s.d.Clues != nil:
+	case o.clues():
 		p := s.sampler.Params()
 		s.known = &known{text: clues.NewText(&p, s.d.Clues), best: clues.MostProbable{Width: o.Branch, Value: true}}
 	default:

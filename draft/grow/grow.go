@@ -14,6 +14,7 @@ package grow
 
 import (
 	"context"
+	"errors"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/clues"
@@ -78,7 +79,7 @@ type Config struct {
 	Tokens []int32          // of each logit; nil: they are the vocabulary in order
 	Lists  shortlist.Method // nil: all tokens' logits are computed
 	Fit    Fit
-	Clues  *clues.Fit // for best-first trees; nil: they go by the drafter alone
+	Clues  *clues.Fit // for best-first trees that weigh clues
 }
 
 // New returns a drafter.
@@ -86,6 +87,9 @@ func New(c Config) (*Drafter, error) {
 	l, err := c.Shape.limits()
 	if err != nil {
 		return nil, err
+	}
+	if o, ok := c.Shape.(*BestFirst); ok && o.clues() && c.Clues == nil {
+		return nil, errors.New("best-first: there are no fitted weights for clues: want Config.Clues, or clues=false")
 	}
 	d := &Drafter{Config: c, limits: l, ranked: max(l.children, rankedLeast), workers: make([]*sample.Sampler, c.Pool.Threads())}
 	d.judges = make([]judging, c.Pool.Threads())

@@ -81,3 +81,17 @@ func TestBestByAllThatIsKnown(t *testing.T) {
 		}
 	})
 }
+
+// Without fitted weights clues are refused; a drafter at its word needs none.
+func TestCluesWantWeights(t *testing.T) {
+	m := openModels(t)
+	for _, c := range []struct {
+		shape Shape
+		ok    bool
+	}{{ptr(DefaultBestFirst()), false}, {&BestFirst{Width: 8, Branch: 8, Depth: 20}, true}, {&BestFirst{Width: 8, Branch: 8, Depth: 20, Clues: true, Raw: Raw{true}}, true}} {
+		dm := m.rounded
+		if _, err := New(Config{Shape: c.shape, Model: NewDraftModel(dm), Pool: dm.Pool(), Vocab: vocab, Target: vocab}); (err == nil) != c.ok {
+			t.Errorf("%+v: %v", c.shape, err)
+		}
+	}
+}

@@ -55,8 +55,8 @@ func (y *yield) gain(g *growth) (sum float32) {
 	return sum
 }
 
-// knowledge is what the rows of the chosen nodes are expected to add to a tree grown by all that is known, which has their children already, by the
-// text alone. Of such trees chance[0] is the gain of a row for each unit of its node's worth.
+// knowledge is what the rows of the chosen nodes are expected to add to a tree grown by all that is known, which has their children
+// already, by the text alone. Of such trees chance[0] is the gain of a row for each unit of its node's worth.
 func (y *yield) knowledge(g *growth) (sum float32) {
 	for _, node := range g.expand {
 		sum += g.worth[node]
