@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/num"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -36,7 +37,10 @@ func (w *randomWeights) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	row := map[gemm.Type]int{gemm.F32: 4 * in, gemm.F16: 2 * in, gemm.BF16: 2 * in, gemm.Q8_0: in / 32 * 34}[w.typ]
+	row, err := model.FileType(w.typ).Size(in)
+	if err != nil {
+		return nil, err
+	}
 	src := make([]byte, out*row)
 	w.pool.Run(m.Panels(), eachTask(func(p int) {
 		for i := p * gemm.Panel; i < min((p+1)*gemm.Panel, out); i++ {
@@ -56,7 +60,26 @@ func (f eachTask) Do(_, i int) { f(i) }
 func fillRow(r *rand.PCG, t gemm.Type, dst []byte, in int) {
 	le := binary.LittleEndian
 	most := math.Sqrt(3 / float64(in))
-	if t == gemm.Q8_0 {
+	switch t {
+	case gemm.Q4_K, gemm.Q5_K, gemm.Q6_K:
+		_, block := model.FileType(t).Block()
+		for at := range dst {
+			dst[at] = byte(r.Uint64())
+		}
+		for at := 0; at < len(dst); at += block {
+			switch t { // the middle of q's range is taken off, scales and minimums are up to 63 and to 127
+			case gemm.Q4_K:
+				le.PutUint16(dst[at:], num.ToF16(float32(most/500)))
+				le.PutUint16(dst[at+2:], num.ToF16(float32(most/500*7.5)))
+			case gemm.Q5_K:
+				le.PutUint16(dst[at:], num.ToF16(float32(most/1000)))
+				le.PutUint16(dst[at+2:], num.ToF16(float32(most/1000*15.5)))
+			default:
+				le.PutUint16(dst[at+208:], num.ToF16(float32(most/4096)))
+			}
+		}
+		return
+	case gemm.Q8_0:
 		scale := num.ToF16(float32(most / 128))
 		for at := 0; at < len(dst); at += 34 {
 			le.PutUint16(dst[at:], scale)

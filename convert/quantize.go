@@ -12,6 +12,12 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
+// The matrices that logits come from, the one of them or the other.
+const (
+	outputMatrix = "output.weight"
+	embedding    = "token_embd.weight"
+)
+
 // Quantize writes a GGUF file with its matrices encoded anew, metadata and tokenizer as they are. It knows nothing of
 // architectures: any GGUF file whose tensors grove can decode will do.
 func Quantize(ctx context.Context, from, to string, o Options) (notes []string, err error) {
@@ -33,12 +39,14 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	}
 	count := &counter{tell: o.Progress}
 	lossy := false
+	_, untied := f.Tensor(outputMatrix)
+	tied := !untied
 	for _, info := range f.Tensors {
 		t, ok := f.Tensor(info.Name)
 		if !ok {
 			continue
 		}
-		typ, note := encoding(t, o.Type)
+		typ, note := encoding(t, o.Type, t.Name == outputMatrix || tied && t.Name == embedding)
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
 			typ = t.Type // what is not a number of the model stays what it is
 		}
@@ -46,7 +54,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 			if t, err = f.Load(info.Name); err != nil {
 				return nil, err
 			}
-			lossy = lossy || typ == tensor.Q8_0 && !slices.Contains([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16}, t.Type)
+			lossy = lossy || inBlocks(typ) && inBlocks(t.Type)
 		}
 		if note != "" {
 			notes = append(notes, note)
@@ -66,6 +74,12 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		notes = append(notes, "the weights were quantized before: quantizing them again loses more than quantizing the original would")
 	}
 	return notes, w.WriteFile(to)
+}
+
+// inBlocks tells types that share scales, and so lose most of the numbers' bits, from those of numbers on their own.
+func inBlocks(t tensor.Type) bool {
+	n, _ := t.Block()
+	return n > 1
 }
 
 func same(a, b string) bool {

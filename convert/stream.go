@@ -15,7 +15,7 @@ const Keep = tensor.Unknown
 
 // Options says how to write.
 type Options struct {
-	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, Q8_0 (GGUF only), or Keep
+	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, (GGUF only) Q8_0, Q4_K, Q5_K, Q6_K, or Keep
 
 	// Target is the path of the model that a head drafts for. Its tokenizer goes into the GGUF file of a head, where llama.cpp
 	// wants one; its output matrix into the folder of an EAGLE head that has none, where other programs want one. May be empty.
@@ -27,31 +27,40 @@ type Options struct {
 }
 
 func (o *Options) check(hf bool) error {
-	switch o.Type {
-	case tensor.F32, tensor.F16, tensor.BF16, Keep:
-		return nil
-	case tensor.Q8_0:
-		if !hf {
-			return nil
-		}
-		return fmt.Errorf("type Q8_0 has no place in a safetensors file: use F32, F16 or BF16")
+	n, _ := o.Type.Block()
+	switch {
+	case o.Type == Keep:
+	case !o.Type.Writable():
+		return fmt.Errorf("type %v cannot be written: use F32, F16, BF16, Q8_0, Q4_K, Q5_K or Q6_K", o.Type)
+	case hf && n > 1:
+		return fmt.Errorf("type %v has no place in a safetensors file: use F32, F16 or BF16", o.Type)
 	}
-	return fmt.Errorf("type %v cannot be written: use F32, F16, BF16 or Q8_0", o.Type)
+	return nil
 }
 
 // isVector tells norms and biases, which stay exact, from matrices.
 func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 
-// encoding chooses the type a tensor gets in a GGUF file, with a note where that is not the one asked for.
-func encoding(t tensor.Tensor, want tensor.Type) (tensor.Type, string) {
+// encoding chooses the type a tensor gets in a GGUF file, with a note where that is not the one asked for. The output matrix, from
+// which all logits come, is no coarser than Q6_K, as in llama.cpp's files; rows that are not whole blocks get the next type that fits.
+func encoding(t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, string) {
 	switch {
 	case isVector(t):
 		return tensor.F32, ""
 	case want == Keep:
 		return t.Type, ""
+	case output && (want == tensor.Q4_K || want == tensor.Q5_K) && t.Cols()%256 == 0:
+		return tensor.Q6_K, fmt.Sprintf("tensor %s is Q6_K: all logits come from it", t.Name)
 	}
-	if _, err := want.Size(t.Cols()); err != nil {
-		return tensor.F16, fmt.Sprintf("tensor %s is F16: its rows of %d are not whole blocks of %v", t.Name, t.Cols(), want)
+	fits := want
+	for _, next := range []tensor.Type{tensor.Q8_0, tensor.F16} {
+		if _, err := fits.Size(t.Cols()); err == nil {
+			break
+		}
+		fits = next
+	}
+	if fits != want {
+		return fits, fmt.Sprintf("tensor %s is %v: its rows of %d are not whole blocks of %v", t.Name, fits, t.Cols(), want)
 	}
 	return want, ""
 }

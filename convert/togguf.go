@@ -68,7 +68,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return false, fmt.Errorf("%s: tensor %s has shape %v: want %d rows by config.json", f.Path, name, t.Shape, n)
 		}
-		typ, note := encoding(t, o.Type)
+		typ, note := encoding(t, o.Type, e.gguf == "output" || c.Tied && e.gguf == "token_embd")
 		if note != "" {
 			notes = append(notes, note)
 		}

@@ -2,6 +2,7 @@ package convert
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -58,6 +59,79 @@ func TestTypes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// A model in the K types has its output matrix in Q6_K, rows that are not whole blocks in Q8_0, numbers close to the original's, and runs.
+func TestKTypes(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, tied := range []bool{false, true} {
+		s := synth.Shape{Name: "k", Arch: "qwen3", Vocab: 500, Hidden: 256, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 544, Context: 256,
+			NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: tied, Tokens: synth.Qwen2}
+		if err := synth.Write(ctx, at("f32.gguf"), s, synth.Options{Type: tensor.F32, Seed: 3}); err != nil {
+			t.Fatal(err)
+		}
+		from, err := gguf.Open(at("f32.gguf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		for _, typ := range []tensor.Type{tensor.Q4_K, tensor.Q5_K, tensor.Q6_K} {
+			notes, err := Quantize(ctx, at("f32.gguf"), at("k.gguf"), Options{Type: typ})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := gguf.Open(at("k.gguf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			others := 0
+			for _, info := range to.Tensors {
+				x, err1 := from.Load(info.Name)
+				y, err2 := to.Load(info.Name)
+				if err1 != nil || err2 != nil {
+					t.Fatal(err1, err2)
+				}
+				want := typ
+				switch {
+				case len(y.Shape) < 2:
+					continue
+				case strings.Contains(y.Name, "ffn_down"):
+					want = tensor.Q8_0
+				case y.Name == "output.weight" || tied && y.Name == "token_embd.weight":
+					want = tensor.Q6_K
+				}
+				if want != typ {
+					others++
+				}
+				if y.Type != want {
+					t.Errorf("%v, tied %v: %s is %v, want %v", typ, tied, y.Name, y.Type, want)
+				}
+				if e := relative(t, x, y); e > map[tensor.Type]float64{tensor.Q4_K: .08, tensor.Q5_K: .04, tensor.Q6_K: .02, tensor.Q8_0: .01}[want] {
+					t.Errorf("%s in %v is off by %.3f of its size", y.Name, y.Type, e)
+				}
+			}
+			if len(notes) != others {
+				t.Errorf("%v, tied %v: %d tensors have another type, the notes are %q", typ, tied, others, notes)
+			}
+			to.Close()
+			logits(t, at("k.gguf"))
+		}
+	}
+}
+
+// relative is the root of the mean squared difference over that of x.
+func relative(t *testing.T, x, y tensor.Tensor) float64 {
+	a, err1 := x.Float32s()
+	b, err2 := y.Float32s()
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	var d, n float64
+	for i := range a {
+		d, n = d+float64(a[i]-b[i])*float64(a[i]-b[i]), n+float64(a[i])*float64(a[i])
+	}
+	return math.Sqrt(d / n)
 }
 
 func TestQuantizeNotes(t *testing.T) {

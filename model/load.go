@@ -22,7 +22,7 @@ type Options struct {
 	Workers *Model
 
 	// Pad, where it is not 0, pads the model to about so many parameters: its logits stay the same to the bit, its passes cost
-	// what those of a model of that size cost. PadType is the type of the layers added: BF16, F16 or Q8_0; its zero value
+	// what those of a model of that size cost. PadType is the type of the layers added: BF16, F16, Q8_0 or a K type; its zero value
 	// stands for BF16.
 	Pad     int64
 	PadType tensor.Type

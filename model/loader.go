@@ -94,26 +94,12 @@ func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := gemm.New(packedType(t.Type), out, in)
+	m, err := gemm.New(packings[t.Type].to, out, in)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %s: %w", name, err)
 	}
 	l.jobs = append(l.jobs, packing{t, m})
 	return m, nil
-}
-
-// packedType is the type a tensor is multiplied in. Types without kernels of their own are
-// widened to f32, which loses nothing.
-func packedType(t tensor.Type) gemm.Type {
-	switch t {
-	case tensor.F16:
-		return gemm.F16
-	case tensor.BF16:
-		return gemm.BF16
-	case tensor.Q8_0:
-		return gemm.Q8_0
-	}
-	return gemm.F32
 }
 
 // Pack fills every matrix from its tensor, in parallel, and lets go of the file's pages as it goes.
@@ -123,14 +109,11 @@ func (l *Loader) Pack(pool *par.Pool) error {
 		total += int64(len(j.t.Data))
 	}
 	for _, j := range l.jobs {
-		data := j.t.Data
-		if packedType(j.t.Type) == gemm.F32 && j.t.Type != tensor.F32 {
-			var err error
-			if data, err = widen(j.t, pool); err != nil {
-				return err
-			}
+		t, err := recoded(j.t, pool)
+		if err != nil {
+			return err
 		}
-		p := &packJob{dst: j.dst, data: data}
+		p := &packJob{dst: j.dst, data: t.Data}
 		pool.Run((j.dst.Panels()+packChunk-1)/packChunk, p)
 		l.src.done(j.t)
 		if done += int64(len(j.t.Data)); l.progress != nil {

@@ -2,8 +2,6 @@ package model
 
 import (
 	"fmt"
-
-	"github.com/grovellm/grove/internal/gemm"
 )
 
 // Cost padding. The text of a small model is real, but verifying it is cheap, which hides what speculation is for. A
@@ -61,8 +59,9 @@ func (c *Config) ffnColumn() int64 {
 	return 3 * int64(c.Hidden)
 }
 
-// padded is the shape that c has after padding: about total parameters, to within a layer.
-func (c Config) padded(total int64) (Config, error) {
+// padded is the shape that c has after padding: about total parameters, to within a layer. The feed-forward width grows to a multiple
+// of unit.
+func (c Config) padded(total int64, unit int) (Config, error) {
 	if err := c.Validate(); err != nil {
 		return c, err
 	}
@@ -74,8 +73,7 @@ func (c Config) padded(total int64) (Config, error) {
 	layers := total - (have - int64(c.Layers)*own) // what all layers are to have together
 	each := max(own, min(paddedLayer, layers/paddedLayers))
 	n := max(int64(c.Layers)+1, (layers+each/2)/each)
-	const unit = gemm.Group // whole groups, and so whole blocks of every type that is multiplied as it is
-	wide := (layers/n - c.layerParameters(0)) / c.ffnColumn() / unit * unit
+	wide := (layers/n - c.layerParameters(0)) / c.ffnColumn() / int64(unit) * int64(unit)
 	p := c
 	p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
 	each = p.layerParameters(p.FFN)

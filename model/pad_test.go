@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/num"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
@@ -21,15 +22,13 @@ import (
 
 // paddable draws a small shape, of widths that end anywhere in a panel and in a group of activations.
 func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
-	unit := 1
-	if typ == tensor.Q8_0 {
-		unit = 32
-	}
+	unit, _ := typ.Block() // rows are whole blocks
+	heads := max(2, unit/32)
 	s := synth.Shape{
-		Name: "paddable", Arch: arch, Vocab: 400 + r.IntN(40), Layers: 1 + r.IntN(2), Context: 256, Heads: 2, KVHeads: 1 + r.IntN(2), HeadDim: 32,
-		FFN: unit * ((40 + r.IntN(100)) / unit), NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tied: arch != "gptneox" && r.IntN(2) == 0,
+		Name: "paddable", Arch: arch, Vocab: 400 + r.IntN(40), Layers: 1 + r.IntN(2), Context: 256, Heads: heads, KVHeads: 1 + r.IntN(2), HeadDim: 32,
+		FFN: unit * max(1, (40+r.IntN(100))/unit), NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tied: arch != "gptneox" && r.IntN(2) == 0,
 	}
-	s.Hidden = unit * ((32 + r.IntN(33)) / unit)
+	s.Hidden = unit * max(1, (32+r.IntN(33))/unit)
 	switch arch {
 	case "llama":
 		s.Tokens = synth.Llama3
@@ -103,9 +102,12 @@ func reached(t *testing.T, plain, padded *model.Model, want int64) {
 
 // Padding never changes a bit of the logits, whatever the architecture, the types and the kernels.
 func TestPaddingKeepsLogits(t *testing.T) {
-	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0}
+	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 	for i, arch := range []string{"llama", "qwen2", "qwen3", "gptneox"} {
 		for j, typ := range kinds {
+			if j >= 4 && j-4 != i { // wider and slower: a type for each architecture
+				continue
+			}
 			t.Run(arch+" "+typ.String(), func(t *testing.T) {
 				r := rand.New(rand.NewPCG(uint64(i), uint64(j)))
 				path := filepath.Join(t.TempDir(), "m.gguf")
@@ -118,13 +120,15 @@ func TestPaddingKeepsLogits(t *testing.T) {
 				}
 				defer plain.Close()
 				c := plain.Config
+				block, _ := typ.Block()
+				unit := max(gemm.Group, block)
 				own := int64(c.Hidden*(3*c.FFN+2*(c.Heads+c.KVHeads)*c.HeadDim)) + 1000                              // about a layer
 				o := model.Options{Threads: 2, Pad: c.Parameters() + own*(1+r.Int64N(8)), PadType: kinds[r.IntN(2)]} // F32 stands for the default
 				if (i+j)%4 > 0 {
-					o.Pad += 50 * (own + int64(3*c.Hidden*160)) // so many that layers get wider
+					o.Pad += 50 * (own + int64(3*c.Hidden*(unit+128))) // so many that layers get wider
 				}
-				if typ == tensor.Q8_0 && r.IntN(2) == 0 {
-					o.PadType = tensor.Q8_0
+				if block > 1 && r.IntN(2) == 0 {
+					o.PadType = typ
 				}
 				padded, err := model.Open(path, o)
 				if err != nil {
@@ -145,8 +149,9 @@ func TestPaddingKeepsLogits(t *testing.T) {
 	}
 }
 
-// q4 replaces a model's feed-forward weights by Q4_0 ones, which have no kernels and no encoder here.
-func q4(t *testing.T, r *rand.Rand, from, to string) {
+// recodable replaces a model's feed-forward weights by Q4_0 ones, which are multiplied as Q8_0, and the last by Q4_1 ones, which are as F32:
+// types with no kernels and no encoder here.
+func recodable(t *testing.T, r *rand.Rand, from, to string) {
 	t.Helper()
 	f, err := gguf.Open(from)
 	if err != nil {
@@ -158,13 +163,19 @@ func q4(t *testing.T, r *rand.Rand, from, to string) {
 	for _, info := range f.Tensors {
 		x, _ := f.Tensor(info.Name)
 		if strings.Contains(info.Name, "ffn_") && len(info.Shape) == 2 {
-			x.Type = tensor.Q4_0
-			x.Data = make([]byte, x.Elements()/32*18)
+			if x.Type = tensor.Q4_0; strings.Contains(info.Name, "ffn_down") {
+				x.Type = tensor.Q4_1
+			}
+			size, _ := x.Type.Size(32)
+			x.Data = make([]byte, x.Elements()/32*size)
 			for i := range x.Data {
 				x.Data[i] = byte(r.Uint32())
 			}
-			for b := 0; b < len(x.Data); b += 18 {
+			for b := 0; b < len(x.Data); b += size {
 				binary.LittleEndian.PutUint16(x.Data[b:], num.ToF16(0.02))
+				if x.Type == tensor.Q4_1 {
+					binary.LittleEndian.PutUint16(x.Data[b+2:], num.ToF16(-0.15))
+				}
 			}
 		}
 		w.Add(x.Name, x.Type, x.Shape, func(out io.Writer) error { _, err := out.Write(x.Data); return err })
@@ -184,7 +195,7 @@ func TestWritePadded(t *testing.T) {
 	if err := synth.Write(ctx, plainPath, shape, synth.Options{Type: tensor.F16, Seed: 1}); err != nil {
 		t.Fatal(err)
 	}
-	q4(t, r, plainPath, q4Path)
+	recodable(t, r, plainPath, q4Path)
 	for _, path := range []string{plainPath, q4Path} {
 		o := model.Options{Threads: 1, Pad: 1_000_000, PadType: tensor.F16}
 		c, err := model.WritePadded(ctx, path, path+".padded", o)
@@ -226,8 +237,8 @@ func TestPaddingRefuses(t *testing.T) {
 		"has":          {Pad: 1000},
 		"want more":    {Pad: -1},
 		"layer count":  {Pad: 1 << 50},
-		"padding of":   {Pad: 1e6, PadType: tensor.Q4_K},
-		"whole blocks": {Pad: 1e6, PadType: tensor.Q8_0},
+		"padding of":   {Pad: 1e6, PadType: tensor.Q4_0},
+		"whole blocks": {Pad: 1e6, PadType: []tensor.Type{tensor.Q8_0, tensor.Q6_K}[rand.IntN(2)]},
 	} {
 		o.Threads = 1
 		_, err := model.Open(path, o)

@@ -1,6 +1,10 @@
 package model
 
-import "testing"
+import (
+	"testing"
+
+	"github.com/grovellm/grove/internal/gemm"
+)
 
 // The shapes that padding makes look like those of models of that size: tens of layers, none a giant.
 func TestPaddedShapes(t *testing.T) {
@@ -20,7 +24,7 @@ func TestPaddedShapes(t *testing.T) {
 		{large, 2e9, 29, 50},
 		{large, 8e9, 100, 250},
 	} {
-		p, err := c.from.padded(c.to)
+		p, err := c.from.padded(c.to, gemm.Group)
 		if err != nil {
 			t.Fatal(err)
 		}

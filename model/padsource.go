@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -29,16 +30,34 @@ func pad(src source, total int64, kind tensor.Type) (source, error) {
 	if kind == tensor.F32 {
 		kind = tensor.BF16
 	}
-	if !slices.Contains([]tensor.Type{tensor.BF16, tensor.F16, tensor.Q8_0}, kind) {
-		return nil, fmt.Errorf("padding of type %v: want BF16, F16 or Q8_0", kind)
+	if !kind.Writable() {
+		return nil, fmt.Errorf("padding of type %v: want BF16, F16, Q8_0, Q4_K, Q5_K or Q6_K", kind)
 	}
 	p := &padding{source: src, kind: kind, shapes: map[string][]int{}, weights: map[string][]byte{}}
 	var err error
 	if p.from, err = src.config(); err != nil {
 		return nil, err
 	}
-	p.to, err = p.from.padded(total)
+	unit, err := p.unit()
+	if err != nil {
+		return nil, err
+	}
+	p.to, err = p.from.padded(total, unit)
 	return p, err
+}
+
+// unit is what widths are a multiple of: whole groups of activations, and whole blocks of what is multiplied.
+func (p *padding) unit() (int, error) {
+	unit := gemm.Group
+	for layer := range p.from.Layers {
+		t, _, err := p.source.tensor(fmt.Sprintf("blk.%d.ffn_down.weight", layer)) // which the network misses, if it is not there
+		if err != nil {
+			return 0, err
+		}
+		n, _ := t.Type.Block()
+		unit = max(unit, n)
+	}
+	return unit, nil
 }
 
 func (p *padding) config() (Config, error) { return p.to, nil }
@@ -130,12 +149,9 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 
 // widened is a tensor of one of the model's own layers with the new width.
 func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
-	if packedType(t.Type) == gemm.F32 && t.Type != tensor.F32 { // as the loader would: to what is multiplied
-		values, err := t.Float32s()
-		if err != nil {
-			return t, err
-		}
-		if t, err = tensor.FromFloat32s(t.Name, tensor.F32, t.Shape, values); err != nil {
+	if len(t.Shape) == 2 { // as the loader would: to what is multiplied
+		var err error
+		if t, err = recoded(t, par.New(1)); err != nil {
 			return t, err
 		}
 	}

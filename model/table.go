@@ -1,12 +1,8 @@
 package model
 
 import (
-	"encoding/binary"
-	"errors"
-	"math"
 	"slices"
 
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
@@ -36,26 +32,4 @@ func (l *Loader) Table(name string, rows, cols int) (nn.Table, error) {
 	e := &table{kind: t.Type, size: t.RowBytes(), data: slices.Clone(t.Data)}
 	l.src.done(t)
 	return e, nil
-}
-
-// widen returns a quantised tensor's elements as little-endian f32.
-func widen(t tensor.Tensor, pool *par.Pool) ([]byte, error) {
-	w := &widenJob{t: t, out: make([]byte, 4*t.Elements()), errs: make([]error, t.Rows())}
-	pool.Run(t.Rows(), w)
-	return w.out, errors.Join(w.errs...)
-}
-
-type widenJob struct {
-	t    tensor.Tensor
-	out  []byte
-	errs []error
-}
-
-func (w *widenJob) Do(_, i int) {
-	cols := w.t.Cols()
-	row := make([]float32, cols)
-	w.errs[i] = w.t.DequantizeRows(row, i, i+1)
-	for j, x := range row {
-		binary.LittleEndian.PutUint32(w.out[4*(i*cols+j):], math.Float32bits(x))
-	}
 }

@@ -22,7 +22,7 @@ type Exec struct {
 }
 
 // inputTypes is the number of types that products read their rows in.
-const inputTypes = int(gemm.Q8_0) + 1
+const inputTypes = int(gemm.NumTypes)
 
 // workerScratch is memory of one worker.
 type workerScratch struct {

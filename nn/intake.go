@@ -115,6 +115,7 @@ func (n *intake) begin(e *Exec, src Source, uses [inputTypes]bool, keep *linearR
 
 // input is the rows as matrices of a type read them.
 func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
+	t = t.Activations()
 	if !n.each {
 		return &n.rows.inputs[t]
 	}

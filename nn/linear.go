@@ -79,7 +79,7 @@ func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	size := 0
 	for _, p := range projs {
 		w := p.Linear.W
-		uses[w.Type()] = true
+		uses[w.Type().Activations()] = true
 		j.panels += w.Panels()
 		size += w.Bytes()
 	}

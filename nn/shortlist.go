@@ -158,7 +158,7 @@ func (j *listJob) plan(lists []*Shortlist) (uses [inputTypes]bool) {
 			part := &lists[from].parts[i]
 			p := j.product(part.head)
 			p.bands, p.lists = append(p.bands, gemm.Band{From: from, To: to, Runs: part.runs}), append(p.lists, lists[from])
-			uses[part.head.W.Type()] = true
+			uses[part.head.W.Type().Activations()] = true
 		}
 		from = to
 	}

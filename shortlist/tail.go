@@ -1,6 +1,7 @@
 package shortlist
 
 import (
+	"github.com/grovellm/grove/model"
 	"math"
 
 	"github.com/grovellm/grove/internal/gemm"
@@ -122,9 +123,6 @@ func cholesky(c nn.Mat, n float64, norm *nn.Norm) (columns [][]float32, rest flo
 	return columns, rest
 }
 
-// fileTypes are the types of weights as files have them.
-var fileTypes = map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16, gemm.Q8_0: tensor.Q8_0}
-
 // packRows packs rows of d elements as a type, filled up to a whole panel with zeros.
 func packRows(rows [][]float32, d int, t gemm.Type) (*gemm.Matrix, error) {
 	n := (len(rows) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
@@ -132,7 +130,7 @@ func packRows(rows [][]float32, d int, t gemm.Type) (*gemm.Matrix, error) {
 	for i, r := range rows {
 		copy(all[i*d:(i+1)*d], r)
 	}
-	x, err := tensor.FromFloat32s("tail", fileTypes[t], []int{n, d}, all)
+	x, err := tensor.FromFloat32s("tail", model.FileType(t), []int{n, d}, all)
 	if err != nil {
 		return nil, err
 	}

@@ -8,10 +8,10 @@ import (
 	"github.com/grovellm/grove/internal/num"
 )
 
-// Quantize encodes src as F32, F16, BF16 or Q8_0 into dst, whose length must be t.Size(len(src)).
+// Quantize encodes src as one of Writable's types into dst, whose length must be t.Size(len(src)).
 //
-// Q8_0 gives the bytes llama.cpp's quantiser gives. A finite value that the type has no room for is an error, not
-// an infinity; so is a value that is not finite in Q8_0, which has no place for one.
+// Q8_0 gives the bytes llama.cpp's quantiser gives; the K types come about as close to the numbers as its do. A finite value that
+// the type has no room for is an error, not an infinity; so is a value that is not finite in a type of blocks, which has no place for one.
 func Quantize(t Type, src []float32, dst []byte) error {
 	size, err := t.Size(len(src))
 	if err != nil {
@@ -47,10 +47,36 @@ func Quantize(t Type, src []float32, dst []byte) error {
 				return tooLarge(t, 32*b+i, src[32*b+i], "BF16 or F32")
 			}
 		}
+	case Q4_K, Q5_K, Q6_K:
+		_, bytes := t.Block()
+		for b := 0; b < len(src)/256; b++ {
+			if i := encodeK(t, src[256*b:256*b+256], dst[bytes*b:bytes*b+bytes]); i >= 0 {
+				return tooLarge(t, 256*b+i, src[256*b+i], "BF16 or F32")
+			}
+		}
 	default:
-		return fmt.Errorf("%v cannot be written: use F32, F16, BF16 or Q8_0", t)
+		return fmt.Errorf("%v cannot be written: use F32, F16, BF16, Q8_0, Q4_K, Q5_K or Q6_K", t)
 	}
 	return nil
+}
+
+// Writable reports whether Quantize writes the type.
+func (t Type) Writable() bool {
+	switch t {
+	case F32, F16, BF16, Q8_0, Q4_K, Q5_K, Q6_K:
+		return true
+	}
+	return false
+}
+
+func encodeK(t Type, src []float32, dst []byte) (bad int) {
+	switch t {
+	case Q4_K:
+		return encodeQ45K(src, dst, 15)
+	case Q5_K:
+		return encodeQ45K(src, dst, 31)
+	}
+	return encodeQ6K(src, dst)
 }
 
 // encodeQ8_0 encodes a block of 32: d = max|x|/127 in half precision, q = x/d rounded, halves away from zero. The division is

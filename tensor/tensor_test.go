@@ -3,6 +3,7 @@ package tensor
 import (
 	"bytes"
 	"math"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -176,8 +177,18 @@ func TestQuantizeRefuses(t *testing.T) {
 			t.Errorf("%v has an infinity and a NaN: %v", typ, err)
 		}
 	}
-	if err := Quantize(Q4_K, make([]float32, 256), make([]byte, 144)); err == nil {
-		t.Error("Q4_K is written")
+	for _, typ := range []Type{Q4_K, Q5_K, Q6_K} {
+		for _, v := range []float32{inf, -inf, nan, 1e12} {
+			x := make([]float32, 512)
+			x[300] = v
+			size, _ := typ.Size(512)
+			if err := Quantize(typ, x, make([]byte, size)); err == nil || !strings.Contains(err.Error(), "element 300 is") {
+				t.Errorf("%v takes %v: %v", typ, v, err)
+			}
+		}
+	}
+	if err := Quantize(Q4_0, make([]float32, 32), make([]byte, 18)); err == nil || Q4_0.Writable() {
+		t.Error("Q4_0 is written")
 	}
 	if err := Quantize(Q8_0, make([]float32, 32), make([]byte, 33)); err == nil {
 		t.Error("a buffer that is too short is taken")
@@ -290,4 +301,76 @@ func BenchmarkDequantize(b *testing.B) {
 			b.ReportMetric(float64(len(dst))*float64(b.N)/1e6/b.Elapsed().Seconds(), "Melem/s")
 		})
 	}
+}
+
+// The encoders of the K types come as close as llama.cpp's: its llama-quantize --pure (ggml 0.18.1) is off by 6.88, 3.48 and 1.70 % of the
+// root mean square of evenly spread weights.
+func TestKTypesAreClose(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, 256*400)
+	for i := range x {
+		x[i] = float32((2*r.Float64() - 1) * .02)
+	}
+	for typ, most := range map[Type]float64{Q4_K: .0692, Q5_K: .0350, Q6_K: .0171} {
+		q, err := FromFloat32s("x", typ, []int{400, 256}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := q.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var d, n float64
+		for i := range x {
+			d, n = d+float64(x[i]-y[i])*float64(x[i]-y[i]), n+float64(x[i])*float64(x[i])
+		}
+		if e := math.Sqrt(d / n); e > most {
+			t.Errorf("%v is off by %.4f", typ, e)
+		}
+	}
+}
+
+// Blocks of few values, zeros, one sign, and tiny numbers are encoded as well as their types allow, and never as anything but numbers.
+func TestKTypesOddBlocks(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		typ := rapid.SampledFrom([]Type{Q4_K, Q5_K, Q6_K}).Draw(t, "type")
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		kind, size := rapid.IntRange(0, 5).Draw(t, "kind"), math.Ldexp(1, rapid.IntRange(-40, 14).Draw(t, "size"))
+		x := make([]float32, 256)
+		for i := range x {
+			switch v := r.NormFloat64() * size; kind {
+			case 0: // all zeros
+			case 1:
+				x[i] = float32(math.Abs(v))
+			case 2:
+				x[i] = float32(-math.Abs(v))
+			case 3:
+				x[i] = float32(size)
+			case 4:
+				x[i] = float32(size) * float32(r.IntN(3)-1)
+			default:
+				if x[i] = float32(v); r.IntN(60) == 0 {
+					x[i] *= 50
+				}
+			}
+		}
+		q, err := FromFloat32s("x", typ, []int{1, 256}, x)
+		if err != nil {
+			t.Fatal(err)
+		}
+		y, err := q.Float32s()
+		if err != nil {
+			t.Fatal(err)
+		}
+		top := float32(0)
+		for _, v := range x {
+			top = max(top, abs(v))
+		}
+		for i := range x {
+			// half a step of a sub-block's range, and what rounding the scales adds; scales below the smallest half are lost
+			if d := abs(x[i] - y[i]); !(d <= top/map[Type]float32{Q4_K: 8, Q5_K: 14, Q6_K: 20}[typ]+map[Type]float32{Q4_K: 4e-4, Q5_K: 4e-4, Q6_K: 2e-4}[typ]) {
+				t.Fatalf("%v: %v of a block up to %v became %v", typ, x[i], top, y[i])
+			}
+		}
+	})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -13,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/tensor"
 )
 
 type benchCmd struct {
@@ -32,7 +32,7 @@ Examples:
 
 type benchCostCmd struct {
 	Shape  string `help:"Shape of the model, with random weights; see grove synth --list. eagle3-NAME: of the EAGLE-3 head of such a model." default:"qwen3-0.6b"`
-	Type   string `help:"Type of its matrices: f32, f16, bf16 or q8_0." default:"bf16"`
+	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k or q4_k." default:"bf16"`
 	Model  string `help:"Measure this model instead: a GGUF file or Hugging Face folder." placeholder:"FILE"`
 	Rows   []int  `help:"Sizes of the passes." default:"1,2,4,8,16,32,64,512" placeholder:"N,..."`
 	Rounds int    `help:"Rounds; every round measures everything once." default:"15"`
@@ -137,7 +137,9 @@ func (p *program) openWeights(path string) (*model.Model, error) {
 
 // kernelType is the type that tensors of the named one are multiplied in.
 func kernelType(name string) gemm.Type {
-	types := []gemm.Type{gemm.F32, gemm.F16, gemm.BF16, gemm.Q8_0}
-	i := slices.IndexFunc(types, func(t gemm.Type) bool { return strings.EqualFold(t.String(), name) })
-	return types[max(i, 0)] // the others are widened to f32
+	t, err := tensor.ParseType(name)
+	if err != nil {
+		return gemm.F32
+	}
+	return model.ProductType(t)
 }

@@ -37,11 +37,11 @@ type checkBitsCmd struct {
 }
 
 func (checkBitsCmd) Help() string {
-	return `Generates random models (llama, qwen2, qwen3, gptneox; f32, bf16, f16, q8_0), texts and token
-trees, computes the logits of every node one token a pass, then reaches the same contexts in
-other ways: other chunks of the prompt, paths of trees committed, detours truncated, forks,
-other node orders, other sequences in the same pass, 1 to 4 threads, every kernel level of this
-processor. Every logit must be the same to the bit.
+	return `Generates random models (llama, qwen2, qwen3, gptneox; f32, bf16, f16, q8_0 and the K types),
+texts and token trees, computes the logits of every node one token a pass, then reaches the same
+contexts in other ways: other chunks of the prompt, paths of trees committed, detours truncated,
+forks, other node orders, other sequences in the same pass, 1 to 4 threads, every kernel level of
+this processor. Every logit must be the same to the bit.
 
 Prints {"cases","mismatches"} and more with --json; the exit status is 1 on any mismatch.
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/convert"
@@ -16,7 +15,7 @@ import (
 type convertCmd struct {
 	From        string `arg:"" help:"A Hugging Face folder or a GGUF file." type:"path"`
 	To          string `arg:"" help:"The GGUF file, or the folder, to write." type:"path"`
-	Type        string `help:"Type of the matrices: keep, f32, f16, bf16, or q8_0 (GGUF only)." default:"keep"`
+	Type        string `help:"Type of the matrices: keep, f32, f16, bf16, or (GGUF only) q8_0, q6_k, q5_k, q4_k." default:"keep"`
 	Target      string `help:"Of a drafter's head, the model it drafts for: its tokenizer goes into a GGUF file, its output matrix into the folder of an EAGLE head that has none." type:"path" placeholder:"FILE"`
 	Speculators bool   `help:"Write the folder of an EAGLE-3 head as vLLM's speculators have it (with --target)."`
 	Force       bool   `short:"f" help:"Replace a file that is there."`
@@ -57,15 +56,19 @@ func (cmd *convertCmd) Run(p *program) error {
 type quantizeCmd struct {
 	From  string `arg:"" help:"A GGUF file." type:"path"`
 	To    string `arg:"" help:"The GGUF file to write." type:"path"`
-	Type  string `help:"Type of the matrices: f16, bf16 or q8_0." default:"q8_0"`
+	Type  string `help:"Type of the matrices: f16, bf16, q8_0, q6_k, q5_k or q4_k." default:"q8_0"`
 	Force bool   `short:"f" help:"Replace a file that is there."`
 }
 
 func (quantizeCmd) Help() string {
 	return `Writes a GGUF file again with matrices of another type. Norms and biases stay F32.
 
-Example:
-    grove quantize model-bf16.gguf model-q8_0.gguf`
+Bits of a weight: q8_0 8.5, q6_k 6.6, q5_k 5.5, q4_k 4.5. With q5_k and q4_k the output matrix
+is q6_k, for all logits come from it. The K types want rows of whole blocks of 256; others are q8_0.
+
+Examples:
+    grove quantize model-bf16.gguf model-q8_0.gguf
+    grove quantize model-bf16.gguf model-q4_k.gguf --type q4_k`
 }
 
 func (cmd *quantizeCmd) Run(p *program) error {
@@ -79,8 +82,8 @@ func rewrite(p *program, f rewriter, from, to, typ string, o convert.Options, fo
 	t := convert.Keep
 	if !strings.EqualFold(typ, "keep") {
 		var err error
-		if t, err = tensor.ParseType(typ); err != nil || !slices.Contains([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}, t) {
-			return usagef("--type %q: want keep, f32, f16, bf16 or q8_0", typ)
+		if t, err = tensor.ParseType(typ); err != nil || !t.Writable() {
+			return usagef("--type %q: want keep, f32, f16, bf16, q8_0, q6_k, q5_k or q4_k", typ)
 		}
 	}
 	switch info, err := os.Stat(to); {

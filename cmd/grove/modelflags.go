@@ -33,7 +33,7 @@ type modelFlags struct {
 // padFlags make a small model cost as much as a large one.
 type padFlags struct {
 	Pad     string `help:"Pad the model to about N parameters, as 500M: the same text at the cost of a model of that size." placeholder:"N"`
-	PadType string `help:"Type of the weights that padding adds: bf16, f16 or q8_0." default:"bf16" placeholder:"TYPE"`
+	PadType string `help:"Type of the weights that padding adds: bf16, f16, q8_0, q6_k, q5_k or q4_k." default:"bf16" placeholder:"TYPE"`
 }
 
 // open loads the model, showing how far it is.
@@ -132,12 +132,11 @@ func (f *padFlags) padding() (int64, tensor.Type, error) {
 }
 
 func padType(name string) (tensor.Type, error) {
-	for _, t := range []tensor.Type{tensor.BF16, tensor.F16, tensor.Q8_0} {
-		if strings.EqualFold(name, t.String()) {
-			return t, nil
-		}
+	t, err := tensor.ParseType(name)
+	if err != nil || !t.Writable() || t == tensor.F32 {
+		return 0, fmt.Errorf("want bf16, f16, q8_0, q6_k, q5_k or q4_k")
 	}
-	return 0, fmt.Errorf("want bf16, f16 or q8_0")
+	return t, nil
 }
 
 // parseCount reads a number of parameters: 1500000, 500M, 1.5B.

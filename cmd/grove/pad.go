@@ -11,7 +11,7 @@ type padCmd struct {
 	From  string `arg:"" help:"A GGUF file." type:"path"`
 	Out   string `arg:"" help:"The GGUF file to write." type:"path"`
 	To    string `required:"" help:"About how many parameters it is to have: 500M, 1.5B." placeholder:"N"`
-	Type  string `help:"Type of the weights added: bf16, f16 or q8_0." default:"bf16"`
+	Type  string `help:"Type of the weights added: bf16, f16, q8_0, q6_k, q5_k or q4_k." default:"bf16"`
 	Force bool   `short:"f" help:"Replace a file that is there."`
 }
 

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"text/tabwriter"
 
@@ -14,7 +13,7 @@ import (
 type synthCmd struct {
 	Shape string `arg:"" optional:"" help:"Name of the shape; see --list."`
 	Out   string `arg:"" optional:"" help:"File to write (SHAPE-TYPE.gguf)." type:"path"`
-	Type  string `help:"Type of the matrices: f32, f16, bf16 or q8_0." default:"bf16"`
+	Type  string `help:"Type of the matrices: f32, f16, bf16, q8_0, q6_k, q5_k or q4_k." default:"bf16"`
 	Seed  uint64 `help:"Seed of the weights." default:"1"`
 	Force bool   `short:"f" help:"Replace a file that is there."`
 	List  bool   `help:"List the shapes."`
@@ -75,8 +74,8 @@ func shapeAndType(shape, typ string) (synth.Shape, tensor.Type, error) {
 		return s, 0, usagef("no shape is named %q: use one of %s", shape, strings.Join(shapeNames(), ", "))
 	}
 	t, err := tensor.ParseType(typ)
-	if err != nil || !slices.Contains([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}, t) {
-		return s, 0, usagef("--type %q: want f32, f16, bf16 or q8_0", typ)
+	if err != nil || !t.Writable() {
+		return s, 0, usagef("--type %q: want f32, f16, bf16, q8_0, q6_k, q5_k or q4_k", typ)
 	}
 	return s, t, nil
 }

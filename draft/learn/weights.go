@@ -74,12 +74,9 @@ func (p packed) Table(name string, rows, cols int) (nn.Table, error) {
 	return p.Matrix(name, rows, cols)
 }
 
-// tensorTypes are the types of files that matrices are packed from.
-var tensorTypes = map[gemm.Type]tensor.Type{gemm.F32: tensor.F32, gemm.F16: tensor.F16, gemm.BF16: tensor.BF16, gemm.Q8_0: tensor.Q8_0}
-
 // pack makes a matrix of a type.
 func pack(name string, t gemm.Type, x nn.Mat) (*gemm.Matrix, error) {
-	file, err := tensor.FromFloat32s(name, tensorTypes[t], []int{x.Rows, x.Cols}, x.Data[:x.Rows*x.Cols])
+	file, err := tensor.FromFloat32s(name, model.FileType(t), []int{x.Rows, x.Cols}, x.Data[:x.Rows*x.Cols])
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,9 @@ const maxThreads = 4
 
 var (
 	arches = []string{"llama", "qwen2", "qwen3", "gptneox"}
-	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0}
+	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+
+	headTypes = types[:4] // those whose blocks a head's rows may be of
 )
 
 // perGeneration is how many cases share a set of shapes: with more, a long check would see few
@@ -149,12 +151,17 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	s.Heads = s.KVHeads * (1 + rng.IntN(3))
 	unit := 1
 	dims := []int{8, 18, 20, 32, 48, 64}
-	if typ == tensor.Q8_0 {
-		unit, dims = 32, []int{32, 64} // rows are whole blocks
+	switch n, _ := typ.Block(); n { // rows are whole blocks
+	case 32:
+		unit, dims = 32, []int{32, 64}
+	case 256:
+		unit = 256
+		s.Heads = s.KVHeads * []int{2, 4}[rng.IntN(2)]
+		dims = []int{256 / s.Heads}
 	}
 	s.HeadDim = dims[rng.IntN(len(dims))]
-	s.Hidden = unit * ((32 + rng.IntN(90)) / unit)
-	s.FFN = unit * ((32 + rng.IntN(130)) / unit)
+	s.Hidden = unit * max(1, (32+rng.IntN(90))/unit)
+	s.FFN = unit * max(1, (32+rng.IntN(130))/unit)
 	switch arch {
 	case "llama":
 		s.Tokens = []synth.Tokens{synth.SPM, synth.Llama3}[rng.IntN(2)]

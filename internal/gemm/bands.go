@@ -24,7 +24,7 @@ type Band struct {
 // at dst[r·stride + p·Panel + o] goes to dst[r·stride + (At + p − From)·Panel + o]. Outputs beyond the
 // matrix, in its last panel, are not written. Disjoint ranges of panels may run in parallel. It allocates nothing.
 func (m *Matrix) MulBands(dst []float32, stride int, x *Input, bands []Band, p0, p1 int) {
-	if x.t != m.t || x.in != m.in {
+	if x.t != m.t.Activations() || x.in != m.in {
 		panic(fmt.Sprintf("gemm: input of %d %v activations for a matrix of %d %v", x.in, x.t, m.in, m.t))
 	}
 	if p0 < 0 || p1 > m.Panels() {

@@ -13,6 +13,7 @@
 //	Q8_0      x quantised to int8 with one scale per [Group] elements; products of a
 //	          32-element block summed exactly in int32, s; then part = fma(s, dw, part)
 //	          over the blocks of a group from 0, and acc = fma(part, dx, acc) over the groups
+//	Q4_K, Q5_K, Q6_K  as Q8_0, with scales of their own for every 32 or 16 elements (kquants.go)
 //
 // all in f32 with one rounding per fma. The file of each matter: layout.go and pack.go
 // the packed weights, input.go the activations, mul.go the tiling, portable.go the
@@ -36,14 +37,39 @@ const (
 	F16
 	BF16
 	Q8_0 // blocks of 32 elements: an f16 scale, then 32 int8
-	numTypes
+	Q4_K // blocks of 256 in 8 sub-blocks, scale and minimum each of 6 bits
+	Q5_K // the same, of 5 bits
+	Q6_K // blocks of 256 in 16 sub-blocks, scales of 8 bits
+	NumTypes
 )
 
 func (t Type) String() string {
-	if t >= numTypes {
+	if t >= NumTypes {
 		return fmt.Sprintf("Type(%d)", uint8(t))
 	}
-	return [...]string{"f32", "f16", "bf16", "q8_0"}[t]
+	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_k", "q5_k", "q6_k"}[t]
+}
+
+// Activations is the type whose input products with weights of type t read: types that share one share its rows.
+func (t Type) Activations() Type {
+	if t > Q4_K {
+		return Q4_K
+	}
+	return t
+}
+
+// integer says that products are of int8, exact within a block.
+func (t Type) integer() bool { return t >= Q8_0 }
+
+// whole is the number of elements that rows are a multiple of.
+func (t Type) whole() int {
+	switch {
+	case t >= Q4_K:
+		return super
+	case t == Q8_0:
+		return block
+	}
+	return 1
 }
 
 // rowBytes is the size of a row of `in` weights in the file.
@@ -53,6 +79,8 @@ func (t Type) rowBytes(in int) int {
 		return in * 4
 	case Q8_0:
 		return in / block * fileBlock
+	case Q4_K, Q5_K, Q6_K:
+		return in / super * kTypes[t].file
 	}
 	return in * 2
 }
@@ -71,12 +99,12 @@ type Matrix struct {
 func New(t Type, out, in int) (*Matrix, error) {
 	const limit = math.MaxInt / 64 // of elements: no size below overflows
 	switch {
-	case t >= numTypes:
+	case t >= NumTypes:
 		return nil, fmt.Errorf("gemm: unknown weight type %d", uint8(t))
 	case out <= 0 || in <= 0 || in > limit/(out+Panel):
 		return nil, fmt.Errorf("gemm: a matrix of %d × %d cannot be", out, in)
-	case t == Q8_0 && in%block != 0:
-		return nil, fmt.Errorf("gemm: q8_0 rows hold a multiple of %d elements, not %d", block, in)
+	case in%t.whole() != 0:
+		return nil, fmt.Errorf("gemm: %v rows hold a multiple of %d elements, not %d", t, t.whole(), in)
 	}
 	m := &Matrix{t: t, out: out, in: in, panel: panelBytes(t, in)}
 	var err error
@@ -131,6 +159,11 @@ func (m *Matrix) Row(dst []float32, i int) {
 				d := dst[k+i:][:4]
 				d[0], d[1], d[2], d[3] = scale*float32(int8(q)), scale*float32(int8(q>>8)), scale*float32(int8(q>>16)), scale*float32(int8(q>>24))
 			}
+		}
+	case Q4_K, Q5_K, Q6_K:
+		k := &kTypes[m.t]
+		for ; len(dst) > 0; dst, w = dst[super:], w[k.packed:] {
+			k.widen(dst[:super], w, lane)
 		}
 	}
 	runtime.KeepAlive(m)

@@ -1,6 +1,7 @@
 package gemm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -13,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allTypes = []Type{F32, F16, BF16, Q8_0}
+var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_K, Q5_K, Q6_K}
 
 // levels runs f at every level this processor has.
 func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
@@ -89,9 +90,7 @@ type testCase struct {
 }
 
 func newCase(t *rapid.T, typ Type, out, in, n int) *testCase {
-	if typ == Q8_0 {
-		in = (in + block - 1) / block * block
-	}
+	in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
 	c := &testCase{typ: typ, out: out, in: in, n: n, wild: rapid.Bool().Draw(t, "wild")}
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	c.src = fileRows(r, typ, out, in, c.wild)
@@ -206,6 +205,19 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 		for i := 0; i < len(b); i += fileBlock {
 			le.PutUint16(b[i:], num.ToF16(value(r, wild)/100))
 		}
+	case Q4_K, Q5_K, Q6_K:
+		for i := range b {
+			b[i] = byte(r.Uint32())
+		}
+		size := kTypes[t].file
+		for i := 0; i < len(b); i += size {
+			if t == Q6_K {
+				le.PutUint16(b[i+208:], num.ToF16(value(r, wild)/1000))
+				continue
+			}
+			le.PutUint16(b[i:], num.ToF16(value(r, wild)/1000))
+			le.PutUint16(b[i+2:], num.ToF16(value(r, wild)/1000))
+		}
 	}
 	return b
 }
@@ -220,6 +232,10 @@ func weight(t Type, row []byte, k int) float32 {
 		return num.F16(le.Uint16(row[k*2:]))
 	case BF16:
 		return num.BF16(le.Uint16(row[k*2:]))
+	case Q4_K, Q5_K, Q6_K:
+		b := row[k/super*kTypes[t].file:]
+		q, scale, minimum := superElement(t, b, k%super)
+		return float32(scale*float32(q)) - minimum
 	}
 	b := row[k/block*fileBlock:]
 	return num.F16(le.Uint16(b)) * float32(int8(b[2+k%block]))
@@ -244,35 +260,102 @@ func scalar(t Type, row []byte, x []float32) float32 {
 		}
 	case Q8_0:
 		for len(x) > 0 {
-			g := x[:min(Group, len(x))]
-			x = x[len(g):]
-			top, scale := float32(0), float32(0)
-			for _, v := range g {
-				if a := float32(math.Abs(float64(v))); a > top || a != a {
-					top = a
-				}
-				if v-v != 0 {
-					scale = float32(math.NaN()) // an infinity or NaN
-				}
-			}
-			use := scale == 0 && top >= 0x1p-100
-			if use {
-				scale = top / 127
-			}
+			xs, scale := quantized(x[:min(Group, len(x))])
+			x = x[len(xs):]
 			part := float32(0)
-			for ; len(g) > 0; g, row = g[block:], row[fileBlock:] {
+			for ; len(xs) > 0; xs, row = xs[block:], row[fileBlock:] {
 				sum := 0
-				for i, v := range g[:block] {
-					if use {
-						sum += int(int8(row[2+i])) * int(math.RoundToEven(float64(v*(127/top))))
-					}
+				for i, v := range xs[:block] {
+					sum += int(int8(row[2+i])) * v
 				}
 				part = num.FMA(float32(sum), num.F16(binary.LittleEndian.Uint16(row)), part)
 			}
 			acc = num.FMA(part, scale, acc)
 		}
+	case Q4_K, Q5_K, Q6_K:
+		run := 32
+		if t == Q6_K {
+			run = 16
+		}
+		for k := 0; k < len(x); k += Group {
+			xs, scale := quantized(x[k : k+Group])
+			part := float32(0)
+			for i := 0; i < Group; i += run {
+				sum, all := 0, 0
+				for j := range run {
+					q, _, _ := superElement(t, row[(k+i+j)/super*kTypes[t].file:], (k+i+j)%super)
+					sum += q * xs[i+j]
+					all += xs[i+j]
+				}
+				_, s, m := superElement(t, row[(k+i)/super*kTypes[t].file:], (k+i)%super)
+				if part = num.FMA(float32(sum), s, part); t != Q6_K {
+					part = num.FMA(float32(-all), m, part)
+				}
+			}
+			acc = num.FMA(part, scale, acc)
+		}
 	}
 	return acc
+}
+
+// quantized is a group of activations as integers and what they are scaled by.
+func quantized(g []float32) (q []int, scale float32) {
+	q = make([]int, len(g))
+	top := float32(0)
+	for _, v := range g {
+		if a := float32(math.Abs(float64(v))); a > top || a != a {
+			top = a
+		}
+		if v-v != 0 {
+			scale = float32(math.NaN()) // an infinity or NaN
+		}
+	}
+	if scale == 0 && top >= 0x1p-100 {
+		scale = top / 127
+		for i, v := range g {
+			q[i] = int(math.RoundToEven(float64(v * (127 / top))))
+		}
+	}
+	return q, scale
+}
+
+// superElement is element k of a block of 256 as a file holds it: its integer, its scale and its minimum.
+func superElement(t Type, b []byte, k int) (q int, scale, minimum float32) {
+	half := func(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }
+	if t == Q6_K { // as llama.cpp's dequantize_row_q6_K walks it: halves of 128, of which element l, l+32, l+64 and l+96 go together
+		n, l := k/128, k%32
+		ql, qh := b[n*64:], b[128+n*32:]
+		switch k % 128 / 32 {
+		case 0:
+			q = int(ql[l]&15) | int(qh[l]&3)<<4
+		case 1:
+			q = int(ql[l+32]&15) | int(qh[l]>>2&3)<<4
+		case 2:
+			q = int(ql[l]>>4) | int(qh[l]>>4&3)<<4
+		case 3:
+			q = int(ql[l+32]>>4) | int(qh[l]>>6)<<4
+		}
+		return q - 32, half(b[208:]) * float32(int8(b[192+k/16])), 0
+	}
+	j := k / 32
+	s, m := b[4+j%4]&63, b[8+j%4]&63
+	if j >= 4 {
+		s, m = b[8+j]&15|b[j]>>6<<4, b[8+j]>>4|b[4+j]>>6<<4
+	}
+	nibbles := b[16:]
+	if t == Q5_K {
+		nibbles = b[48:]
+	}
+	q = int(nibbles[j/2*32+k%32])
+	if j%2 == 0 {
+		q &= 15
+	} else {
+		q >>= 4
+	}
+	if t == Q5_K {
+		q += int(b[16+k%32]>>j&1) * 16
+	}
+	return q, half(b) * float32(s), half(b[2:]) * float32(m)
 }
 
 // fmaFlushBig is fmaFlush by exact arithmetic, where the operands are finite.
@@ -326,4 +409,32 @@ func ExampleMatrix_Mul() {
 	m.Mul(y, 2, &x, 0, m.Panels())
 	fmt.Println(y)
 	// Output: [-2 -2]
+}
+
+// No two outputs share a byte, so that rows of a panel may be copied side by side.
+func TestRowsApart(t *testing.T) {
+	for _, typ := range allTypes {
+		in := 3 * typ.whole()
+		src := pack(t, typ, Panel, in, bytes.Repeat([]byte{0xff}, Panel*typ.rowBytes(in)))
+		for i := range src.data {
+			src.data[i] = 0xff
+		}
+		owner := make([]int, len(src.data))
+		for o := range Panel {
+			dst, err := New(typ, Panel, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			dst.CopyRow(o, src, Panel-1-o)
+			for i, b := range dst.data {
+				switch {
+				case b == 0:
+				case b != 0xff || owner[i] != 0:
+					t.Fatalf("%v: byte %d holds bits of outputs %d and %d", typ, i, owner[i]-1, o)
+				default:
+					owner[i] = o + 1
+				}
+			}
+		}
+	}
 }

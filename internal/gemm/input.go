@@ -15,6 +15,7 @@ import (
 //	F32, F16  [K]f32
 //	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
 //	Q8_0      groups { up to Group/32 × { [32]int8; int32 = −128·Σ of them }; f32 scale }
+//	K types   groups { 4 × { [32]int8; int32 = −32·Σ of the first 16; int32 = −32·Σ of the others; f32 = −Σ }; f32 scale }
 //
 // with rows an odd number of cache lines apart, so that eight rows at one k never compete for
 // one cache set.
@@ -30,9 +31,10 @@ type Input struct {
 // Reset makes x hold n rows of in activations for products with matrices of type t. It
 // allocates only when the rows outgrow all before them.
 func (x *Input) Reset(t Type, n, in int) {
-	if t >= numTypes || n < 0 || in < 0 || t == Q8_0 && in%block != 0 {
+	if t >= NumTypes || n < 0 || in < 0 || in%t.whole() != 0 {
 		panic(fmt.Sprintf("gemm: input of %d rows × %d for %v", n, in, t))
 	}
+	t = t.Activations()
 	l := cpu.Active()
 	x.reset(t, n, in, l, t == BF16 && l >= cpu.AVX512BF16 && nativePairs())
 }
@@ -45,8 +47,8 @@ func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {
 		size = (in + 1) / 2 * 4
 	case t == BF16:
 		size = (in + 1) / 2 * 8
-	case t == Q8_0:
-		size = quantizedBytes(in)
+	case t.integer():
+		size = quantizedBytes(t, in)
 	}
 	x.stride = (size+63)&^63 | 64
 	if need := n * x.stride; len(x.buf) < need {
@@ -72,7 +74,11 @@ func (x *Input) SetPart(i, at int, v []float32) {
 	if end := at + len(v); i < 0 || i >= x.n || at < 0 || end > x.in || at%Group != 0 || end%Group != 0 && end != x.in {
 		panic(fmt.Sprintf("gemm: elements [%d, %d) of row %d for an input of %d rows × %d", at, end, i, x.n, x.in))
 	}
-	x.set(x.buf[i*x.stride:][xOffset(x.t, at/stepK[x.t], x.pairs):x.stride], v)
+	off := at / Group * kGroup // steps of the K types are two groups
+	if x.t != Q4_K {
+		off = xOffset(x.t, at/stepK[x.t], x.pairs)
+	}
+	x.set(x.buf[i*x.stride:][off:x.stride], v)
 }
 
 // set converts v to what begins row.
@@ -80,9 +86,9 @@ func (x *Input) set(row []byte, v []float32) {
 	ne := binary.NativeEndian
 	switch {
 	case len(v) == 0:
-	case x.t == Q8_0:
-		if !quantizeRowAsm(row, v, x.level) {
-			quantizeRow(row, v)
+	case x.t.integer():
+		if !quantizeRowAsm(row, v, x.t, x.level) {
+			quantizeRow(row, v, x.t)
 		}
 	case x.t != BF16:
 		copy(row, unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), len(v)*4))
@@ -114,8 +120,12 @@ func toBF16(f float32) uint16 {
 // quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127.
 // A group with an infinity or a NaN gets the scale NaN, so that what was lost shows; one so
 // small that 127/max overflows is zero.
-func quantizeRow(row []byte, v []float32) {
+func quantizeRow(row []byte, v []float32, t Type) {
 	ne := binary.NativeEndian
+	size := xBlock
+	if t == Q4_K {
+		size = kX
+	}
 	for len(v) > 0 {
 		g := v[:min(Group, len(v))]
 		v = v[len(g):]
@@ -130,17 +140,24 @@ func quantizeRow(row []byte, v []float32) {
 		case top < quantFloor:
 			scale, inv = 0, 0
 		}
-		for ; len(g) > 0; g, row = g[block:], row[xBlock:] {
-			sum := int32(0)
+		for ; len(g) > 0; g, row = g[block:], row[size:] {
+			var sums [2]int32 // of the halves
 			for i, f := range g[:block] {
 				q := int8(0)
 				if inv != 0 {
 					q = int8(math.RoundToEven(float64(float32(f * inv))))
 				}
 				row[i] = byte(q)
-				sum += int32(q)
+				sums[i/(block/2)] += int32(q)
 			}
-			ne.PutUint32(row[block:], uint32(-128*sum))
+			sum := sums[0] + sums[1]
+			if t == Q8_0 {
+				ne.PutUint32(row[block:], uint32(-128*sum))
+				continue
+			}
+			ne.PutUint32(row[kHalves:], uint32(-32*sums[0]))
+			ne.PutUint32(row[kHalves+4:], uint32(-32*sums[1]))
+			ne.PutUint32(row[kSum:], math.Float32bits(float32(-sum)))
 		}
 		ne.PutUint32(row, math.Float32bits(scale))
 		row = row[4:]

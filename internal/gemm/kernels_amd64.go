@@ -29,6 +29,15 @@ func mulBF16AVX512BF16(t *tile)
 func mulQ8AVX512(t *tile)
 
 //go:noescape
+func mulQ4KAVX512(t *tile)
+
+//go:noescape
+func mulQ5KAVX512(t *tile)
+
+//go:noescape
+func mulQ6KAVX512(t *tile)
+
+//go:noescape
 func mulF32AVX2(t *tile)
 
 //go:noescape
@@ -41,6 +50,15 @@ func mulBF16AVX2(t *tile)
 func mulQ8AVX2(t *tile)
 
 //go:noescape
+func mulQ4KAVX2(t *tile)
+
+//go:noescape
+func mulQ5KAVX2(t *tile)
+
+//go:noescape
+func mulQ6KAVX2(t *tile)
+
+//go:noescape
 func roundAVX2(dst *byte, src *float32, n int)
 
 //go:noescape
@@ -48,6 +66,9 @@ func pairsAVX512BF16(dst *byte, src *float32, n int)
 
 //go:noescape
 func quantizeAVX2(dst *byte, src *float32, n int)
+
+//go:noescape
+func quantizeKAVX2(dst *byte, src *float32, n int)
 
 //go:noescape
 func readAVX2(p *byte, n int) uint64
@@ -70,10 +91,16 @@ const (
 	idBF16AVX512
 	idBF16AVX512BF16
 	idQ8AVX512
+	idQ4KAVX512
+	idQ5KAVX512
+	idQ6KAVX512
 	idF32AVX2
 	idF16AVX2
 	idBF16AVX2
 	idQ8AVX2
+	idQ4KAVX2
+	idQ5KAVX2
+	idQ6KAVX2
 	idPackedF32AVX512
 	idPackedBF16AVX512BF16
 	idPackedF32AVX2
@@ -85,10 +112,16 @@ var engines = [...]engine{
 	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 4},
 	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
 	idQ8AVX512:       {lanes: 32, rows: 5, turn: 1, dense: 17, sparse: 3, cost: 19},
+	idQ4KAVX512:      {lanes: 32, rows: 5, turn: 1, dense: 80, sparse: 16, cost: 168},
+	idQ5KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 96, sparse: 16, cost: 168},
+	idQ6KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
 	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
 	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4, cost: 64},
+	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320},
+	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320},
+	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
 
 	idPackedF32AVX512:      {lanes: 32, rows: 8},
 	idPackedBF16AVX512BF16: {lanes: 32, rows: 8},
@@ -101,9 +134,9 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	id := 0
 	switch {
 	case l >= cpu.AVX512:
-		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512}[t]
+		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
 	case l >= cpu.AVX2:
-		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2}[t]
+		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
 	default:
 		return engine{}, false
 	}
@@ -137,6 +170,18 @@ func (e *engine) run(t *tile) {
 		mulBF16AVX2(t)
 	case idQ8AVX2:
 		mulQ8AVX2(t)
+	case idQ4KAVX512:
+		mulQ4KAVX512(t)
+	case idQ5KAVX512:
+		mulQ5KAVX512(t)
+	case idQ6KAVX512:
+		mulQ6KAVX512(t)
+	case idQ4KAVX2:
+		mulQ4KAVX2(t)
+	case idQ5KAVX2:
+		mulQ5KAVX2(t)
+	case idQ6KAVX2:
+		mulQ6KAVX2(t)
 	case idPackedF32AVX512:
 		mulPackedF32AVX512(t)
 	case idPackedBF16AVX512BF16:
@@ -167,11 +212,16 @@ func pairRow(dst []byte, v []float32) int {
 }
 
 // quantizeRowAsm is quantizeRow, or false where the level has none.
-func quantizeRowAsm(dst []byte, v []float32, l cpu.Level) bool {
+func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	if l < cpu.AVX2 || len(v) == 0 {
 		return false
 	}
-	quantizeAVX2(&dst[:quantizedBytes(len(v))][0], &v[0], len(v))
+	to := &dst[:quantizedBytes(t, len(v))][0]
+	if t == Q8_0 {
+		quantizeAVX2(to, &v[0], len(v))
+	} else {
+		quantizeKAVX2(to, &v[0], len(v))
+	}
 	return true
 }
 
@@ -189,10 +239,10 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 	case t == BF16 && l >= cpu.AVX512BF16 && nativePairs():
 		peakBF16AVX512BF16(iters)
 		return chains * 16 * 2 * 2
-	case t == Q8_0 && l >= cpu.AVX512:
+	case t.integer() && l >= cpu.AVX512:
 		peakQ8AVX512(iters)
 		return chains * 16 * 4 * 2
-	case t == Q8_0:
+	case t.integer():
 		peakQ8AVX2(iters)
 		return chains * 8 * 4 * 2
 	case l >= cpu.AVX512:

@@ -11276,6 +11276,7236 @@ block4:
 	VZEROUPPER
 	RET
 
+DATA nibbles<>+0(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+4(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+8(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+12(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+16(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+20(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+24(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+28(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+32(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+36(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+40(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+44(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+48(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+52(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+56(SB)/4, $0x0f0f0f0f
+DATA nibbles<>+60(SB)/4, $0x0f0f0f0f
+GLOBL nibbles<>(SB), RODATA|NOPTR, $64
+
+DATA fifthBits<>+0(SB)/4, $0x10101010
+DATA fifthBits<>+4(SB)/4, $0x10101010
+DATA fifthBits<>+8(SB)/4, $0x10101010
+DATA fifthBits<>+12(SB)/4, $0x10101010
+DATA fifthBits<>+16(SB)/4, $0x10101010
+DATA fifthBits<>+20(SB)/4, $0x10101010
+DATA fifthBits<>+24(SB)/4, $0x10101010
+DATA fifthBits<>+28(SB)/4, $0x10101010
+DATA fifthBits<>+32(SB)/4, $0x10101010
+DATA fifthBits<>+36(SB)/4, $0x10101010
+DATA fifthBits<>+40(SB)/4, $0x10101010
+DATA fifthBits<>+44(SB)/4, $0x10101010
+DATA fifthBits<>+48(SB)/4, $0x10101010
+DATA fifthBits<>+52(SB)/4, $0x10101010
+DATA fifthBits<>+56(SB)/4, $0x10101010
+DATA fifthBits<>+60(SB)/4, $0x10101010
+GLOBL fifthBits<>(SB), RODATA|NOPTR, $64
+
+DATA upperBits<>+0(SB)/4, $0x30303030
+DATA upperBits<>+4(SB)/4, $0x30303030
+DATA upperBits<>+8(SB)/4, $0x30303030
+DATA upperBits<>+12(SB)/4, $0x30303030
+DATA upperBits<>+16(SB)/4, $0x30303030
+DATA upperBits<>+20(SB)/4, $0x30303030
+DATA upperBits<>+24(SB)/4, $0x30303030
+DATA upperBits<>+28(SB)/4, $0x30303030
+DATA upperBits<>+32(SB)/4, $0x30303030
+DATA upperBits<>+36(SB)/4, $0x30303030
+DATA upperBits<>+40(SB)/4, $0x30303030
+DATA upperBits<>+44(SB)/4, $0x30303030
+DATA upperBits<>+48(SB)/4, $0x30303030
+DATA upperBits<>+52(SB)/4, $0x30303030
+DATA upperBits<>+56(SB)/4, $0x30303030
+DATA upperBits<>+60(SB)/4, $0x30303030
+GLOBL upperBits<>(SB), RODATA|NOPTR, $64
+
+DATA words<>+0(SB)/4, $0x00010001
+DATA words<>+4(SB)/4, $0x00010001
+DATA words<>+8(SB)/4, $0x00010001
+DATA words<>+12(SB)/4, $0x00010001
+DATA words<>+16(SB)/4, $0x00010001
+DATA words<>+20(SB)/4, $0x00010001
+DATA words<>+24(SB)/4, $0x00010001
+DATA words<>+28(SB)/4, $0x00010001
+DATA words<>+32(SB)/4, $0x00010001
+DATA words<>+36(SB)/4, $0x00010001
+DATA words<>+40(SB)/4, $0x00010001
+DATA words<>+44(SB)/4, $0x00010001
+DATA words<>+48(SB)/4, $0x00010001
+DATA words<>+52(SB)/4, $0x00010001
+DATA words<>+56(SB)/4, $0x00010001
+DATA words<>+60(SB)/4, $0x00010001
+GLOBL words<>(SB), RODATA|NOPTR, $64
+
+// func mulQ4KAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ4KAVX512(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	CMPQ DX, $0x03
+	JEQ  rows3
+	CMPQ DX, $0x04
+	JEQ  rows4
+	JMP  rows5
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero1
+	VMOVUPS (BX), Z20
+	VMOVUPS 64(BX), Z21
+	JMP     resumed1
+
+zero1:
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+resumed1:
+	TESTQ R13, R13
+	JZ    sparse1
+
+dense1:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense1group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+dense1block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense1block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense1group
+	DECQ             CX
+	JNZ              dense1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse1:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse1group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+sparse1block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse1block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse1group
+	DECQ             CX
+	JNZ              sparse1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero2
+	VMOVUPS (BX), Z20
+	VMOVUPS 64(BX), Z21
+	VMOVUPS 128(BX), Z22
+	VMOVUPS 192(BX), Z23
+	JMP     resumed2
+
+zero2:
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+resumed2:
+	TESTQ R13, R13
+	JZ    sparse2
+
+dense2:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense2group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVL   $0x00000004, AX
+
+dense2block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense2block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense2group
+	DECQ             CX
+	JNZ              dense2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse2:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse2group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVL   $0x00000004, AX
+
+sparse2block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse2block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse2group
+	DECQ             CX
+	JNZ              sparse2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero3
+	VMOVUPS (BX), Z20
+	VMOVUPS 64(BX), Z21
+	VMOVUPS 128(BX), Z22
+	VMOVUPS 192(BX), Z23
+	VMOVUPS 256(BX), Z24
+	VMOVUPS 320(BX), Z25
+	JMP     resumed3
+
+zero3:
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+
+resumed3:
+	TESTQ R13, R13
+	JZ    sparse3
+
+dense3:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense3group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+dense3block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z14
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z15
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z14
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z15
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense3block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	VFMADD231PS.BCST (DI)(R9*2), Z14, Z24
+	VFMADD231PS.BCST (DI)(R9*2), Z15, Z25
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense3group
+	DECQ             CX
+	JNZ              dense3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z24, (BX)
+	VMOVUPS          Z25, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse3:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse3group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+sparse3block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z14
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z15
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z14
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z15
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse3block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	VFMADD231PS.BCST (DI)(R9*2), Z14, Z24
+	VFMADD231PS.BCST (DI)(R9*2), Z15, Z25
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse3group
+	DECQ             CX
+	JNZ              sparse3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z24, (BX)
+	VMOVUPS          Z25, 64(BX)
+	VZEROUPPER
+	RET
+
+rows4:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero4
+	VMOVUPS (BX), Z20
+	VMOVUPS 64(BX), Z21
+	VMOVUPS 128(BX), Z22
+	VMOVUPS 192(BX), Z23
+	VMOVUPS 256(BX), Z24
+	VMOVUPS 320(BX), Z25
+	VMOVUPS 384(BX), Z26
+	VMOVUPS 448(BX), Z27
+	JMP     resumed4
+
+zero4:
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+
+resumed4:
+	TESTQ R13, R13
+	JZ    sparse4
+
+dense4:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense4group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	MOVL   $0x00000004, AX
+
+dense4block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z14
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z16
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z15
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z17
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z14
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z16
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z15
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z17
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense4block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	VFMADD231PS.BCST (DI)(R9*2), Z14, Z24
+	VFMADD231PS.BCST (DI)(R9*2), Z15, Z25
+	VFMADD231PS.BCST (DI)(R10*1), Z16, Z26
+	VFMADD231PS.BCST (DI)(R10*1), Z17, Z27
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense4group
+	DECQ             CX
+	JNZ              dense4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z24, (BX)
+	VMOVUPS          Z25, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z26, (BX)
+	VMOVUPS          Z27, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse4:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse4group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	MOVL   $0x00000004, AX
+
+sparse4block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z14
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z16
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z15
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z17
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z14
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z16
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z15
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z17
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse4block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	VFMADD231PS.BCST (DI)(R9*2), Z14, Z24
+	VFMADD231PS.BCST (DI)(R9*2), Z15, Z25
+	VFMADD231PS.BCST (DI)(R10*1), Z16, Z26
+	VFMADD231PS.BCST (DI)(R10*1), Z17, Z27
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse4group
+	DECQ             CX
+	JNZ              sparse4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z24, (BX)
+	VMOVUPS          Z25, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z26, (BX)
+	VMOVUPS          Z27, 64(BX)
+	VZEROUPPER
+	RET
+
+rows5:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero5
+	VMOVUPS (BX), Z20
+	VMOVUPS 64(BX), Z21
+	VMOVUPS 128(BX), Z22
+	VMOVUPS 192(BX), Z23
+	VMOVUPS 256(BX), Z24
+	VMOVUPS 320(BX), Z25
+	VMOVUPS 384(BX), Z26
+	VMOVUPS 448(BX), Z27
+	VMOVUPS 512(BX), Z28
+	VMOVUPS 576(BX), Z29
+	JMP     resumed5
+
+zero5:
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+	VPXORD Z24, Z24, Z24
+	VPXORD Z25, Z25, Z25
+	VPXORD Z26, Z26, Z26
+	VPXORD Z27, Z27, Z27
+	VPXORD Z28, Z28, Z28
+	VPXORD Z29, Z29, Z29
+
+resumed5:
+	TESTQ R13, R13
+	JZ    sparse5
+
+dense5:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense5group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVL   $0x00000004, AX
+
+dense5block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	VPXORD           Z8, Z8, Z8
+	VPXORD           Z9, Z9, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    (R8), Z30, Z8
+	VPDPBUSD.BCST    (R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    4(R8), Z30, Z8
+	VPDPBUSD.BCST    4(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    8(R8), Z30, Z8
+	VPDPBUSD.BCST    8(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    12(R8), Z30, Z8
+	VPDPBUSD.BCST    12(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    16(R8), Z30, Z8
+	VPDPBUSD.BCST    16(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    20(R8), Z30, Z8
+	VPDPBUSD.BCST    20(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    24(R8), Z30, Z8
+	VPDPBUSD.BCST    24(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    28(R8), Z30, Z8
+	VPDPBUSD.BCST    28(R8), Z31, Z9
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z14
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z16
+	VCVTDQ2PS        Z8, Z8
+	VFMADD231PS      Z30, Z8, Z18
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z15
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z17
+	VCVTDQ2PS        Z9, Z9
+	VFMADD231PS      Z30, Z9, Z19
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z14
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z16
+	VFMADD231PS.BCST 40(R8), Z30, Z18
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z15
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z17
+	VFMADD231PS.BCST 40(R8), Z30, Z19
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	ADDQ             $0x2c, R8
+	DECQ             AX
+	JNZ              dense5block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	VFMADD231PS.BCST (DI)(R9*2), Z14, Z24
+	VFMADD231PS.BCST (DI)(R9*2), Z15, Z25
+	VFMADD231PS.BCST (DI)(R10*1), Z16, Z26
+	VFMADD231PS.BCST (DI)(R10*1), Z17, Z27
+	VFMADD231PS.BCST (R8), Z18, Z28
+	VFMADD231PS.BCST (R8), Z19, Z29
+	ADDQ             $0x04, DI
+	ADDQ             $0x04, R8
+	XORL             $0x01, R15
+	JNZ              dense5group
+	DECQ             CX
+	JNZ              dense5
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z24, (BX)
+	VMOVUPS          Z25, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z26, (BX)
+	VMOVUPS          Z27, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z28, (BX)
+	VMOVUPS          Z29, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse5:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse5group:
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	MOVL   $0x00000004, AX
+
+sparse5block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	VPXORD           Z8, Z8, Z8
+	VPXORD           Z9, Z9, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    (R8), Z30, Z8
+	VPDPBUSD.BCST    (R8), Z31, Z9
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    4(R8), Z30, Z8
+	VPDPBUSD.BCST    4(R8), Z31, Z9
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    8(R8), Z30, Z8
+	VPDPBUSD.BCST    8(R8), Z31, Z9
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    12(R8), Z30, Z8
+	VPDPBUSD.BCST    12(R8), Z31, Z9
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    16(R8), Z30, Z8
+	VPDPBUSD.BCST    16(R8), Z31, Z9
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    20(R8), Z30, Z8
+	VPDPBUSD.BCST    20(R8), Z31, Z9
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    24(R8), Z30, Z8
+	VPDPBUSD.BCST    24(R8), Z31, Z9
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPDPBUSD.BCST    28(R8), Z30, Z8
+	VPDPBUSD.BCST    28(R8), Z31, Z9
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z10
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z12
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z14
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z16
+	VCVTDQ2PS        Z8, Z8
+	VFMADD231PS      Z30, Z8, Z18
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z11
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z13
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z15
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z17
+	VCVTDQ2PS        Z9, Z9
+	VFMADD231PS      Z30, Z9, Z19
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z14
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z16
+	VFMADD231PS.BCST 40(R8), Z30, Z18
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z15
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z17
+	VFMADD231PS.BCST 40(R8), Z30, Z19
+	ADDQ             $0x00000240, SI
+	ADDQ             $0x2c, DI
+	ADDQ             $0x2c, R8
+	DECQ             AX
+	JNZ              sparse5block
+	VFMADD231PS.BCST (DI), Z10, Z20
+	VFMADD231PS.BCST (DI), Z11, Z21
+	VFMADD231PS.BCST (DI)(R9*1), Z12, Z22
+	VFMADD231PS.BCST (DI)(R9*1), Z13, Z23
+	VFMADD231PS.BCST (DI)(R9*2), Z14, Z24
+	VFMADD231PS.BCST (DI)(R9*2), Z15, Z25
+	VFMADD231PS.BCST (DI)(R10*1), Z16, Z26
+	VFMADD231PS.BCST (DI)(R10*1), Z17, Z27
+	VFMADD231PS.BCST (R8), Z18, Z28
+	VFMADD231PS.BCST (R8), Z19, Z29
+	ADDQ             $0x04, DI
+	ADDQ             $0x04, R8
+	XORL             $0x01, R15
+	JNZ              sparse5group
+	DECQ             CX
+	JNZ              sparse5
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z24, (BX)
+	VMOVUPS          Z25, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z26, (BX)
+	VMOVUPS          Z27, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z28, (BX)
+	VMOVUPS          Z29, 64(BX)
+	VZEROUPPER
+	RET
+
+// func mulQ5KAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ5KAVX512(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	CMPQ DX, $0x03
+	JEQ  rows3
+	JMP  rows4
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero1
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	JMP     resumed1
+
+zero1:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+resumed1:
+	TESTQ R13, R13
+	JZ    sparse1
+
+dense1:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense1group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVL   $0x00000004, AX
+
+dense1block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense1block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense1group
+	DECQ             CX
+	JNZ              dense1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse1:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse1group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVL   $0x00000004, AX
+
+sparse1block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse1block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse1group
+	DECQ             CX
+	JNZ              sparse1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero2
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	JMP     resumed2
+
+zero2:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+
+resumed2:
+	TESTQ R13, R13
+	JZ    sparse2
+
+dense2:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense2group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+dense2block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense2block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense2group
+	DECQ             CX
+	JNZ              dense2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse2:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse2group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+sparse2block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse2block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse2group
+	DECQ             CX
+	JNZ              sparse2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero3
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	JMP     resumed3
+
+zero3:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+resumed3:
+	TESTQ R13, R13
+	JZ    sparse3
+
+dense3:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense3group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVL   $0x00000004, AX
+
+dense3block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense3block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense3group
+	DECQ             CX
+	JNZ              dense3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse3:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse3group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVL   $0x00000004, AX
+
+sparse3block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse3block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse3group
+	DECQ             CX
+	JNZ              sparse3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+rows4:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero4
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	VMOVUPS 384(BX), Z22
+	VMOVUPS 448(BX), Z23
+	JMP     resumed4
+
+zero4:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+resumed4:
+	TESTQ R13, R13
+	JZ    sparse4
+
+dense4:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+dense4group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+dense4block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z14
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z15
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense4block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
+	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense4group
+	DECQ             CX
+	JNZ              dense4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse4:
+	MOVQ SI, DX
+	ADDQ $0x00000080, SI
+	XORL R15, R15
+
+sparse4group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+sparse4block:
+	VPXORD           Z0, Z0, Z0
+	VPXORD           Z1, Z1, Z1
+	VPXORD           Z2, Z2, Z2
+	VPXORD           Z3, Z3, Z3
+	VPXORD           Z4, Z4, Z4
+	VPXORD           Z5, Z5, Z5
+	VPXORD           Z6, Z6, Z6
+	VPXORD           Z7, Z7, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x01, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x01, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x03, 576(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x03, 640(SI), Z29
+	VPTERNLOGD       $0xf8, fifthBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPMOVZXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVZXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	VPMOVZXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        64(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z8
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z14
+	VPMOVZXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        96(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VFMADD231PS.BCST 40(DI), Z30, Z9
+	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
+	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
+	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z15
+	ADDQ             $0x000002c0, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse4block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
+	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse4group
+	DECQ             CX
+	JNZ              sparse4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+// func mulQ6KAVX512(t *byte)
+// Requires: AVX, AVX512BW, AVX512F, AVX512VNNI, MMX+
+TEXT ·mulQ6KAVX512(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	CMPQ DX, $0x03
+	JEQ  rows3
+	JMP  rows4
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero1
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	JMP     resumed1
+
+zero1:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+
+resumed1:
+	TESTQ R13, R13
+	JZ    sparse1
+
+dense1:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+dense1group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVL   $0x00000004, AX
+
+dense1block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense1block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense1group
+	DECQ             CX
+	JNZ              dense1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse1:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+sparse1group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVL   $0x00000004, AX
+
+sparse1block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse1block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse1group
+	DECQ             CX
+	JNZ              sparse1
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero2
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	JMP     resumed2
+
+zero2:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+
+resumed2:
+	TESTQ R13, R13
+	JZ    sparse2
+
+dense2:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+dense2group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+dense2block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	VPBROADCASTD     32(DI)(R9*1), Z2
+	VPBROADCASTD     32(DI)(R9*1), Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	VPBROADCASTD     36(DI)(R9*1), Z2
+	VPBROADCASTD     36(DI)(R9*1), Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense2block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense2group
+	DECQ             CX
+	JNZ              dense2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse2:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+sparse2group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVL   $0x00000004, AX
+
+sparse2block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	VPBROADCASTD     32(DI)(R9*1), Z2
+	VPBROADCASTD     32(DI)(R9*1), Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	VPBROADCASTD     36(DI)(R9*1), Z2
+	VPBROADCASTD     36(DI)(R9*1), Z3
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse2block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse2group
+	DECQ             CX
+	JNZ              sparse2
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero3
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	JMP     resumed3
+
+zero3:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+
+resumed3:
+	TESTQ R13, R13
+	JZ    sparse3
+
+dense3:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+dense3group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVL   $0x00000004, AX
+
+dense3block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	VPBROADCASTD     32(DI)(R9*1), Z2
+	VPBROADCASTD     32(DI)(R9*1), Z3
+	VPBROADCASTD     32(DI)(R9*2), Z4
+	VPBROADCASTD     32(DI)(R9*2), Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	VPBROADCASTD     36(DI)(R9*1), Z2
+	VPBROADCASTD     36(DI)(R9*1), Z3
+	VPBROADCASTD     36(DI)(R9*2), Z4
+	VPBROADCASTD     36(DI)(R9*2), Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense3block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense3group
+	DECQ             CX
+	JNZ              dense3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse3:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+sparse3group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	MOVL   $0x00000004, AX
+
+sparse3block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	VPBROADCASTD     32(DI)(R9*1), Z2
+	VPBROADCASTD     32(DI)(R9*1), Z3
+	VPBROADCASTD     32(DI)(R9*2), Z4
+	VPBROADCASTD     32(DI)(R9*2), Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	VPBROADCASTD     36(DI)(R9*1), Z2
+	VPBROADCASTD     36(DI)(R9*1), Z3
+	VPBROADCASTD     36(DI)(R9*2), Z4
+	VPBROADCASTD     36(DI)(R9*2), Z5
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse3block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse3group
+	DECQ             CX
+	JNZ              sparse3
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	VZEROUPPER
+	RET
+
+rows4:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JNZ     zero4
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	VMOVUPS 384(BX), Z22
+	VMOVUPS 448(BX), Z23
+	JMP     resumed4
+
+zero4:
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+resumed4:
+	TESTQ R13, R13
+	JZ    sparse4
+
+dense4:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+dense4group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+dense4block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	VPBROADCASTD     32(DI)(R9*1), Z2
+	VPBROADCASTD     32(DI)(R9*1), Z3
+	VPBROADCASTD     32(DI)(R9*2), Z4
+	VPBROADCASTD     32(DI)(R9*2), Z5
+	VPBROADCASTD     32(DI)(R10*1), Z6
+	VPBROADCASTD     32(DI)(R10*1), Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	VPBROADCASTD     36(DI)(R9*1), Z2
+	VPBROADCASTD     36(DI)(R9*1), Z3
+	VPBROADCASTD     36(DI)(R9*2), Z4
+	VPBROADCASTD     36(DI)(R9*2), Z5
+	VPBROADCASTD     36(DI)(R10*1), Z6
+	VPBROADCASTD     36(DI)(R10*1), Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              dense4block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
+	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              dense4group
+	DECQ             CX
+	JNZ              dense4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+sparse4:
+	MOVQ SI, DX
+	ADDQ $0x40, SI
+	XORL R15, R15
+
+sparse4group:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	MOVL   $0x00000004, AX
+
+sparse4block:
+	VPBROADCASTD     32(DI), Z0
+	VPBROADCASTD     32(DI), Z1
+	VPBROADCASTD     32(DI)(R9*1), Z2
+	VPBROADCASTD     32(DI)(R9*1), Z3
+	VPBROADCASTD     32(DI)(R9*2), Z4
+	VPBROADCASTD     32(DI)(R9*2), Z5
+	VPBROADCASTD     32(DI)(R10*1), Z6
+	VPBROADCASTD     32(DI)(R10*1), Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VMOVUPS          64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    (DI), Z30, Z0
+	VPDPBUSD.BCST    (DI), Z31, Z1
+	VPDPBUSD.BCST    (DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    (DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    (DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    (DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    (DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    (DI)(R10*1), Z31, Z7
+	VMOVUPS          192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    4(DI), Z30, Z0
+	VPDPBUSD.BCST    4(DI), Z31, Z1
+	VPDPBUSD.BCST    4(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    4(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    4(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    4(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    4(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    4(DI)(R10*1), Z31, Z7
+	VMOVUPS          320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    8(DI), Z30, Z0
+	VPDPBUSD.BCST    8(DI), Z31, Z1
+	VPDPBUSD.BCST    8(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    8(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    8(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    8(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    8(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    8(DI)(R10*1), Z31, Z7
+	VMOVUPS          448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VMOVUPS          512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 576(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 640(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    12(DI), Z30, Z0
+	VPDPBUSD.BCST    12(DI), Z31, Z1
+	VPDPBUSD.BCST    12(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    12(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    12(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    12(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    12(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    12(DI)(R10*1), Z31, Z7
+	VPMOVSXBD        (SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVSXBD        16(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	VPBROADCASTD     36(DI), Z0
+	VPBROADCASTD     36(DI), Z1
+	VPBROADCASTD     36(DI)(R9*1), Z2
+	VPBROADCASTD     36(DI)(R9*1), Z3
+	VPBROADCASTD     36(DI)(R9*2), Z4
+	VPBROADCASTD     36(DI)(R9*2), Z5
+	VPBROADCASTD     36(DI)(R10*1), Z6
+	VPBROADCASTD     36(DI)(R10*1), Z7
+	PREFETCHT1       (R11)
+	ADDQ             R12, R11
+	VPSRLW           $0x04, 64(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 128(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x04, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x04, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    16(DI), Z30, Z0
+	VPDPBUSD.BCST    16(DI), Z31, Z1
+	VPDPBUSD.BCST    16(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    16(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    16(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    16(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    16(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    16(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 192(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 256(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSLLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSLLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    20(DI), Z30, Z0
+	VPDPBUSD.BCST    20(DI), Z31, Z1
+	VPDPBUSD.BCST    20(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    20(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    20(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    20(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    20(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    20(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 320(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 384(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VMOVUPS          704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VMOVUPS          768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    24(DI), Z30, Z0
+	VPDPBUSD.BCST    24(DI), Z31, Z1
+	VPDPBUSD.BCST    24(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    24(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    24(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    24(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    24(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    24(DI)(R10*1), Z31, Z7
+	VPSRLW           $0x04, 448(SI), Z30
+	VPANDD           nibbles<>+0(SB), Z30, Z30
+	VPSRLW           $0x04, 512(SI), Z31
+	VPANDD           nibbles<>+0(SB), Z31, Z31
+	VPSRLW           $0x02, 704(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z30
+	VPSRLW           $0x02, 768(SI), Z29
+	VPTERNLOGD       $0xf8, upperBits<>+0(SB), Z29, Z31
+	VPDPBUSD.BCST    28(DI), Z30, Z0
+	VPDPBUSD.BCST    28(DI), Z31, Z1
+	VPDPBUSD.BCST    28(DI)(R9*1), Z30, Z2
+	VPDPBUSD.BCST    28(DI)(R9*1), Z31, Z3
+	VPDPBUSD.BCST    28(DI)(R9*2), Z30, Z4
+	VPDPBUSD.BCST    28(DI)(R9*2), Z31, Z5
+	VPDPBUSD.BCST    28(DI)(R10*1), Z30, Z6
+	VPDPBUSD.BCST    28(DI)(R10*1), Z31, Z7
+	VPMOVSXBD        32(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        (DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z0, Z0
+	VFMADD231PS      Z30, Z0, Z8
+	VCVTDQ2PS        Z2, Z2
+	VFMADD231PS      Z30, Z2, Z10
+	VCVTDQ2PS        Z4, Z4
+	VFMADD231PS      Z30, Z4, Z12
+	VCVTDQ2PS        Z6, Z6
+	VFMADD231PS      Z30, Z6, Z14
+	VPMOVSXBD        48(SI), Z30
+	VCVTDQ2PS        Z30, Z30
+	VCVTPH2PS        32(DX), Z31
+	VMULPS           Z31, Z30, Z30
+	VCVTDQ2PS        Z1, Z1
+	VFMADD231PS      Z30, Z1, Z9
+	VCVTDQ2PS        Z3, Z3
+	VFMADD231PS      Z30, Z3, Z11
+	VCVTDQ2PS        Z5, Z5
+	VFMADD231PS      Z30, Z5, Z13
+	VCVTDQ2PS        Z7, Z7
+	VFMADD231PS      Z30, Z7, Z15
+	ADDQ             $0x00000340, SI
+	ADDQ             $0x2c, DI
+	DECQ             AX
+	JNZ              sparse4block
+	VFMADD231PS.BCST (DI), Z8, Z16
+	VFMADD231PS.BCST (DI), Z9, Z17
+	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
+	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
+	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
+	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
+	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
+	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
+	ADDQ             $0x04, DI
+	XORL             $0x01, R15
+	JNZ              sparse4group
+	DECQ             CX
+	JNZ              sparse4
+	MOVQ             t+0(FP), R15
+	MOVQ             48(R15), BX
+	MOVQ             56(R15), DX
+	VMOVUPS          Z16, (BX)
+	VMOVUPS          Z17, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z18, (BX)
+	VMOVUPS          Z19, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z20, (BX)
+	VMOVUPS          Z21, 64(BX)
+	ADDQ             DX, BX
+	VMOVUPS          Z22, (BX)
+	VMOVUPS          Z23, 64(BX)
+	VZEROUPPER
+	RET
+
+// func mulQ4KAVX2(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ4KAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x00000240, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00001280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPMADDWD     words<>+0(SB), Y2, Y2
+	VPMADDWD     words<>+0(SB), Y3, Y3
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x00000240, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00001280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VPBROADCASTD (DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y4
+	VPMADDUBSW   Y14, Y13, Y5
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y4, Y4
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPMADDWD     words<>+0(SB), Y2, Y2
+	VPMADDWD     words<>+0(SB), Y3, Y3
+	VPMADDWD     words<>+0(SB), Y4, Y4
+	VPMADDWD     words<>+0(SB), Y5, Y5
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x00000240, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00001280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulQ5KAVX2(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ5KAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	JMP  rows2
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y4, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y5, Y5
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x000002c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00001680, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y4, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y6, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y7, Y7
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x000002c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00001680, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulQ6KAVX2(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ6KAVX2(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x40, SI
+	ADDQ $0x40, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	JMP  rows2
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y4, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y5, Y5
+	VPBROADCASTD 32(DI), Y14
+	VPADDD       Y14, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y4, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y5, Y5
+	VPBROADCASTD 36(DI), Y14
+	VPADDD       Y14, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	ADDQ         $0x00000340, SI
+	ADDQ         $0x00000340, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00001a40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD (DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y4, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y6, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y7, Y7
+	VPBROADCASTD 32(DI), Y14
+	VPADDD       Y14, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 32(DI)(R9*1), Y14
+	VPADDD       Y14, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y7
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y0
+	VPMADDUBSW   Y14, Y13, Y1
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y2
+	VPMADDUBSW   Y14, Y13, Y3
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y0, Y0
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y1, Y1
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	VPMADDUBSW   Y14, Y12, Y15
+	VPADDW       Y15, Y2, Y2
+	VPMADDUBSW   Y14, Y13, Y15
+	VPADDW       Y15, Y3, Y3
+	VPMADDWD     words<>+0(SB), Y0, Y0
+	VPADDD       Y0, Y4, Y4
+	VPMADDWD     words<>+0(SB), Y1, Y1
+	VPADDD       Y1, Y5, Y5
+	VPMADDWD     words<>+0(SB), Y2, Y2
+	VPADDD       Y2, Y6, Y6
+	VPMADDWD     words<>+0(SB), Y3, Y3
+	VPADDD       Y3, Y7, Y7
+	VPBROADCASTD 36(DI), Y14
+	VPADDD       Y14, Y4, Y4
+	VPADDD       Y14, Y5, Y5
+	VPBROADCASTD 36(DI)(R9*1), Y14
+	VPADDD       Y14, Y6, Y6
+	VPADDD       Y14, Y7, Y7
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y8
+	VCVTDQ2PS    Y6, Y6
+	VFMADD231PS  Y12, Y6, Y10
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y9
+	VCVTDQ2PS    Y7, Y7
+	VFMADD231PS  Y12, Y7, Y11
+	ADDQ         $0x00000340, SI
+	ADDQ         $0x00000340, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00001a40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
 // func mulPackedF32AVX512(t *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·mulPackedF32AVX512(SB), NOSPLIT, $0-8
@@ -15233,7 +22463,7 @@ TEXT ·quantizeAVX2(SB), NOSPLIT, $0-24
 	VPSRLD   $0x01, Y15, Y15
 	VPCMPEQD Y14, Y14, Y14
 	VPABSB   Y14, Y14
-	VMOVDQU  packed<>+0(SB), Y13
+	VMOVDQU  quantizeAVX2Order<>+0(SB), Y13
 
 group:
 	MOVL    $0x00000004, DX
@@ -15327,15 +22557,130 @@ blocks:
 	VZEROUPPER
 	RET
 
-DATA packed<>+0(SB)/4, $0x00000000
-DATA packed<>+4(SB)/4, $0x00000004
-DATA packed<>+8(SB)/4, $0x00000001
-DATA packed<>+12(SB)/4, $0x00000005
-DATA packed<>+16(SB)/4, $0x00000002
-DATA packed<>+20(SB)/4, $0x00000006
-DATA packed<>+24(SB)/4, $0x00000003
-DATA packed<>+28(SB)/4, $0x00000007
-GLOBL packed<>(SB), RODATA|NOPTR, $32
+DATA quantizeAVX2Order<>+0(SB)/4, $0x00000000
+DATA quantizeAVX2Order<>+4(SB)/4, $0x00000004
+DATA quantizeAVX2Order<>+8(SB)/4, $0x00000001
+DATA quantizeAVX2Order<>+12(SB)/4, $0x00000005
+DATA quantizeAVX2Order<>+16(SB)/4, $0x00000002
+DATA quantizeAVX2Order<>+20(SB)/4, $0x00000006
+DATA quantizeAVX2Order<>+24(SB)/4, $0x00000003
+DATA quantizeAVX2Order<>+28(SB)/4, $0x00000007
+GLOBL quantizeAVX2Order<>(SB), RODATA|NOPTR, $32
+
+// func quantizeKAVX2(dst *byte, src *float32, n int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·quantizeKAVX2(SB), NOSPLIT, $0-24
+	MOVQ     dst+0(FP), DI
+	MOVQ     src+8(FP), SI
+	MOVQ     n+16(FP), CX
+	VPCMPEQD Y15, Y15, Y15
+	VPSRLW   $0x0f, Y15, Y12
+	VPSRLD   $0x01, Y15, Y15
+	VPCMPEQD Y14, Y14, Y14
+	VPABSB   Y14, Y14
+	VMOVDQU  quantizeKAVX2Order<>+0(SB), Y13
+
+group:
+	MOVL    $0x00000004, DX
+	MOVQ    CX, BX
+	SHRQ    $0x05, BX
+	CMPQ    BX, DX
+	CMOVQLT BX, DX
+	MOVQ    DX, BX
+	VPXOR   Y0, Y0, Y0
+	MOVQ    SI, R8
+
+top:
+	VPAND        (R8), Y15, Y1
+	VPMAXUD      Y1, Y0, Y0
+	VPAND        32(R8), Y15, Y1
+	VPMAXUD      Y1, Y0, Y0
+	VPAND        64(R8), Y15, Y1
+	VPMAXUD      Y1, Y0, Y0
+	VPAND        96(R8), Y15, Y1
+	VPMAXUD      Y1, Y0, Y0
+	ADDQ         $0x00000080, R8
+	DECQ         BX
+	JNZ          top
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMAXUD      X1, X0, X0
+	VPSHUFD      $0x4e, X0, X1
+	VPMAXUD      X1, X0, X0
+	VPSHUFD      $0xb1, X0, X1
+	VPMAXUD      X1, X0, X0
+	VMOVD        X0, R9
+	MOVL         $0x42fe0000, AX
+	VMOVD        AX, X4
+	VDIVSS       X4, X0, X5
+	VMOVD        X5, R10
+	VDIVSS       X0, X4, X5
+	VPBROADCASTD X5, Y2
+	VPCMPEQD     Y3, Y3, Y3
+	CMPL         R9, $0x7f800000
+	JAE          lost
+	CMPL         R9, $0x0d800000
+	JAE          blocks
+	XORL         R10, R10
+	JMP          clear
+
+lost:
+	MOVL $0x7fc00000, R10
+
+clear:
+	VPXOR Y3, Y3, Y3
+	VPXOR Y2, Y2, Y2
+
+blocks:
+	VPAND        (SI), Y3, Y4
+	VMULPS       Y2, Y4, Y4
+	VCVTPS2DQ    Y4, Y4
+	VPAND        32(SI), Y3, Y5
+	VMULPS       Y2, Y5, Y5
+	VCVTPS2DQ    Y5, Y5
+	VPAND        64(SI), Y3, Y6
+	VMULPS       Y2, Y6, Y6
+	VCVTPS2DQ    Y6, Y6
+	VPAND        96(SI), Y3, Y7
+	VMULPS       Y2, Y7, Y7
+	VCVTPS2DQ    Y7, Y7
+	VPACKSSDW    Y5, Y4, Y4
+	VPACKSSDW    Y7, Y6, Y6
+	VPACKSSWB    Y6, Y4, Y4
+	VPERMD       Y4, Y13, Y4
+	VMOVDQU      Y4, (DI)
+	VPMADDUBSW   Y4, Y14, Y4
+	VPMADDWD     Y12, Y4, Y4
+	VEXTRACTI128 $0x01, Y4, X5
+	VPHADDD      X5, X4, X4
+	VPHADDD      X4, X4, X4
+	VPXOR        X5, X5, X5
+	VPSUBD       X4, X5, X4
+	VPHADDD      X4, X4, X5
+	VCVTDQ2PS    X5, X5
+	VPSLLD       $0x05, X4, X4
+	VMOVQ        X4, 32(DI)
+	VMOVD        X5, 40(DI)
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x2c, DI
+	SUBQ         $0x20, CX
+	DECQ         DX
+	JNZ          blocks
+	MOVL         R10, (DI)
+	ADDQ         $0x04, DI
+	TESTQ        CX, CX
+	JNZ          group
+	VZEROUPPER
+	RET
+
+DATA quantizeKAVX2Order<>+0(SB)/4, $0x00000000
+DATA quantizeKAVX2Order<>+4(SB)/4, $0x00000004
+DATA quantizeKAVX2Order<>+8(SB)/4, $0x00000001
+DATA quantizeKAVX2Order<>+12(SB)/4, $0x00000005
+DATA quantizeKAVX2Order<>+16(SB)/4, $0x00000002
+DATA quantizeKAVX2Order<>+20(SB)/4, $0x00000006
+DATA quantizeKAVX2Order<>+24(SB)/4, $0x00000003
+DATA quantizeKAVX2Order<>+28(SB)/4, $0x00000007
+GLOBL quantizeKAVX2Order<>(SB), RODATA|NOPTR, $32
 
 // func peakFMAAVX2(iters int)
 // Requires: AVX, FMA3

@@ -14,7 +14,7 @@ func roundRow([]byte, []float32, cpu.Level) int { return 0 }
 
 func pairRow([]byte, []float32) int { return 0 }
 
-func quantizeRowAsm([]byte, []float32, cpu.Level) bool { return false }
+func quantizeRowAsm([]byte, []float32, Type, cpu.Level) bool { return false }
 
 func readAsm([]byte, cpu.Level) uint64 { return 0 }
 

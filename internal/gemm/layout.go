@@ -14,6 +14,8 @@ const Panel = 32
 //	Q8_0  [K/32]{ [Panel]f16 scale; [8][Panel][4]u8 }   bytes are weight+128: VPDPBUSD
 //	      wants one operand unsigned, and takes −128·Σx as the accumulator's start
 //
+//	Q4_K, Q5_K, Q6_K  [K/256]: kquants.go
+//
 // Every step of k is a whole number of cache lines, so a panel is one aligned stream.
 const (
 	block       = 32                    // elements of Q8_0 under one scale
@@ -43,17 +45,20 @@ const (
 // panelBytes is the packed size of one panel.
 func panelBytes(t Type, in int) int { return steps(t, in) * stepBytes[t] }
 
-// steps is the number of times a kernel's loop goes round: elements, pairs or blocks.
+// steps is the number of times a kernel's loop goes round: elements, pairs, blocks of 32 or of 256.
 func steps(t Type, in int) int { return (in + stepK[t] - 1) / stepK[t] }
 
 var (
-	stepK     = [numTypes]int{F32: 1, F16: 1, BF16: 2, Q8_0: block}
-	stepBytes = [numTypes]int{F32: Panel * 4, F16: Panel * 2, BF16: Panel * 4, Q8_0: packedBlock}
+	stepK     = [NumTypes]int{F32: 1, F16: 1, BF16: 2, Q8_0: block, Q4_K: super, Q5_K: super, Q6_K: super}
+	stepBytes = [NumTypes]int{F32: Panel * 4, F16: Panel * 2, BF16: Panel * 4, Q8_0: packedBlock,
+		Q4_K: kTypes[Q4_K].packed, Q5_K: kTypes[Q5_K].packed, Q6_K: kTypes[Q6_K].packed}
 )
 
 // xOffset is where step s begins in a row of activations.
 func xOffset(t Type, s int, pairs bool) int {
 	switch {
+	case t >= Q4_K:
+		return s * (super / Group) * kGroup
 	case t == Q8_0:
 		return s*xBlock + s/groupBlocks*4
 	case t == BF16 && !pairs:
@@ -62,5 +67,10 @@ func xOffset(t Type, s int, pairs bool) int {
 	return s * 4
 }
 
-// quantizedBytes is the size of a row of n activations for Q8_0.
-func quantizedBytes(n int) int { return n/block*xBlock + (n+Group-1)/Group*4 }
+// quantizedBytes is the size of a row of n activations for integer products with weights of type t.
+func quantizedBytes(t Type, n int) int {
+	if t == Q8_0 {
+		return n/block*xBlock + (n+Group-1)/Group*4
+	}
+	return n / Group * kGroup
+}

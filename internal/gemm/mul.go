@@ -30,7 +30,7 @@ type tile struct {
 	pfs   uintptr        // bytes from one prefetch to the next
 	dense uintptr        // 1: all prefetches, 0: the sparse ones
 	rows  uintptr
-	scale unsafe.Pointer // Q8_0 in parts of a panel: the scales of the first step
+	scale unsafe.Pointer // integer products in parts of a panel: the scales of the first step
 }
 
 const (
@@ -168,8 +168,12 @@ func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 	)
 	if calls > 1 {
 		slices := (total*bytes + sliceBytes - 1) / sliceBytes
-		// Equal slices, of whole groups of Q8_0.
-		slice = ((total+slices-1)/slices + groupBlocks - 1) &^ (groupBlocks - 1)
+		// Equal slices, of whole groups of Q8_0 and whole turns of loops.
+		whole := groupBlocks
+		if m.t >= Q4_K {
+			whole = 1
+		}
+		slice = ((total+slices-1)/slices + whole - 1) &^ (whole - 1)
 	}
 	for k := 0; k < total; k += slice {
 		n := min(slice, total-k)
@@ -265,5 +269,5 @@ func partBytes(t Type, lanes int) int {
 	if t == F16 {
 		return lanes * 2
 	}
-	return lanes * 4 // of Q8_0: four elements of each output
+	return lanes * 4 // of integers: four elements of each output
 }

@@ -36,6 +36,8 @@ func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 			}
 		case Q8_0:
 			packBlocks(dst, from, row, rows)
+		case Q4_K, Q5_K, Q6_K:
+			kTypes[m.t].pack(dst, from, row, rows)
 		}
 	}
 	runtime.KeepAlive(m)

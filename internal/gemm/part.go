@@ -41,7 +41,7 @@ type Place struct {
 // MulPart computes a part of a product. Parts without common results may run in parallel. It allocates nothing.
 func (m *Matrix) MulPart(a Part) {
 	x, p0, p1 := a.X, a.P0, a.P1
-	if x.t != m.t || x.in != m.in {
+	if x.t != m.t.Activations() || x.in != m.in {
 		panic(fmt.Sprintf("gemm: input of %d %v activations for a matrix of %d %v", x.in, x.t, m.in, m.t))
 	}
 	if p0 < 0 || p1 > m.Panels() || a.From < 0 || a.To > x.n || a.Base > p0 {

@@ -24,6 +24,8 @@ func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, 
 				rowBF16(&acc, w, row, x.pairs)
 			case Q8_0:
 				rowQ8(&acc, w, row)
+			case Q4_K, Q5_K, Q6_K:
+				kTypes[m.t].row(&acc, w, row)
 			}
 			copy(dst[(r-base)*stride+(p+shift)*Panel:][:min(Panel, m.out-p*Panel)], acc[:])
 		}

@@ -32,6 +32,8 @@ func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
 				copy(d[w+i*4:][:4], s[w+o*4:])
 			}
 		}
+	case Q4_K, Q5_K, Q6_K:
+		kTypes[m.t].copyRow(d, i, s, o)
 	}
 	runtime.KeepAlive(m)
 	runtime.KeepAlive(src)

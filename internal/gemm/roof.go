@@ -38,7 +38,7 @@ func PeakKernel(t Type, iters int) (ops int) {
 }
 
 func peakPortable(t Type, iters int) (ops int) {
-	if t == Q8_0 {
+	if t.integer() {
 		var acc [Panel]int32
 		for i := range iters {
 			for o := range acc {

@@ -2,6 +2,7 @@
 package synthetic
 
 import (
+	"github.com/grovellm/grove/model"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
@@ -52,16 +53,13 @@ func (w *Weights) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := gemm.New(packed[kind], out, in)
+	m, err := gemm.New(model.ProductType(kind), out, in)
 	if err != nil {
 		return nil, err
 	}
 	m.PackPanels(t.Data, 0, m.Panels())
 	return m, nil
 }
-
-// packed is the type that a file's type is multiplied in.
-var packed = map[tensor.Type]gemm.Type{tensor.F32: gemm.F32, tensor.F16: gemm.F16, tensor.BF16: gemm.BF16, tensor.Q8_0: gemm.Q8_0}
 
 func (w *Weights) Vector(name string, n int) ([]float32, error) {
 	x := w.numbers(name, n, 1, 0.2)

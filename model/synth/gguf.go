@@ -29,7 +29,7 @@ func Write(ctx context.Context, path string, s Shape, o Options) error {
 }
 
 // fileTypes are llama.cpp's numbers for "mostly this type".
-var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.BF16: 32}
+var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.BF16: 32}
 
 func (s Shape) setMeta(w *gguf.Writer, typ tensor.Type) {
 	w.Set("general.architecture", s.Arch)

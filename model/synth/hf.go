@@ -18,8 +18,8 @@ import (
 // model.safetensors, tokenizer.json and tokenizer_config.json. In F32 it is the same function as
 // Write's file of the same seed. The type is F32, F16 or BF16, of vectors too.
 func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
-	if o.Type == tensor.Q8_0 {
-		return fmt.Errorf("synth: Q8_0 has no place in a safetensors file: use F32, F16 or BF16")
+	if n, _ := o.Type.Block(); n > 1 {
+		return fmt.Errorf("synth: %v has no place in a safetensors file: use F32, F16 or BF16", o.Type)
 	}
 	if err := s.check(o.Type); err != nil {
 		return err

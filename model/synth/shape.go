@@ -125,16 +125,13 @@ func (s Shape) check(typ tensor.Type) error {
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	switch typ {
-	case tensor.F32, tensor.F16, tensor.BF16:
-		return nil
-	case tensor.Q8_0:
-	default:
-		return fmt.Errorf("synth: type %v cannot be written: use F32, F16, BF16 or Q8_0", typ)
+	if !typ.Writable() {
+		return fmt.Errorf("synth: type %v cannot be written: use F32, F16, BF16, Q8_0, Q4_K, Q5_K or Q6_K", typ)
 	}
+	block, _ := typ.Block()
 	for _, t := range s.plan() {
-		if t.matrix && t.cols%32 != 0 {
-			return fmt.Errorf("synth: shape %q: rows of %s are %d long, not whole blocks of 32: use another type than Q8_0", s.Name, t.gguf, t.cols)
+		if t.matrix && t.cols%block != 0 {
+			return fmt.Errorf("synth: shape %q: rows of %s are %d long, not whole blocks of %d: use another type than %v", s.Name, t.gguf, t.cols, block, typ)
 		}
 	}
 	return nil

@@ -12,7 +12,7 @@ import (
 
 // Options says which numbers to write and how.
 type Options struct {
-	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16 or Q8_0; vectors are F32 in GGUF
+	Type tensor.Type // of the matrices: one that tensor writes; vectors are F32 in GGUF
 	Seed uint64
 
 	// Progress, if set, is called now and then with the bytes of tensor data written so far and in all.

@@ -9,7 +9,8 @@ import (
 func convertKernels() {
 	roundAVX2()
 	pairsAVX512BF16()
-	quantizeAVX2()
+	quantizeAVX2("quantizeAVX2", q8X)
+	quantizeAVX2("quantizeKAVX2", kX)
 }
 
 // roundAVX2 rounds f32 to bf16 in place in the f32 format: u + 0x7fff + (bit 16 of u), the low
@@ -74,11 +75,11 @@ func pairsAVX512BF16() {
 	RET()
 }
 
-// quantizeAVX2 is quantizeRow. The largest magnitude is found on the bits as integers, which
+// quantizeAVX2 is quantizeRow, for blocks of so many bytes. The largest magnitude is found on the bits as integers, which
 // puts infinities and NaNs on top.
-func quantizeAVX2() {
-	TEXT("quantizeAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
-	Doc("quantizeAVX2 quantises n f32, a multiple of 32, to groups of int8.")
+func quantizeAVX2(name string, size int) {
+	TEXT(name, NOSPLIT, "func(dst *byte, src *float32, n int)")
+	Doc(name + " quantises n f32, a multiple of 32, to groups of int8.")
 	dst, src, n := reg.RDI, reg.RSI, reg.RCX
 	q, m := reg.RDX, reg.RBX // blocks in the group; elements
 	Load(Param("dst"), dst)
@@ -91,7 +92,7 @@ func quantizeAVX2() {
 	VPCMPEQD(ones, ones, ones)
 	VPABSB(ones, ones)
 	// VPACKSSDW and VPACKSSWB work within 128 bits: this puts the dwords right again.
-	perm := GLOBL("packed", RODATA|NOPTR)
+	perm := GLOBL(name+"Order", RODATA|NOPTR)
 	for i, d := range []uint32{0, 4, 1, 5, 2, 6, 3, 7} {
 		DATA(i*4, U32(d))
 	}
@@ -162,17 +163,29 @@ func quantizeAVX2() {
 	VPMADDUBSW(Y(4), ones, Y(4))
 	VPMADDWD(words, Y(4), Y(4))
 	VEXTRACTI128(U8(1), Y(4), reg.X5)
-	VPADDD(reg.X5, reg.X4, reg.X4)
-	VPSHUFD(U8(0x4e), reg.X4, reg.X5)
-	VPADDD(reg.X5, reg.X4, reg.X4)
-	VPSHUFD(U8(0xb1), reg.X4, reg.X5)
-	VPADDD(reg.X5, reg.X4, reg.X4)
-	VMOVD(reg.X4, reg.EAX)
-	SHLL(U8(7), reg.EAX)
-	NEGL(reg.EAX)
-	MOVL(reg.EAX, Mem{Base: dst, Disp: 32})
+	if size == q8X {
+		VPADDD(reg.X5, reg.X4, reg.X4)
+		VPSHUFD(U8(0x4e), reg.X4, reg.X5)
+		VPADDD(reg.X5, reg.X4, reg.X4)
+		VPSHUFD(U8(0xb1), reg.X4, reg.X5)
+		VPADDD(reg.X5, reg.X4, reg.X4)
+		VMOVD(reg.X4, reg.EAX)
+		SHLL(U8(7), reg.EAX)
+		NEGL(reg.EAX)
+		MOVL(reg.EAX, Mem{Base: dst, Disp: 32})
+	} else { // of the halves, and all
+		VPHADDD(reg.X5, reg.X4, reg.X4)
+		VPHADDD(reg.X4, reg.X4, reg.X4)
+		VPXOR(reg.X5, reg.X5, reg.X5)
+		VPSUBD(reg.X4, reg.X5, reg.X4)
+		VPHADDD(reg.X4, reg.X4, reg.X5)
+		VCVTDQ2PS(reg.X5, reg.X5)
+		VPSLLD(U8(5), reg.X4, reg.X4)
+		VMOVQ(reg.X4, Mem{Base: dst, Disp: kHalves})
+		VMOVD(reg.X5, Mem{Base: dst, Disp: kSum})
+	}
 	ADDQ(imm(128), src)
-	ADDQ(imm(q8X), dst)
+	ADDQ(imm(size), dst)
 	SUBQ(imm(32), n)
 	DECQ(q)
 	JNZ(LabelRef("blocks"))

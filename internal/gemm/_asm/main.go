@@ -16,6 +16,7 @@ func main() {
 	floatKernels()
 	q8AVX512()
 	q8AVX2()
+	kQuants()
 	packedKernels()
 	convertKernels()
 	roofKernels()

@@ -1,0 +1,199 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"math"
+
+	"github.com/grovellm/grove/internal/num"
+)
+
+// The encoders of the K types. A sub-block's scale and minimum are the best of a few tries: each rounds the elements with the
+// scale tried, finds the scale and minimum of least squares for what they were rounded to, and rounds them once more. The scales
+// are then rounded themselves, to multiples of a half for the whole block, and the elements for the last time.
+//
+// Errors count by an element's size as well (what multiplies large activations is often large), about as in ggml.
+
+// affine is the scale s ≥ 0 and minimum m ≥ 0 for which s·q − m comes closest to x, with q from 0 to most.
+func affine(x []float32, most int) (s, m float32) {
+	lo, hi, mean := float32(0), x[0], 0.0
+	for _, v := range x {
+		lo, hi, mean = min(lo, v), max(hi, v), mean+float64(v)*float64(v)
+	}
+	if hi <= lo {
+		return 0, -lo
+	}
+	root := math.Sqrt(mean / float64(len(x)))
+	best := math.Inf(1)
+	for try := -9; try <= 9; try += 2 {
+		scale, low := float64(hi-lo)/(float64(most)+float64(try)/10), float64(lo)
+		for range 2 {
+			var sw, sq, sqq, sx, sqx float64
+			for _, v := range x {
+				v := float64(v)
+				w, q := root+math.Abs(v), clampRound((v-low)/scale, 0, most)
+				sw, sq, sqq, sx, sqx = sw+w, sq+w*q, sqq+w*q*q, sx+w*v, sqx+w*q*v
+			}
+			if det := sw*sqq - sq*sq; det > 0 {
+				scale, low = (sw*sqx-sq*sx)/det, (sqq*sx-sq*sqx)/det
+			}
+			if low > 0 && sqq > 0 {
+				scale, low = sqx/sqq, 0
+			}
+			if !(scale > 0) {
+				break
+			}
+			err := 0.0
+			for _, v := range x {
+				v := float64(v)
+				d := scale*clampRound((v-low)/scale, 0, most) + low - v
+				err += (root + math.Abs(v)) * d * d
+			}
+			if err < best {
+				best, s, m = err, float32(scale), float32(-low)
+			}
+		}
+	}
+	return s, m
+}
+
+// signed is the scale for which scale·q comes closest to x, with q from −most to most−1: negative where the largest is positive,
+// as −most reaches further than most−1.
+func signed(x []float32, most int) float32 {
+	top := float32(0)
+	for _, v := range x {
+		if abs(v) > abs(top) {
+			top = v
+		}
+	}
+	if top == 0 {
+		return 0
+	}
+	best, s := 0.0, float32(0)
+	for try := -9; try <= 9; try++ {
+		scale := -float64(top) / (float64(most) + float64(try)/10)
+		var sxq, sqq float64
+		for _, v := range x {
+			v := float64(v)
+			q := clampRound(v/scale, -most, most-1)
+			sxq, sqq = sxq+v*v*v*q, sqq+v*v*q*q
+		}
+		if sqq > 0 && sxq*sxq > best*sqq { // what is left of Σ v²·v² shrinks by sxq²/sqq
+			best, s = sxq*sxq/sqq, float32(sxq/sqq)
+		}
+	}
+	return s
+}
+
+func abs(x float32) float32 { return float32(math.Abs(float64(x))) }
+
+func clampRound(x float64, lo, hi int) float64 {
+	return min(max(math.RoundToEven(x), float64(lo)), float64(hi))
+}
+
+// halfOf is x as a half, and what that is; ok is false if there is none as large.
+func halfOf(x float32) (h uint16, back float32, ok bool) {
+	h = num.ToF16(x)
+	return h, num.F16(h), h&0x7fff != 0x7c00
+}
+
+// largest is the index of the element of largest magnitude, or of the first that is not finite.
+func largest(x []float32) (at int, finite bool) {
+	for i, v := range x {
+		if !(abs(v) <= math.MaxFloat32) {
+			return i, false
+		}
+		if abs(v) > abs(x[at]) {
+			at = i
+		}
+	}
+	return at, true
+}
+
+// over is x / d, or 0 where d is.
+func over(x, d float32) float64 {
+	if d == 0 {
+		return 0
+	}
+	return float64(x) / float64(d)
+}
+
+// encodeQ45K encodes a block of 256 as Q4_K or Q5_K (most 15 or 31). It returns the index of an element that has no encoding, −1
+// when all have.
+func encodeQ45K(src []float32, dst []byte, most int) (bad int) {
+	at, finite := largest(src)
+	if !finite {
+		return at
+	}
+	var s, m [8]float32
+	var topS, topM float32
+	for j := range s {
+		s[j], m[j] = affine(src[32*j:32*j+32], most)
+		topS, topM = max(topS, s[j]), max(topM, m[j])
+	}
+	hd, d, ok := halfOf(topS / 63)
+	hm, dmin, ok2 := halfOf(topM / 63)
+	if !ok || !ok2 {
+		return at
+	}
+	clear(dst)
+	binary.LittleEndian.PutUint16(dst, hd)
+	binary.LittleEndian.PutUint16(dst[2:], hm)
+	packed, low := dst[4:16], dst[16:]
+	if most == 31 {
+		low = dst[48:]
+	}
+	for j := range s {
+		sc, mn := byte(clampRound(over(s[j], d), 0, 63)), byte(clampRound(over(m[j], dmin), 0, 63))
+		if j < 4 {
+			packed[j] |= sc
+			packed[j+4] |= mn
+		} else {
+			packed[j+4] = sc&15 | mn&15<<4
+			packed[j-4] |= sc >> 4 << 6
+			packed[j] |= mn >> 4 << 6
+		}
+		scale, least := d*float32(sc), dmin*float32(mn)
+		for i, v := range src[32*j : 32*j+32] {
+			q := byte(clampRound(over(v+least, scale), 0, most))
+			low[j/2*32+i] |= q & 15 << (j % 2 * 4)
+			if most == 31 {
+				dst[16+i] |= q >> 4 << j
+			}
+		}
+	}
+	return -1
+}
+
+// encodeQ6K encodes a block of 256 as Q6_K, as encodeQ45K does.
+func encodeQ6K(src []float32, dst []byte) (bad int) {
+	at, finite := largest(src)
+	if !finite {
+		return at
+	}
+	var s [16]float32
+	top := float32(0)
+	for j := range s {
+		if s[j] = signed(src[16*j:16*j+16], 32); abs(s[j]) > abs(top) {
+			top = s[j]
+		}
+	}
+	h, d, ok := halfOf(top / -128)
+	if !ok {
+		return at
+	}
+	clear(dst)
+	low, high, scales := dst[:128], dst[128:192], dst[192:208]
+	binary.LittleEndian.PutUint16(dst[208:], h)
+	for j := range s {
+		sc := int8(clampRound(over(s[j], d), -128, 127))
+		scales[j] = byte(sc)
+		for i, v := range src[16*j : 16*j+16] {
+			q := byte(clampRound(over(v, d*float32(sc)), -32, 31) + 32)
+			e := 16*j + i
+			n, r, l := e/128, e/32%4, e%32
+			low[64*n+r%2*32+l] |= q & 15 << (r / 2 * 4)
+			high[32*n+l] |= q >> 4 << (2 * r)
+		}
+	}
+	return -1
+}
