@@ -38,6 +38,12 @@ func mulQ5KAVX512(t *tile)
 func mulQ6KAVX512(t *tile)
 
 //go:noescape
+func mulWide5KAVX512(t *tile)
+
+//go:noescape
+func mulWide6KAVX512(t *tile)
+
+//go:noescape
 func mulF32AVX2(t *tile)
 
 //go:noescape
@@ -57,6 +63,24 @@ func mulQ5KAVX2(t *tile)
 
 //go:noescape
 func mulQ6KAVX2(t *tile)
+
+//go:noescape
+func mulWide4KAVX2(t *tile)
+
+//go:noescape
+func mulWide5KAVX2(t *tile)
+
+//go:noescape
+func mulWide6KAVX2(t *tile)
+
+//go:noescape
+func unpackQ4KAVX2(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ5KAVX2(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ6KAVX2(dst, src *byte, n int)
 
 //go:noescape
 func roundAVX2(dst *byte, src *float32, n int)
@@ -94,6 +118,8 @@ const (
 	idQ4KAVX512
 	idQ5KAVX512
 	idQ6KAVX512
+	idWide5KAVX512
+	idWide6KAVX512
 	idF32AVX2
 	idF16AVX2
 	idBF16AVX2
@@ -101,6 +127,9 @@ const (
 	idQ4KAVX2
 	idQ5KAVX2
 	idQ6KAVX2
+	idWide4KAVX2
+	idWide5KAVX2
+	idWide6KAVX2
 	idPackedF32AVX512
 	idPackedBF16AVX512BF16
 	idPackedF32AVX2
@@ -113,15 +142,20 @@ var engines = [...]engine{
 	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
 	idQ8AVX512:       {lanes: 32, rows: 5, turn: 1, dense: 17, sparse: 3, cost: 19},
 	idQ4KAVX512:      {lanes: 32, rows: 5, turn: 1, dense: 80, sparse: 16, cost: 168},
-	idQ5KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 96, sparse: 16, cost: 168},
-	idQ6KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 112, sparse: 16, cost: 168},
+	idQ5KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 9},
+	idQ6KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 9},
+	idWide5KAVX512:   {lanes: 32, rows: 5, turn: 1, dense: 96, sparse: 16, cost: 168},
+	idWide6KAVX512:   {lanes: 32, rows: 5, turn: 1, dense: 112, sparse: 16, cost: 168},
 	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
 	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4, cost: 64},
-	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320},
-	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320},
-	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
+	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 8},
+	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
+	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
+	idWide4KAVX2:     {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320},
+	idWide5KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320},
+	idWide6KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
 
 	idPackedF32AVX512:      {lanes: 32, rows: 8},
 	idPackedBF16AVX512BF16: {lanes: 32, rows: 8},
@@ -143,9 +177,13 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	if t == BF16 && pairs {
 		id = idBF16AVX512BF16
 	}
-	e = engines[id]
+	return engineOf(id), true
+}
+
+func engineOf(id int) engine {
+	e := engines[id]
 	e.id = id
-	return e, true
+	return e
 }
 
 // run calls the assembly. It is a switch and not a function value because what is passed
@@ -162,6 +200,10 @@ func (e *engine) run(t *tile) {
 		mulBF16AVX512BF16(t)
 	case idQ8AVX512:
 		mulQ8AVX512(t)
+	case idWide5KAVX512:
+		mulWide5KAVX512(t)
+	case idWide6KAVX512:
+		mulWide6KAVX512(t)
 	case idF32AVX2:
 		mulF32AVX2(t)
 	case idF16AVX2:
@@ -182,12 +224,31 @@ func (e *engine) run(t *tile) {
 		mulQ5KAVX2(t)
 	case idQ6KAVX2:
 		mulQ6KAVX2(t)
+	case idWide4KAVX2:
+		mulWide4KAVX2(t)
+	case idWide5KAVX2:
+		mulWide5KAVX2(t)
+	case idWide6KAVX2:
+		mulWide6KAVX2(t)
 	case idPackedF32AVX512:
 		mulPackedF32AVX512(t)
 	case idPackedBF16AVX512BF16:
 		mulPackedBF16AVX512BF16(t)
 	case idPackedF32AVX2:
 		mulPackedF32AVX2(t)
+	}
+}
+
+// unpack makes bytes of so many steps of a K type's panel.
+func unpack(t Type, dst, src unsafe.Pointer, steps int) {
+	d, s := (*byte)(dst), (*byte)(src)
+	switch t {
+	case Q4_K:
+		unpackQ4KAVX2(d, s, steps)
+	case Q5_K:
+		unpackQ5KAVX2(d, s, steps)
+	case Q6_K:
+		unpackQ6KAVX2(d, s, steps)
 	}
 }
 

@@ -2,11 +2,19 @@
 
 package gemm
 
-import "github.com/grovellm/grove/internal/cpu"
+import (
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/cpu"
+)
 
 func engineFor(Type, cpu.Level, bool) (engine, bool) { return engine{}, false }
 
 func (*engine) run(*tile) {}
+
+func engineOf(int) engine { return engine{} }
+
+func unpack(Type, unsafe.Pointer, unsafe.Pointer, int) {}
 
 func nativePairs() bool { return false }
 

@@ -14,6 +14,8 @@ type engine struct {
 	turn, dense, sparse int
 	// Cycles of the multiply unit for a step of one row and a whole panel.
 	cost int
+	// From many rows on elements are unpacked to bytes once, which the kernel wide multiplies. 0: they are not.
+	wide, many int
 }
 
 // tile is what one call of a kernel works on: some steps of k, some rows, some outputs.
@@ -65,6 +67,7 @@ type pass struct {
 	warm   bool           // the first slice was prefetched
 	then   ahead          // what to prefetch at the end
 	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
+	bytes  unsafe.Pointer // a slice of elements unpacked to bytes; nil: they are multiplied as they are packed
 }
 
 // at is where the results of row r and panel p go.
@@ -78,6 +81,8 @@ func (s pass) run(p0, p1 int) {
 	switch n := s.r1 - s.r0; {
 	case s.calls(n) == 1 && p1*Panel <= s.m.out:
 		s.walkWhole(p0, p1)
+	case s.e.wide != 0 && n >= s.e.many:
+		s.walkWide(p0, p1)
 	case n <= fewRows:
 		s.walkFewRows(p0, p1)
 	default:
@@ -125,6 +130,20 @@ func (s pass) walkPiecewise(p0, p1 int) {
 	s.walk(p0, p1)
 }
 
+// walkWide is walk with room for the accumulators of a chunk and for a slice of elements unpacked to bytes.
+//
+//go:noinline
+func (s pass) walkWide(p0, p1 int) {
+	var (
+		work  [chunkRows * Panel]float32
+		bytes [wideSteps*wideStep + 64]byte
+	)
+	at := uintptr(unsafe.Pointer(&bytes))
+	s.bytes = unsafe.Add(unsafe.Pointer(&bytes), -at&63) // whole cache lines
+	s.work, s.e = unsafe.Pointer(&work), engineOf(s.e.wide)
+	s.walk(p0, p1)
+}
+
 func (s pass) walk(p0, p1 int) {
 	n := s.r1 - s.r0
 	chunks := (n + chunkRows - 1) / chunkRows
@@ -166,7 +185,10 @@ func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 		calls = s.calls(r1 - r0)
 		slice = total
 	)
-	if calls > 1 {
+	switch {
+	case s.bytes != nil:
+		slice = wideSteps
+	case calls > 1:
 		slices := (total*bytes + sliceBytes - 1) / sliceBytes
 		// Equal slices, of whole groups of Q8_0 and whole turns of loops.
 		whole := groupBlocks
@@ -201,12 +223,16 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 		x      = unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), xOffset(t, k, s.x.pairs))
 		parts  = Panel / e.lanes
 		blocks = calls / parts
-		own    = cold || calls == 1
+		own    = cold || calls == 1 // the calls prefetch the slice itself
 		share  uintptr
 		tile   = tile{xs: uintptr(s.x.stride), n: uintptr(n), outs: Panel * 4}
 	)
 	if k == 0 {
 		tile.first = 1
+	}
+	if s.bytes != nil {
+		unpack(t, s.bytes, w, n)
+		w, own = s.bytes, false
 	}
 	if toDst {
 		tile.outs = uintptr(s.stride * 4)

@@ -24,8 +24,8 @@ type kQuant struct {
 	kernel
 	bits       int
 	head, high int
-	ymm        bool
-	spread     int // AVX2: turns whose sums fit into 16 bits
+	spread     int  // AVX2: turns whose sums fit into 16 bits
+	wide       bool // the elements were unpacked to bytes: [8][Panel][4]u8
 }
 
 // w's are loaded by turns of four elements of all outputs: turns of a block.
@@ -40,8 +40,10 @@ func kQuants() {
 		{kernel: kernel{name: "mulQ4KAVX512", maxRows: 5, zmm: true}, bits: 4, head: 128},
 		{kernel: kernel{name: "mulQ5KAVX512", maxRows: 4, zmm: true}, bits: 5, head: 128, high: 128},
 		{kernel: kernel{name: "mulQ6KAVX512", maxRows: 4, zmm: true}, bits: 6, head: 64, high: 256},
+		{kernel: kernel{name: "mulWide5KAVX512", maxRows: 5, zmm: true}, bits: 5, head: 128, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX512", maxRows: 5, zmm: true}, bits: 6, head: 64, wide: true},
 	} {
-		k.doc = fmt.Sprintf("%s multiplies a Q%d_K panel by groups of int8.", k.name, k.bits)
+		k.doc = k.describe("a")
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
 	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2.
@@ -49,10 +51,24 @@ func kQuants() {
 		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 3}, bits: 4, head: 128, spread: 8},
 		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 2}, bits: 5, head: 128, high: 128, spread: 4},
 		{kernel: kernel{name: "mulQ6KAVX2", maxRows: 2}, bits: 6, head: 64, high: 256, spread: 2},
+		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 3}, bits: 4, head: 128, spread: 8, wide: true},
+		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 2}, bits: 5, head: 128, spread: 4, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 2}, bits: 6, head: 64, spread: 2, wide: true},
 	} {
-		k.doc = fmt.Sprintf("%s multiplies half a Q%d_K panel, 16 outputs, by groups of int8.", k.name, k.bits)
+		k.doc = k.describe("half a")
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)
 	}
+	for _, k := range []kQuant{{bits: 4, head: 128}, {bits: 5, head: 128, high: 128}, {bits: 6, head: 64, high: 256}} {
+		k.unpack(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
+	}
+}
+
+func (k *kQuant) describe(part string) string {
+	how := ""
+	if k.wide {
+		how = ", unpacked to bytes,"
+	}
+	return fmt.Sprintf("%s multiplies %s Q%d_K panel%s by groups of int8.", k.name, part, k.bits, how)
 }
 
 func kMask(name string, bits uint32) Mem {
@@ -63,7 +79,59 @@ func kMask(name string, bits uint32) Mem {
 	return m
 }
 
-func (k *kQuant) block() int { return kScales + kLow + k.high }
+func (k *kQuant) block() int {
+	if k.wide {
+		return kScales + kTurns*kWords
+	}
+	return kScales + kLow + k.high
+}
+
+// unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them doing it anew.
+func (k *kQuant) unpack(low, upper Mem) {
+	name := fmt.Sprintf("unpackQ%dKAVX2", k.bits)
+	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
+	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel to bytes.", name, k.bits))
+	Load(Param("dst"), reg.RDI)
+	Load(Param("src"), w)
+	Load(Param("n"), n)
+	dst, t := reg.RDI, Y(4)
+	copies := func(from, to int) { // bytes as they are
+		for at := from; at < to; at += 32 {
+			VMOVDQU(Mem{Base: w, Disp: at}, Y(0))
+			VMOVDQU(Y(0), Mem{Base: dst, Disp: at})
+		}
+	}
+	Label("step")
+	copies(0, k.head)
+	ADDQ(imm(k.head), w)
+	ADDQ(imm(k.head), dst)
+	MOVL(U32(2*q8Group), left.As32())
+	Label("block")
+	copies(0, kScales)
+	for i := range kTurns {
+		for v := range 4 {
+			VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, Y(v))
+			if i >= 4 {
+				VPSRLW(U8(4), Y(v), Y(v))
+			}
+			VPAND(low, Y(v), Y(v))
+		}
+		if k.bits > 4 {
+			k.upper2(i, upper, t, Y(0), Y(1), Y(2), Y(3))
+		}
+		for v := range 4 {
+			VMOVDQU(Y(v), Mem{Base: dst, Disp: kScales + i*kWords + v*32})
+		}
+	}
+	ADDQ(imm(k.block()), w)
+	ADDQ(imm(kScales+kTurns*kWords), dst)
+	DECQ(left)
+	JNZ(LabelRef("block"))
+	DECQ(n)
+	JNZ(LabelRef("step"))
+	VZEROUPPER()
+	RET()
+}
 
 // avx512 keeps all of 5 rows in registers, as q8AVX512 does, or of 4 where the upper bits want registers too. A block costs the
 // multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a group one more: 78 % of its peak is left for the products.
@@ -110,14 +178,18 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
 		prefetch(count)
 		for v, wv := range []reg.VecPhysical{w0, w1} {
 			at := Mem{Base: w, Disp: kScales + i%4*kWords + v*64}
-			if i < 4 {
+			switch {
+			case k.wide:
+				VMOVUPS(at.Offset(i/4*4*kWords), wv)
+				continue
+			case i < 4:
 				VMOVUPS(at, wv)
-			} else {
+			default:
 				VPSRLW(U8(4), at, wv)
 			}
 			VPANDD(low, wv, wv)
 		}
-		if k.bits > 4 {
+		if k.bits > 4 && !k.wide {
 			k.upper512(i, upper, w0, w1)
 		}
 		for row := range r {
@@ -257,14 +329,19 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		for i := range kTurns {
 			fresh := i%k.spread == 0
 			for v, wv := range []reg.VecPhysical{w0, w1} {
-				VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, wv)
+				at := Mem{Base: w, Disp: kScales + i%4*kWords + v*32}
+				if k.wide {
+					VMOVDQU(at.Offset(i/4*4*kWords), wv)
+					continue
+				}
+				VMOVDQU(at, wv)
 				if i >= 4 {
 					VPSRLW(U8(4), wv, wv)
 				}
 				VPAND(low, wv, wv)
 			}
-			if k.bits > 4 {
-				k.upper2(i, upper, w0, w1, t)
+			if k.bits > 4 && !k.wide {
+				k.upper2(i, upper, t, w0, w1)
 			}
 			for row := range r {
 				VPBROADCASTD(x(row, i*4), b)
@@ -360,9 +437,9 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 }
 
 // upper2 is upper512 for the halves of a part.
-func (k *kQuant) upper2(i int, mask Mem, w0, w1, t reg.VecPhysical) {
+func (k *kQuant) upper2(i int, mask Mem, t reg.VecPhysical, ws ...reg.VecPhysical) {
 	at, bit := k.upperAt(i)
-	for v, wv := range []reg.VecPhysical{w0, w1} {
+	for v, wv := range ws {
 		VMOVDQU(Mem{Base: w, Disp: at + v*32}, t)
 		switch {
 		case bit < 4:
