@@ -62,6 +62,7 @@ type Tuning struct {
 	Replay  int              // lessons of older queries that are kept
 	Keep    float32          // λ: the weight of the divergence from the head as it was at first
 	Gamma   float64          // see learn.Study
+	Mean    float32          // as well
 	Window  int              // N: queries after an update on which its outcome is measured
 	Judged  int              // rounds of those that are drafted again
 	Horizon float64          // queries that a gain is taken to last
@@ -71,8 +72,8 @@ type Tuning struct {
 // DefaultTuning are the numbers in use.
 func DefaultTuning() Tuning {
 	return Tuning{
-		WarmUp: 10, Buffer: [actions]int{Head: 2, Full: 2}, Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 1e-3, Full: 3e-4},
-		Rounds: 64, Replay: 48, Keep: 0.01, Gamma: 4, Window: 2, Judged: 96, Horizon: 64, Minimum: -0.02,
+		WarmUp: 10, Buffer: [actions]int{Head: 2, Full: 2}, Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 2e-3, Full: 1.2e-3},
+		Rounds: 64, Replay: 48, Keep: 0.01, Gamma: 4, Mean: .9, Window: 2, Judged: 96, Horizon: 192, Minimum: -0.02,
 	}
 }
 
@@ -129,6 +130,7 @@ type Stats struct {
 	Seconds   float64          `json:"seconds"`         // of processors that updates took, judging included
 	Slowdown  float64          `json:"slowdown"`        // share of its time that decoding loses while one runs
 	Value     [actions]float64 `json:"value"`           // of the bandit
+	Lasting   float64          `json:"lasting"`         // the share of an update's gain that lasts
 	Gain      float64          `json:"gain"`            // accepted length over the first head's, on the rounds last judged
 	Error     string           `json:"error,omitempty"` // what ended learning, if anything did
 }
@@ -187,7 +189,7 @@ func (a *Adapter) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stats
-	s.Value = a.bandit.Value
+	s.Value, s.Lasting = a.bandit.Value, a.bandit.Lasting.share()
 	s.Slowdown = a.slow.share(a.Share())
 	return s
 }
@@ -277,7 +279,7 @@ func (a *Adapter) Share() float64 {
 // study is how an action's update learns.
 func (a *Adapter) study(action Action) learn.Study {
 	return learn.Study{
-		Last: action == Head, Rejected: a.o.Policy == OSD, Keep: a.o.Keep, Gamma: a.o.Gamma,
+		Last: action == Head, Rejected: a.o.Policy == OSD, Keep: a.o.Keep, Gamma: a.o.Gamma, Mean: a.o.Mean,
 		AdamW: nn.AdamW{Rate: a.o.Rate[action], Beta1: .9, Beta2: .99, Eps: 1e-8},
 	}
 }

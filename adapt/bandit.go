@@ -53,6 +53,7 @@ type bandit struct {
 	Idle    int              `json:"idle"`    // queries since the last update
 	Probe   int              `json:"probe"`   // queries after which one is tried in any case
 	Pause   int              `json:"pause"`   // queries without updates after the last rollback
+	Lasting lasting          `json:"lasting"`
 
 	warmUp int
 }
@@ -68,6 +69,7 @@ func (b *bandit) forget() {
 	b.Value = [actions]float64{Head: hope, Full: hope}
 	b.Gain, b.Doubt, b.Signal = [actions]float64{}, [actions]float64{}, [actions]float64{}
 	b.Rewards = [actions]int{}
+	b.Lasting = lasting{}
 }
 
 // choose says what a query with the signal s is to be used for. Without head the last part is never trained alone.

@@ -57,10 +57,7 @@ func (a *Adapter) save() error {
 		t := s.Save(learn.State{})
 		k.Steps = t.Steps
 		for i, p := range s.Params() {
-			for _, part := range []struct {
-				prefix string
-				data   []float32
-			}{{"w.", t.Weights[i]}, {"m.", t.M[i]}, {"v.", t.V[i]}} {
+			for _, part := range parts(&t, i) {
 				w.Add(part.prefix+p.Name, tensor.F32, p.Shape(), func(out io.Writer) error { return writeFloats(out, part.data) })
 			}
 		}
@@ -107,10 +104,7 @@ func (a *Adapter) load() (err error) {
 	}
 	t.Steps = k.Steps
 	for i, p := range s.Params() {
-		for _, part := range []struct {
-			prefix string
-			data   []float32
-		}{{"w.", t.Weights[i]}, {"m.", t.M[i]}, {"v.", t.V[i]}} {
+		for _, part := range parts(&t, i) {
 			x, err := f.Load(part.prefix + p.Name)
 			if err != nil {
 				return fmt.Errorf("adapt: %w (delete the file to begin anew)", err)
@@ -132,6 +126,17 @@ func (a *Adapter) load() (err error) {
 	}
 	a.use(h)
 	return nil
+}
+
+// part is tensors of a state file, named by a prefix and the parameter.
+type part struct {
+	prefix string
+	data   []float32
+}
+
+// parts are those of parameter i.
+func parts(t *learn.State, i int) []part {
+	return []part{{"w.", t.Weights[i]}, {"mean.", t.Means[i]}, {"m.", t.M[i]}, {"v.", t.V[i]}}
 }
 
 // writeFloats writes v little endian.

@@ -183,8 +183,10 @@ func (w *worker) judge(s *learn.Student, e *event, heard []*learn.Lesson) error 
 		}
 		a.mu.Lock()
 		c := compare(after, before)
-		net := c.gain - e.seconds/(a.o.Horizon*max(w.seconds, 1e-9))
-		a.bandit.reward(e.action, net, c.error, e.signal)
+		a.bandit.Lasting.judged(c.gain, over.gain)
+		share := a.bandit.Lasting.share()
+		net := share*c.gain - e.seconds/(a.o.Horizon*max(w.seconds, 1e-9))
+		a.bandit.reward(e.action, net, share*c.error, e.signal)
 		a.mu.Unlock()
 	}
 	a.mu.Lock()

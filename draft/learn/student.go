@@ -31,6 +31,7 @@ type Student struct {
 type slot struct {
 	*nn.Param
 	m, v  []float32
+	mean  []float32 // of the values after the steps so far, to draft with
 	steps int
 	last  bool
 }
@@ -41,6 +42,7 @@ type Study struct {
 	Rejected bool    // from rejected places alone; otherwise from all places that the drafter looked at, and is known what follows
 	Keep     float32 // weight of the divergence from the head as it was at first: KL(now ‖ first), paper 004 §3.4
 	Gamma    float64 // the k-th place below a root counts exp(−(k−1)/Gamma); 0: all alike
+	Mean     float32 // what is drafted with is the mean of the weights after each step, the k-th before the last counting Mean^k; 0: the last
 	nn.AdamW
 }
 
@@ -68,15 +70,26 @@ func (s *Student) begin() error {
 	}
 	for _, p := range s.params.All() {
 		s.byName[p.Name] = p
-		s.slots = append(s.slots, &slot{Param: p, m: make([]float32, len(p.Data)), v: make([]float32, len(p.Data)), last: h.Last(p.Name)})
+		s.slots = append(s.slots, &slot{Param: p, m: make([]float32, len(p.Data)), v: make([]float32, len(p.Data)), mean: make([]float32, len(p.Data)), last: h.Last(p.Name)})
 	}
-	if err := fill(s.byName, h); err != nil {
+	if err := s.fill(); err != nil {
 		return err
 	}
 	s.exec = nn.NewExec(s.pool)
 	s.tape = nn.NewTape(s.exec, s.params)
 	s.tape.Detach()
 	s.pack()
+	return nil
+}
+
+// fill makes the weights those that the head had at first.
+func (s *Student) fill() error {
+	if err := fill(s.byName, s.first); err != nil {
+		return err
+	}
+	for _, p := range s.slots {
+		copy(p.mean, p.Data)
+	}
 	return nil
 }
 
@@ -108,6 +121,11 @@ func (s *Student) Learn(b *Batch, o Study) error {
 		}
 		p.steps++
 		o.Step(p.Param, p.m, p.v, p.steps, 1, shrink)
+	}
+	for _, p := range s.slots {
+		for i, x := range p.Data {
+			p.mean[i] = x + o.Mean*(p.mean[i]-x)
+		}
 	}
 	s.pack()
 	return nil
@@ -178,26 +196,45 @@ func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 }
 
 // Packed is a copy of the head as it now is, to draft with.
-func (s *Student) Packed() (Head, error) { return s.first.Rebuild(packed{s.byName, s.kinds}) }
+func (s *Student) Packed() (Head, error) {
+	defer s.swap()()
+	return s.first.Rebuild(packed{s.byName, s.kinds})
+}
 
-// Tensors are the weights as they are.
-func (s *Student) Tensors() ([]tensor.Tensor, error) { return headfile.Tensors(s.params.All()) }
+// Tensors are the weights that Packed drafts with.
+func (s *Student) Tensors() ([]tensor.Tensor, error) {
+	defer s.swap()()
+	return headfile.Tensors(s.params.All())
+}
 
-// State is all that a student goes on from: values, and the optimiser's of each.
+// swap makes the means the parameters' values, and returns what undoes it.
+func (s *Student) swap() (back func()) {
+	swap := func() {
+		for _, p := range s.slots {
+			p.Data, p.mean = p.mean, p.Data
+		}
+	}
+	swap()
+	return swap
+}
+
+// State is all that a student goes on from: values, their means, and the optimiser's of each.
 type State struct {
 	Steps   []int // of each parameter, in order
 	Weights [][]float32
+	Means   [][]float32
 	M, V    [][]float32
 }
 
 // Save copies the state, into the memory of one that is not needed any more.
 func (s *Student) Save(t State) State {
 	if len(t.Weights) == 0 {
-		t = State{make([]int, len(s.slots)), make([][]float32, len(s.slots)), make([][]float32, len(s.slots)), make([][]float32, len(s.slots))}
+		n := len(s.slots)
+		t = State{make([]int, n), make([][]float32, n), make([][]float32, n), make([][]float32, n), make([][]float32, n)}
 	}
 	for i, p := range s.slots {
 		t.Steps[i] = p.steps
-		t.Weights[i] = append(t.Weights[i][:0], p.Data...)
+		t.Weights[i], t.Means[i] = append(t.Weights[i][:0], p.Data...), append(t.Means[i][:0], p.mean...)
 		t.M[i], t.V[i] = append(t.M[i][:0], p.m...), append(t.V[i][:0], p.v...)
 	}
 	return t
@@ -208,6 +245,7 @@ func (s *Student) Load(t State) {
 	for i, p := range s.slots {
 		p.steps = t.Steps[i]
 		copy(p.Data, t.Weights[i])
+		copy(p.mean, t.Means[i])
 		copy(p.m, t.M[i])
 		copy(p.v, t.V[i])
 	}
@@ -221,7 +259,7 @@ func (s *Student) Reset() error {
 		clear(p.m)
 		clear(p.v)
 	}
-	if err := fill(s.byName, s.first); err != nil {
+	if err := s.fill(); err != nil {
 		return err
 	}
 	s.pack()

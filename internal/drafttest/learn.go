@@ -170,6 +170,7 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 			t.Errorf("last part alone %v: %d steps brought a score of %.2f to %.2f", last, steps, before, after)
 		}
 	}
+	means(t, s, study, batch)
 	if again := score(d.Head()); again != before {
 		t.Errorf("the head itself changed: %g, then %g", before, again)
 	}
@@ -203,4 +204,32 @@ func Learns(t *testing.T, hidden int, d learn.Learner) {
 		t.Error("nothing was drafted after a change of heads")
 	}
 	Commit(t, d, o.Accept(tree.New(o.Root), 0, 4, hidden))
+}
+
+// means checks that what is drafted with are the means that Study describes.
+func means(t *testing.T, s *learn.Student, study learn.Study, batch func() *learn.Batch) {
+	study.Mean, study.Last = .8, false
+	for range 3 {
+		want := s.Save(learn.State{}).Means
+		if err := s.Learn(batch(), study); err != nil {
+			t.Fatal(err)
+		}
+		now := s.Save(learn.State{})
+		for i, w := range now.Weights {
+			for k := range w {
+				want[i][k] = w[k] + study.Mean*(want[i][k]-w[k])
+			}
+		}
+		tensors, differ := Must(s.Tensors())(t), false
+		for i, p := range s.Params() {
+			drafts := Must(tensors[i].Float32s())(t)
+			if !slices.Equal(now.Means[i], want[i]) || !slices.Equal(drafts, want[i]) {
+				t.Fatalf("%s drafts with other numbers than the mean of those it had", p.Name)
+			}
+			differ = differ || !slices.Equal(drafts, now.Weights[i])
+		}
+		if !differ {
+			t.Fatal("the means are the last weights")
+		}
+	}
 }
