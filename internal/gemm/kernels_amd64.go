@@ -74,6 +74,12 @@ func mulWide5KAVX2(t *tile)
 func mulWide6KAVX2(t *tile)
 
 //go:noescape
+func unpackQ5KAVX512(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ6KAVX512(dst, src *byte, n int)
+
+//go:noescape
 func unpackQ4KAVX2(dst, src *byte, n int)
 
 //go:noescape
@@ -239,15 +245,19 @@ func (e *engine) run(t *tile) {
 	}
 }
 
-// unpack makes bytes of so many steps of a K type's panel.
-func unpack(t Type, dst, src unsafe.Pointer, steps int) {
+// unpack makes bytes of so many steps of a K type's panel, for one of the kernels that multiply those.
+func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)
-	switch t {
-	case Q4_K:
+	switch e.id {
+	case idWide5KAVX512:
+		unpackQ5KAVX512(d, s, steps)
+	case idWide6KAVX512:
+		unpackQ6KAVX512(d, s, steps)
+	case idWide4KAVX2:
 		unpackQ4KAVX2(d, s, steps)
-	case Q5_K:
+	case idWide5KAVX2:
 		unpackQ5KAVX2(d, s, steps)
-	case Q6_K:
+	case idWide6KAVX2:
 		unpackQ6KAVX2(d, s, steps)
 	}
 }

@@ -14,7 +14,7 @@ func (*engine) run(*tile) {}
 
 func engineOf(int) engine { return engine{} }
 
-func unpack(Type, unsafe.Pointer, unsafe.Pointer, int) {}
+func (*engine) unpack(unsafe.Pointer, unsafe.Pointer, int) {}
 
 func nativePairs() bool { return false }
 

@@ -231,7 +231,7 @@ func (s pass) slice(p, k, n, r0, r1, calls int, next ahead, cold, toDst bool) {
 		tile.first = 1
 	}
 	if s.bytes != nil {
-		unpack(t, s.bytes, w, n)
+		e.unpack(s.bytes, w, n)
 		w, own = s.bytes, false
 	}
 	if toDst {

@@ -58,7 +58,13 @@ func kQuants() {
 		k.doc = k.describe("half a")
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)
 	}
-	for _, k := range []kQuant{{bits: 4, head: 128}, {bits: 5, head: 128, high: 128}, {bits: 6, head: 64, high: 256}} {
+	for _, k := range []kQuant{
+		{bits: 5, head: 128, high: 128, kernel: kernel{name: "unpackQ5KAVX512", zmm: true}},
+		{bits: 6, head: 64, high: 256, kernel: kernel{name: "unpackQ6KAVX512", zmm: true}},
+		{bits: 4, head: 128, kernel: kernel{name: "unpackQ4KAVX2"}},
+		{bits: 5, head: 128, high: 128, kernel: kernel{name: "unpackQ5KAVX2"}},
+		{bits: 6, head: 64, high: 256, kernel: kernel{name: "unpackQ6KAVX2"}},
+	} {
 		k.unpack(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
 }
@@ -88,9 +94,8 @@ func (k *kQuant) block() int {
 
 // unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them doing it anew.
 func (k *kQuant) unpack(low, upper Mem) {
-	name := fmt.Sprintf("unpackQ%dKAVX2", k.bits)
-	TEXT(name, NOSPLIT, "func(dst, src *byte, n int)")
-	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel to bytes.", name, k.bits))
+	TEXT(k.name, NOSPLIT, "func(dst, src *byte, n int)")
+	Doc(fmt.Sprintf("%s unpacks n blocks of 256 of a Q%d_K panel to bytes.", k.name, k.bits))
 	Load(Param("dst"), reg.RDI)
 	Load(Param("src"), w)
 	Load(Param("n"), n)
@@ -109,18 +114,19 @@ func (k *kQuant) unpack(low, upper Mem) {
 	Label("block")
 	copies(0, kScales)
 	for i := range kTurns {
-		for v := range 4 {
-			VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, Y(v))
-			if i >= 4 {
-				VPSRLW(U8(4), Y(v), Y(v))
+		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
+		if k.zmm {
+			ws = []reg.VecPhysical{Z(0), Z(1)}
+			k.lower512(i, low, ws...)
+			k.upper512(i, upper, ws...)
+		} else {
+			k.lower2(i, low, ws...)
+			if k.bits > 4 {
+				k.upper2(i, upper, t, ws...)
 			}
-			VPAND(low, Y(v), Y(v))
 		}
-		if k.bits > 4 {
-			k.upper2(i, upper, t, Y(0), Y(1), Y(2), Y(3))
-		}
-		for v := range 4 {
-			VMOVDQU(Y(v), Mem{Base: dst, Disp: kScales + i*kWords + v*32})
+		for v, wv := range ws {
+			VMOVUPS(wv, Mem{Base: dst, Disp: kScales + i*kWords + v*k.width()})
 		}
 	}
 	ADDQ(imm(k.block()), w)
@@ -176,18 +182,11 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
 			})
 		}
 		prefetch(count)
-		for v, wv := range []reg.VecPhysical{w0, w1} {
-			at := Mem{Base: w, Disp: kScales + i%4*kWords + v*64}
-			switch {
-			case k.wide:
-				VMOVUPS(at.Offset(i/4*4*kWords), wv)
-				continue
-			case i < 4:
-				VMOVUPS(at, wv)
-			default:
-				VPSRLW(U8(4), at, wv)
-			}
-			VPANDD(low, wv, wv)
+		if k.wide {
+			VMOVUPS(Mem{Base: w, Disp: kScales + i*kWords}, w0)
+			VMOVUPS(Mem{Base: w, Disp: kScales + i*kWords + 64}, w1)
+		} else {
+			k.lower512(i, low, w0, w1)
 		}
 		if k.bits > 4 && !k.wide {
 			k.upper512(i, upper, w0, w1)
@@ -245,11 +244,24 @@ func (k *kQuant) upperAt(i int) (at, bit int) {
 	return kScales + kLow, i
 }
 
-// upper512 puts the bits above the low four of turn i into w0 and w1.
-func (k *kQuant) upper512(i int, mask Mem, w0, w1 reg.VecPhysical) {
+// lower512 loads the low four bits of turn i.
+func (k *kQuant) lower512(i int, mask Mem, ws ...reg.VecPhysical) {
+	for v, wv := range ws {
+		at := Mem{Base: w, Disp: kScales + i%4*kWords + v*64}
+		if i < 4 {
+			VMOVUPS(at, wv)
+		} else {
+			VPSRLW(U8(4), at, wv)
+		}
+		VPANDD(mask, wv, wv)
+	}
+}
+
+// upper512 adds the bits above them.
+func (k *kQuant) upper512(i int, mask Mem, ws ...reg.VecPhysical) {
 	t := Z(29)
 	at, bit := k.upperAt(i)
-	for v, wv := range []reg.VecPhysical{w0, w1} {
+	for v, wv := range ws {
 		m := Mem{Base: w, Disp: at + v*64}
 		switch {
 		case bit < 4:
@@ -328,17 +340,11 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])
 		for i := range kTurns {
 			fresh := i%k.spread == 0
-			for v, wv := range []reg.VecPhysical{w0, w1} {
-				at := Mem{Base: w, Disp: kScales + i%4*kWords + v*32}
-				if k.wide {
-					VMOVDQU(at.Offset(i/4*4*kWords), wv)
-					continue
-				}
-				VMOVDQU(at, wv)
-				if i >= 4 {
-					VPSRLW(U8(4), wv, wv)
-				}
-				VPAND(low, wv, wv)
+			if k.wide {
+				VMOVDQU(Mem{Base: w, Disp: kScales + i*kWords}, w0)
+				VMOVDQU(Mem{Base: w, Disp: kScales + i*kWords + 32}, w1)
+			} else {
+				k.lower2(i, low, w0, w1)
 			}
 			if k.bits > 4 && !k.wide {
 				k.upper2(i, upper, t, w0, w1)
@@ -436,7 +442,18 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 	}
 }
 
-// upper2 is upper512 for the halves of a part.
+// lower2 is lower512 for registers of half the size.
+func (k *kQuant) lower2(i int, mask Mem, ws ...reg.VecPhysical) {
+	for v, wv := range ws {
+		VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, wv)
+		if i >= 4 {
+			VPSRLW(U8(4), wv, wv)
+		}
+		VPAND(mask, wv, wv)
+	}
+}
+
+// upper2 is upper512 for them.
 func (k *kQuant) upper2(i int, mask Mem, t reg.VecPhysical, ws ...reg.VecPhysical) {
 	at, bit := k.upperAt(i)
 	for v, wv := range ws {
