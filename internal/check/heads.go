@@ -52,7 +52,7 @@ func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
 			return listsynth.Write(path, rng, target.Vocab, target.Hidden, typ)
 		},
 	} {
-		typ := headTypes[rng.IntN(len(headTypes))]
+		typ := types[rng.IntN(len(types)-1)]
 		if target.Hidden%32 != 0 { // rows of Q8_0 are whole blocks
 			typ = tensor.BF16
 		}

@@ -18,10 +18,13 @@ const maxThreads = 4
 
 var (
 	arches = []string{"llama", "qwen2", "qwen3", "gptneox"}
-	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, kType} // heads are of those before the last
 
-	headTypes = types[:4] // those whose blocks a head's rows may be of
+	// kTypes take turns as one type: their rows are long, which makes such models slow.
+	kTypes = []tensor.Type{tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
 )
+
+const kType = tensor.Q4_K
 
 // perGeneration is how many cases share a set of shapes: with more, a long check would see few
 // shapes; with fewer, it would spend its time on writing models.
@@ -70,9 +73,13 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 	i := n % len(s.kept)
 	if s.kept[i] == nil {
 		rng := rand.New(rand.NewPCG(s.seed^0x6d6f64656c, uint64(s.generation*len(s.kept)+i)))
+		arch, typ := i%len(arches), types[i/len(arches)]
+		if typ == kType {
+			typ = kTypes[(arch+s.generation)%len(kTypes)]
+		}
 		v := &variant{
-			shape: randomShape(rng, arches[i%len(arches)], types[i/len(arches)]),
-			typ:   types[i/len(arches)],
+			shape: randomShape(rng, arches[arch], typ),
+			typ:   typ,
 			path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", s.generation, i)),
 			seed:  rng.Uint64(),
 		}
