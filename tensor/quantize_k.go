@@ -8,52 +8,59 @@ import (
 )
 
 // The encoders of the K types. A sub-block's scale and minimum are the best of a few tries: each rounds the elements with the
-// scale tried, finds the scale and minimum of least squares for what they were rounded to, and rounds them once more. The scales
+// scale tried and finds the scale and minimum of least squares for what they were rounded to; the best is improved in the same way. The scales
 // are then rounded themselves, to multiples of a half for the whole block, and the elements for the last time.
 //
 // Errors count by an element's size as well (what multiplies large activations is often large), about as in ggml.
 
 // affine is the scale s ≥ 0 and minimum m ≥ 0 for which s·q − m comes closest to x, with q from 0 to most.
 func affine(x []float32, most int) (s, m float32) {
-	lo, hi, mean := float32(0), x[0], 0.0
+	lo, hi, square := float32(0), x[0], 0.0
 	for _, v := range x {
-		lo, hi, mean = min(lo, v), max(hi, v), mean+float64(v)*float64(v)
+		lo, hi, square = min(lo, v), max(hi, v), square+float64(v)*float64(v)
 	}
 	if hi <= lo {
 		return 0, -lo
 	}
-	root := math.Sqrt(mean / float64(len(x)))
-	best := math.Inf(1)
+	root := math.Sqrt(square / float64(len(x)))
+	var sw, sx, sxx float64 // of the weights, and with them of x and x²
+	for _, v := range x {
+		v := float64(v)
+		w := root + math.Abs(v)
+		sw, sx, sxx = sw+w, sx+w*v, sxx+w*v*v
+	}
+	// fit rounds x with a scale and a lowest value, and finds those that do best with what came out, and their error.
+	fit := func(scale, low float64) (_, _, err float64) {
+		var sq, sqq, sqx float64
+		inverse, top := 1/scale, float64(most)
+		for _, v := range x {
+			v := float64(v)
+			q := min(max(math.RoundToEven((v-low)*inverse), 0), top)
+			w := (root + math.Abs(v)) * q
+			sq, sqq, sqx = sq+w, sqq+w*q, sqx+w*v
+		}
+		if det := sw*sqq - sq*sq; det > 0 {
+			scale, low = (sw*sqx-sq*sx)/det, (sqq*sx-sq*sqx)/det
+		}
+		if low > 0 && sqq > 0 {
+			scale, low = sqx/sqq, 0
+		}
+		return scale, low, scale*scale*sqq + low*low*sw + sxx + 2*(scale*low*sq-scale*sqx-low*sx)
+	}
+	best, bestScale, bestLow := math.Inf(1), float64(hi-lo)/float64(most), float64(lo)
 	for try := -9; try <= 9; try += 2 {
-		scale, low := float64(hi-lo)/(float64(most)+float64(try)/10), float64(lo)
-		for range 2 {
-			var sw, sq, sqq, sx, sqx float64
-			for _, v := range x {
-				v := float64(v)
-				w, q := root+math.Abs(v), clampRound((v-low)/scale, 0, most)
-				sw, sq, sqq, sx, sqx = sw+w, sq+w*q, sqq+w*q*q, sx+w*v, sqx+w*q*v
-			}
-			if det := sw*sqq - sq*sq; det > 0 {
-				scale, low = (sw*sqx-sq*sx)/det, (sqq*sx-sq*sqx)/det
-			}
-			if low > 0 && sqq > 0 {
-				scale, low = sqx/sqq, 0
-			}
-			if !(scale > 0) {
-				break
-			}
-			err := 0.0
-			for _, v := range x {
-				v := float64(v)
-				d := scale*clampRound((v-low)/scale, 0, most) + low - v
-				err += (root + math.Abs(v)) * d * d
-			}
-			if err < best {
-				best, s, m = err, float32(scale), float32(-low)
-			}
+		if scale, low, err := fit(float64(hi-lo)/(float64(most)+float64(try)/10), float64(lo)); scale > 0 && err < best {
+			best, bestScale, bestLow = err, scale, low
 		}
 	}
-	return s, m
+	for range 4 {
+		scale, low, err := fit(bestScale, bestLow)
+		if !(scale > 0 && err < best) {
+			break
+		}
+		best, bestScale, bestLow = err, scale, low
+	}
+	return float32(bestScale), float32(-bestLow)
 }
 
 // signed is the scale for which scale·q comes closest to x, with q from −most to most−1: negative where the largest is positive,
@@ -69,13 +76,15 @@ func signed(x []float32, most int) float32 {
 		return 0
 	}
 	best, s := 0.0, float32(0)
+	least, greatest := float64(-most), float64(most-1)
 	for try := -9; try <= 9; try++ {
-		scale := -float64(top) / (float64(most) + float64(try)/10)
+		inverse := -(float64(most) + float64(try)/10) / float64(top)
 		var sxq, sqq float64
 		for _, v := range x {
 			v := float64(v)
-			q := clampRound(v/scale, -most, most-1)
-			sxq, sqq = sxq+v*v*v*q, sqq+v*v*q*q
+			q := min(max(math.RoundToEven(v*inverse), least), greatest)
+			w := v * v * q
+			sxq, sqq = sxq+w*v, sqq+w*q
 		}
 		if sqq > 0 && sxq*sxq > best*sqq { // what is left of Σ v²·v² shrinks by sxq²/sqq
 			best, s = sxq*sxq/sqq, float32(sxq/sqq)

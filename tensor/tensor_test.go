@@ -374,3 +374,23 @@ func TestKTypesOddBlocks(t *testing.T) {
 		}
 	})
 }
+
+func BenchmarkQuantize(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	x := make([]float32, 256*64)
+	for i := range x {
+		x[i] = float32(r.NormFloat64())
+	}
+	for _, typ := range []Type{Q8_0, Q4_K, Q5_K, Q6_K} {
+		size, _ := typ.Size(len(x))
+		dst := make([]byte, size)
+		b.Run(typ.String(), func(b *testing.B) {
+			b.SetBytes(int64(4 * len(x)))
+			for b.Loop() {
+				if err := Quantize(typ, x, dst); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
