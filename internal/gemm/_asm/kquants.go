@@ -28,7 +28,7 @@ type kQuant struct {
 	wide       bool // the elements were unpacked to bytes: [8][Panel][4]u8
 }
 
-// w's are loaded by turns of four elements of all outputs: turns of a block.
+// A block is walked in turns: four elements of all outputs.
 const kTurns = 8
 
 func kQuants() {
