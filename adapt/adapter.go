@@ -62,7 +62,7 @@ type Tuning struct {
 	Replay  int              // lessons of older queries that are kept
 	Keep    float32          // λ: the weight of the divergence from the head as it was at first
 	Gamma   float64          // see learn.Study
-	Mean    float32          // as well
+	Mean    float32          // see learn.Study
 	Window  int              // N: queries after an update on which its outcome is measured
 	Judged  int              // rounds of those that are drafted again
 	Horizon float64          // queries that a gain is taken to last

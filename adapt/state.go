@@ -128,7 +128,7 @@ func (a *Adapter) load() (err error) {
 	return nil
 }
 
-// part is tensors of a state file, named by a prefix and the parameter.
+// part is a tensor of a state file, named by a prefix and the parameter.
 type part struct {
 	prefix string
 	data   []float32

@@ -8,7 +8,6 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -35,7 +34,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	w := gguf.NewWriter()
 	w.SetAll(f)
 	if o.Type != Keep {
-		model.SetFileType(w, o.Type)
+		w.SetFileType(o.Type)
 	}
 	count := &counter{tell: o.Progress}
 	lossy := false

@@ -7,24 +7,13 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// fileTypes are llama.cpp's numbers for "mostly this type".
-var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.BF16: 32}
-
-// SetFileType says what type most of a file's matrices have, where llama.cpp has a number for it.
-func SetFileType(w *gguf.Writer, typ tensor.Type) {
-	if n, ok := fileTypes[typ]; ok {
-		w.Set("general.file_type", n)
-	}
-	w.Set("general.quantization_version", uint32(2))
-}
-
 // SetGGUF sets the keys that describe the model, its name and the type of its matrices. arch is the file's architecture: c's own,
 // or that of a drafter's head with such layers. ReadGGUF and ReadGGUFKeys are its inverses.
 func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	w.Set("general.architecture", arch)
 	w.Set("general.type", "model")
 	w.Set("general.name", name)
-	SetFileType(w, typ)
+	w.SetFileType(typ)
 	set := func(key string, v any) { w.Set(arch+"."+key, v) }
 	for _, k := range []struct {
 		key string

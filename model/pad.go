@@ -1,8 +1,6 @@
 package model
 
-import (
-	"fmt"
-)
+import "fmt"
 
 // Cost padding. The text of a small model is real, but verifying it is cheap, which hides what speculation is for. A
 // padded model computes the same logits to the bit, and its passes read and multiply as many weights as those of a model

@@ -1,12 +1,12 @@
 package shortlist
 
 import (
-	"github.com/grovellm/grove/model"
 	"math"
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )

@@ -2,13 +2,13 @@
 package synthetic
 
 import (
-	"github.com/grovellm/grove/model"
 	"hash/fnv"
 	"math"
 	"math/rand/v2"
 	"slices"
 
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )

@@ -28,16 +28,12 @@ func Write(ctx context.Context, path string, s Shape, o Options) error {
 	return w.WriteFile(path)
 }
 
-// fileTypes are llama.cpp's numbers for "mostly this type".
-var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.BF16: 32}
-
 func (s Shape) setMeta(w *gguf.Writer, typ tensor.Type) {
 	w.Set("general.architecture", s.Arch)
 	w.Set("general.type", "model")
 	w.Set("general.name", s.Name)
 	w.Set("general.description", "random weights for measurements and tests")
-	w.Set("general.file_type", fileTypes[typ])
-	w.Set("general.quantization_version", uint32(2))
+	w.SetFileType(typ)
 	set := func(key string, v any) { w.Set(s.Arch+"."+key, v) }
 	set("vocab_size", uint32(s.Vocab))
 	set("context_length", uint32(s.Context))

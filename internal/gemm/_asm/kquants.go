@@ -22,11 +22,14 @@ const (
 // kQuant is a kernel of one of them.
 type kQuant struct {
 	kernel
-	bits       int
-	head, high int
-	spread     int  // AVX2: turns whose sums fit into 16 bits
-	wide       bool // the elements were unpacked to bytes: [8][Panel][4]u8
+	bits   int
+	spread int  // AVX2: turns whose sums fit into 16 bits
+	wide   bool // the elements were unpacked to bytes: [8][Panel][4]u8
 }
+
+// head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
+func (k *kQuant) head() int { return map[int]int{4: 128, 5: 128, 6: 64}[k.bits] }
+func (k *kQuant) high() int { return (k.bits - 4) * kWords }
 
 // A block is walked in turns: four elements of all outputs.
 const kTurns = 8
@@ -37,33 +40,33 @@ func kQuants() {
 	upper := kMask("upperBits", 0x30303030)
 	ones := kMask("words", 0x00010001)
 	for _, k := range []kQuant{
-		{kernel: kernel{name: "mulQ4KAVX512", maxRows: 5, zmm: true}, bits: 4, head: 128},
-		{kernel: kernel{name: "mulQ5KAVX512", maxRows: 4, zmm: true}, bits: 5, head: 128, high: 128},
-		{kernel: kernel{name: "mulQ6KAVX512", maxRows: 4, zmm: true}, bits: 6, head: 64, high: 256},
-		{kernel: kernel{name: "mulWide5KAVX512", maxRows: 5, zmm: true}, bits: 5, head: 128, wide: true},
-		{kernel: kernel{name: "mulWide6KAVX512", maxRows: 5, zmm: true}, bits: 6, head: 64, wide: true},
+		{kernel: kernel{name: "mulQ4KAVX512", maxRows: 5, zmm: true}, bits: 4},
+		{kernel: kernel{name: "mulQ5KAVX512", maxRows: 4, zmm: true}, bits: 5},
+		{kernel: kernel{name: "mulQ6KAVX512", maxRows: 4, zmm: true}, bits: 6},
+		{kernel: kernel{name: "mulWide5KAVX512", maxRows: 5, zmm: true}, bits: 5, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX512", maxRows: 5, zmm: true}, bits: 6, wide: true},
 	} {
 		k.doc = k.describe("a")
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
 	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2.
 	for _, k := range []kQuant{
-		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 3}, bits: 4, head: 128, spread: 8},
-		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 2}, bits: 5, head: 128, high: 128, spread: 4},
-		{kernel: kernel{name: "mulQ6KAVX2", maxRows: 2}, bits: 6, head: 64, high: 256, spread: 2},
-		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 3}, bits: 4, head: 128, spread: 8, wide: true},
-		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 2}, bits: 5, head: 128, spread: 4, wide: true},
-		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 2}, bits: 6, head: 64, spread: 2, wide: true},
+		{kernel: kernel{name: "mulQ4KAVX2", maxRows: 3}, bits: 4, spread: 8},
+		{kernel: kernel{name: "mulQ5KAVX2", maxRows: 2}, bits: 5, spread: 4},
+		{kernel: kernel{name: "mulQ6KAVX2", maxRows: 2}, bits: 6, spread: 2},
+		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 3}, bits: 4, spread: 8, wide: true},
+		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 2}, bits: 5, spread: 4, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 2}, bits: 6, spread: 2, wide: true},
 	} {
 		k.doc = k.describe("half a")
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)
 	}
 	for _, k := range []kQuant{
-		{bits: 5, head: 128, high: 128, kernel: kernel{name: "unpackQ5KAVX512", zmm: true}},
-		{bits: 6, head: 64, high: 256, kernel: kernel{name: "unpackQ6KAVX512", zmm: true}},
-		{bits: 4, head: 128, kernel: kernel{name: "unpackQ4KAVX2"}},
-		{bits: 5, head: 128, high: 128, kernel: kernel{name: "unpackQ5KAVX2"}},
-		{bits: 6, head: 64, high: 256, kernel: kernel{name: "unpackQ6KAVX2"}},
+		{bits: 5, kernel: kernel{name: "unpackQ5KAVX512", zmm: true}},
+		{bits: 6, kernel: kernel{name: "unpackQ6KAVX512", zmm: true}},
+		{bits: 4, kernel: kernel{name: "unpackQ4KAVX2"}},
+		{bits: 5, kernel: kernel{name: "unpackQ5KAVX2"}},
+		{bits: 6, kernel: kernel{name: "unpackQ6KAVX2"}},
 	} {
 		k.unpack(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
@@ -89,7 +92,7 @@ func (k *kQuant) block() int {
 	if k.wide {
 		return kScales + kTurns*kWords
 	}
-	return kScales + kLow + k.high
+	return kScales + kLow + k.high()
 }
 
 // unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them doing it anew.
@@ -107,9 +110,9 @@ func (k *kQuant) unpack(low, upper Mem) {
 		}
 	}
 	Label("step")
-	copies(0, k.head)
-	ADDQ(imm(k.head), w)
-	ADDQ(imm(k.head), dst)
+	copies(0, k.head())
+	ADDQ(imm(k.head()), w)
+	ADDQ(imm(k.head()), dst)
 	MOVL(U32(2*q8Group), left.As32())
 	Label("block")
 	copies(0, kScales)
@@ -117,14 +120,8 @@ func (k *kQuant) unpack(low, upper Mem) {
 		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
 		if k.zmm {
 			ws = []reg.VecPhysical{Z(0), Z(1)}
-			k.lower512(i, low, ws...)
-			k.upper512(i, upper, ws...)
-		} else {
-			k.lower2(i, low, ws...)
-			if k.bits > 4 {
-				k.upper2(i, upper, t, ws...)
-			}
 		}
+		k.elements(i, low, upper, t, ws...)
 		for v, wv := range ws {
 			VMOVUPS(wv, Mem{Base: dst, Disp: kScales + i*kWords + v*k.width()})
 		}
@@ -139,101 +136,29 @@ func (k *kQuant) unpack(low, upper Mem) {
 	RET()
 }
 
-// avx512 keeps all of 5 rows in registers, as q8AVX512 does, or of 4 where the upper bits want registers too. A block costs the
-// multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a group one more: 78 % of its peak is left for the products.
-func (k *kQuant) avx512(low, upper Mem) {
-	k.begin()
-	prefetches, sparse := map[int][]int{4: {2, 2, 1, 1, 1, 1, 1, 1}, 5: {2, 2, 2, 2, 1, 1, 1, 1}, 6: {2, 2, 2, 2, 2, 2, 1, 1}}[k.bits], []int{1, 0, 0, 0, 1, 0, 0, 0}
-	for r := 1; r <= k.maxRows; r++ {
-		Label(fmt.Sprintf("rows%d", r))
-		k.resume(r, k.whole)
-		TESTQ(dense, dense)
-		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
-		k.rows512(r, fmt.Sprintf("dense%d", r), prefetches, low, upper)
-		k.rows512(r, fmt.Sprintf("sparse%d", r), sparse, low, upper)
-	}
-}
-
-func (k *kQuant) sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
-func (k *kQuant) part(row, v int) reg.VecPhysical  { return Z(k.maxRows*vecs + row*vecs + v) }
-func (k *kQuant) whole(row, v int) reg.VecPhysical { return Z(2*k.maxRows*vecs + row*vecs + v) }
-
-func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
-	w0, w1 := Z(30), Z(31)
-	head := tmp
-
-	Label(name)
-	MOVQ(w, head)
-	ADDQ(imm(k.head), w)
-	XORL(args.As32(), args.As32()) // 0 in the first group, 1 in the second: the arguments are loaded
-	Label(name + "group")
-	each(r, func(row, v int) { k.zero(k.part(row, v)) })
-	MOVL(U32(q8Group), left.As32())
-
-	Label(name + "block")
-	for i, count := range prefetches {
-		if i == 0 || k.bits == 6 && i == kTurns/2 {
-			each(r, func(row, v int) {
-				if k.bits == 6 {
-					VPBROADCASTD(x(row, kHalves+i), k.sum(row, v))
-				} else {
-					k.zero(k.sum(row, v))
-				}
-			})
-		}
-		prefetch(count)
-		if k.wide {
-			VMOVUPS(Mem{Base: w, Disp: kScales + i*kWords}, w0)
-			VMOVUPS(Mem{Base: w, Disp: kScales + i*kWords + 64}, w1)
-		} else {
-			k.lower512(i, low, w0, w1)
-		}
-		if k.bits > 4 && !k.wide {
-			k.upper512(i, upper, w0, w1)
-		}
-		for row := range r {
-			VPDPBUSD_BCST(x(row, i*4), w0, k.sum(row, 0))
-			VPDPBUSD_BCST(x(row, i*4), w1, k.sum(row, 1))
-		}
-		if k.bits == 6 && i%4 == 3 {
-			k.scale512(r, i/4, head)
-		}
-	}
-	if k.bits < 6 {
-		k.scale512(r, 0, head)
-		for v := range vecs { // the minimums
-			VPMOVZXBD(Mem{Base: w, Disp: 32 + v*16}, w0)
-			VCVTDQ2PS(w0, w0)
-			VCVTPH2PS(Mem{Base: head, Disp: 64 + v*32}, w1)
-			VMULPS(w1, w0, w0)
-			for row := range r {
-				VFMADD231PS_BCST(x(row, kSum), w0, k.part(row, v))
+// elements loads turn i into neighbouring registers. t is for AVX2.
+func (k *kQuant) elements(i int, low, upper Mem, t reg.VecPhysical, ws ...reg.VecPhysical) {
+	switch {
+	case k.wide:
+		for v, wv := range ws {
+			at := Mem{Base: w, Disp: kScales + i*kWords + v*k.width()}
+			if k.zmm {
+				VMOVUPS(at, wv)
+			} else {
+				VMOVDQU(at, wv)
 			}
 		}
-	}
-	ADDQ(imm(k.block()), w)
-	ADDQ(imm(kX), x0)
-	if r > 4 {
-		ADDQ(imm(kX), x4)
-	}
-	DECQ(left)
-	JNZ(LabelRef(name + "block"))
-
-	for row := range r {
-		for v := range vecs {
-			VFMADD231PS_BCST(x(row, 0), k.part(row, v), k.whole(row, v))
+	case k.zmm:
+		k.lower512(i, low, ws)
+		if k.bits > 4 {
+			k.upper512(i, upper, ws)
+		}
+	default:
+		k.lower2(i, low, ws)
+		if k.bits > 4 {
+			k.upper2(i, upper, t, ws)
 		}
 	}
-	ADDQ(imm(4), x0)
-	if r > 4 {
-		ADDQ(imm(4), x4)
-	}
-	XORL(U8(1), args.As32())
-	JNZ(LabelRef(name + "group"))
-	DECQ(n)
-	JNZ(LabelRef(name))
-	Load(Param("t"), args)
-	k.store(r, k.whole)
 }
 
 // upperAt is where the bits of turn i above the low four are.
@@ -245,7 +170,7 @@ func (k *kQuant) upperAt(i int) (at, bit int) {
 }
 
 // lower512 loads the low four bits of turn i.
-func (k *kQuant) lower512(i int, mask Mem, ws ...reg.VecPhysical) {
+func (k *kQuant) lower512(i int, mask Mem, ws []reg.VecPhysical) {
 	for v, wv := range ws {
 		at := Mem{Base: w, Disp: kScales + i%4*kWords + v*64}
 		if i < 4 {
@@ -258,7 +183,7 @@ func (k *kQuant) lower512(i int, mask Mem, ws ...reg.VecPhysical) {
 }
 
 // upper512 adds the bits above them.
-func (k *kQuant) upper512(i int, mask Mem, ws ...reg.VecPhysical) {
+func (k *kQuant) upper512(i int, mask Mem, ws []reg.VecPhysical) {
 	t := Z(29)
 	at, bit := k.upperAt(i)
 	for v, wv := range ws {
@@ -275,175 +200,8 @@ func (k *kQuant) upper512(i int, mask Mem, ws ...reg.VecPhysical) {
 	}
 }
 
-// scale512 adds the sums of a block, or of Q6_K's half h, to the parts.
-func (k *kQuant) scale512(r, h int, head reg.Register) {
-	w0, w1 := Z(30), Z(31)
-	for v := range vecs {
-		at := Mem{Base: w, Disp: h*32 + v*16}
-		if k.bits == 6 {
-			VPMOVSXBD(at, w0)
-		} else {
-			VPMOVZXBD(at, w0)
-		}
-		VCVTDQ2PS(w0, w0)
-		VCVTPH2PS(Mem{Base: head, Disp: v * 32}, w1)
-		VMULPS(w1, w0, w0)
-		for row := range r {
-			VCVTDQ2PS(k.sum(row, v), k.sum(row, v))
-			VFMADD231PS(w0, k.sum(row, v), k.part(row, v))
-		}
-	}
-}
-
-// avx2 takes half a panel: 16 outputs. VPMADDUBSW adds pairs in 16 bits,
-// where spread turns fit, before they are widened. The whole sums stay in memory: a group touches them once.
-func (k *kQuant) avx2(low, upper, ones Mem) {
-	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }              // of 16 bits, then of 32
-	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) } // Q5_K, Q6_K: of 32 bits
-	part := func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
-	if k.spread == kTurns {
-		part = wide
-	}
-	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
-	head, scales, second := x4, dense, args
-
-	k.setup = func() {
-		arg(tileScale, head)
-		// Of a part's outputs elements are 4 bytes, d 2 and scales 1.
-		MOVQ(head, scales)
-		SUBQ(w, scales)
-		SARQ(U8(1), scales)
-		ADDQ(head, scales)
-		ADDQ(imm(k.head), w)
-		ADDQ(imm(k.head), scales)
-	}
-	k.begin()
-	for r := 1; r <= k.maxRows; r++ {
-		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
-		rows := func(f func(row, v int)) { each(r, f) }
-		whole := func(row, v int) Mem { return Mem{Base: acc, Disp: row*accRow + v*32} }
-
-		Label(lab("rows"))
-		arg(tileFirst, tmp)
-		TESTQ(tmp, tmp)
-		JZ(LabelRef(lab("step")))
-		VPXOR(t, t, t)
-		rows(func(row, v int) { VMOVUPS(t, whole(row, v)) })
-
-		Label(lab("step"))
-		XORL(second.As32(), second.As32())
-		Label(lab("group"))
-		rows(func(row, v int) { k.zero(part(row, v)) })
-		MOVL(U32(q8Group), left.As32())
-
-		Label(lab("block"))
-		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])
-		for i := range kTurns {
-			fresh := i%k.spread == 0
-			if k.wide {
-				VMOVDQU(Mem{Base: w, Disp: kScales + i*kWords}, w0)
-				VMOVDQU(Mem{Base: w, Disp: kScales + i*kWords + 32}, w1)
-			} else {
-				k.lower2(i, low, w0, w1)
-			}
-			if k.bits > 4 && !k.wide {
-				k.upper2(i, upper, t, w0, w1)
-			}
-			for row := range r {
-				VPBROADCASTD(x(row, i*4), b)
-				for v, wv := range []reg.VecPhysical{w0, w1} {
-					if fresh {
-						VPMADDUBSW(b, wv, sum(row, v))
-						continue
-					}
-					VPMADDUBSW(b, wv, t)
-					VPADDW(t, sum(row, v), sum(row, v))
-				}
-			}
-			if i%k.spread != k.spread-1 {
-				continue
-			}
-			half := kTurns / 2
-			switch first := i < k.spread || k.bits == 6 && i < half+k.spread && i >= half; {
-			case k.spread == kTurns:
-				rows(func(row, v int) { VPMADDWD(ones, sum(row, v), sum(row, v)) })
-			case first:
-				rows(func(row, v int) { VPMADDWD(ones, sum(row, v), wide(row, v)) })
-			default:
-				rows(func(row, v int) {
-					VPMADDWD(ones, sum(row, v), sum(row, v))
-					VPADDD(sum(row, v), wide(row, v), wide(row, v))
-				})
-			}
-			if k.bits == 6 && i%half == half-1 {
-				for row := range r {
-					VPBROADCASTD(x(row, kHalves+i/half*4), b)
-					for v := range vecs {
-						VPADDD(b, wide(row, v), wide(row, v))
-					}
-				}
-				k.scale2(r, i/half, head, scales, wide, part)
-			}
-		}
-		if k.bits < 6 {
-			if k.spread == kTurns {
-				k.scale2(r, 0, head, scales, sum, part)
-			} else {
-				k.scale2(r, 0, head, scales, wide, part)
-			}
-			for v := range vecs { // the minimums
-				VPMOVZXBD(Mem{Base: scales, Disp: 32 + v*8}, w0)
-				VCVTDQ2PS(w0, w0)
-				VCVTPH2PS(Mem{Base: head, Disp: 64 + v*16}, w1)
-				VMULPS(w1, w0, w0)
-				for row := range r {
-					VBROADCASTSS(x(row, kSum), b)
-					VFMADD231PS(b, w0, part(row, v))
-				}
-			}
-		}
-		ADDQ(imm(k.block()), w)
-		ADDQ(imm(k.block()), scales)
-		ADDQ(imm(kX), x0)
-		DECQ(left)
-		JNZ(LabelRef(lab("block")))
-
-		for row := range r {
-			VBROADCASTSS(x(row, 0), b)
-			for v := range vecs {
-				VMOVUPS(whole(row, v), t)
-				VFMADD231PS(b, part(row, v), t)
-				VMOVUPS(t, whole(row, v))
-			}
-		}
-		ADDQ(imm(4), x0)
-		XORL(U8(1), second.As32())
-		JNZ(LabelRef(lab("group")))
-		ADDQ(imm(8*k.block()+k.head), head)
-		ADDQ(imm(k.head), w)
-		ADDQ(imm(k.head), scales)
-		DECQ(n)
-		JNZ(LabelRef(lab("step")))
-
-		Load(Param("t"), args)
-		arg(tileOut, w)
-		arg(tileOutS, tmp)
-		for row := range r {
-			for v := range vecs {
-				VMOVUPS(whole(row, v), t)
-				VMOVUPS(t, Mem{Base: w, Disp: v * 32})
-			}
-			if row < r-1 {
-				ADDQ(tmp, w)
-			}
-		}
-		VZEROUPPER()
-		RET()
-	}
-}
-
 // lower2 is lower512 for registers of half the size.
-func (k *kQuant) lower2(i int, mask Mem, ws ...reg.VecPhysical) {
+func (k *kQuant) lower2(i int, mask Mem, ws []reg.VecPhysical) {
 	for v, wv := range ws {
 		VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, wv)
 		if i >= 4 {
@@ -454,7 +212,7 @@ func (k *kQuant) lower2(i int, mask Mem, ws ...reg.VecPhysical) {
 }
 
 // upper2 is upper512 for them.
-func (k *kQuant) upper2(i int, mask Mem, t reg.VecPhysical, ws ...reg.VecPhysical) {
+func (k *kQuant) upper2(i int, mask Mem, t reg.VecPhysical, ws []reg.VecPhysical) {
 	at, bit := k.upperAt(i)
 	for v, wv := range ws {
 		VMOVDQU(Mem{Base: w, Disp: at + v*32}, t)
@@ -469,22 +227,26 @@ func (k *kQuant) upper2(i int, mask Mem, t reg.VecPhysical, ws ...reg.VecPhysica
 	}
 }
 
-// scale2 is scale512 with sums and parts anywhere.
-func (k *kQuant) scale2(r, h int, head, scales reg.Register, sum, part func(row, v int) reg.VecPhysical) {
-	w0, w1 := Y(12), Y(13)
+// factor makes the products of a block's integers at scales, of the v-th vector of outputs, and of the halves at head.
+func (k *kQuant) factor(v int, scales, head Mem, to, t reg.VecPhysical) {
+	at := scales.Offset(v * k.width() / 4)
+	if k.bits == 6 {
+		VPMOVSXBD(at, to)
+	} else {
+		VPMOVZXBD(at, to)
+	}
+	VCVTDQ2PS(to, to)
+	VCVTPH2PS(head.Offset(v*k.width()/2), t)
+	VMULPS(t, to, to)
+}
+
+// scale adds the sums of a block, or of Q6_K's half h, to the parts.
+func (k *kQuant) scale(r, h int, scales, head reg.Register, to, t reg.VecPhysical, sum, part func(row, v int) reg.VecPhysical) {
 	for v := range vecs {
-		at := Mem{Base: scales, Disp: h*32 + v*8}
-		if k.bits == 6 {
-			VPMOVSXBD(at, w0)
-		} else {
-			VPMOVZXBD(at, w0)
-		}
-		VCVTDQ2PS(w0, w0)
-		VCVTPH2PS(Mem{Base: head, Disp: v * 16}, w1)
-		VMULPS(w1, w0, w0)
+		k.factor(v, Mem{Base: scales, Disp: h * 32}, Mem{Base: head}, to, t)
 		for row := range r {
 			VCVTDQ2PS(sum(row, v), sum(row, v))
-			VFMADD231PS(w0, sum(row, v), part(row, v))
+			VFMADD231PS(to, sum(row, v), part(row, v))
 		}
 	}
 }

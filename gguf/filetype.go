@@ -1,0 +1,14 @@
+package gguf
+
+import "github.com/grovellm/grove/tensor"
+
+// fileTypes are llama.cpp's numbers for "mostly this type".
+var fileTypes = map[tensor.Type]uint32{tensor.F32: 0, tensor.F16: 1, tensor.Q8_0: 7, tensor.Q4_K: 14, tensor.Q5_K: 16, tensor.Q6_K: 18, tensor.BF16: 32}
+
+// SetFileType says what type most of the file's matrices have, where llama.cpp has a number for it.
+func (w *Writer) SetFileType(t tensor.Type) {
+	if n, ok := fileTypes[t]; ok {
+		w.Set("general.file_type", n)
+	}
+	w.Set("general.quantization_version", uint32(2))
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// avx2 takes half a panel: 16 outputs. VPMADDUBSW adds pairs in 16 bits,
+// where spread turns fit, before they are widened. The whole sums stay in memory: a group touches them once.
+func (k *kQuant) avx2(low, upper, ones Mem) {
+	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }              // of 16 bits, then of 32
+	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) } // Q5_K, Q6_K: of 32 bits
+	part := func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
+	if k.spread == kTurns {
+		part = wide
+	}
+	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
+	head, scales, second := x4, dense, args
+
+	k.setup = func() {
+		arg(tileScale, head)
+		// Of a part's outputs elements are 4 bytes, d 2 and scales 1.
+		MOVQ(head, scales)
+		SUBQ(w, scales)
+		SARQ(U8(1), scales)
+		ADDQ(head, scales)
+		ADDQ(imm(k.head()), w)
+		ADDQ(imm(k.head()), scales)
+	}
+	k.begin()
+	for r := 1; r <= k.maxRows; r++ {
+		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
+		whole := func(row, v int) Mem { return Mem{Base: acc, Disp: row*accRow + v*32} }
+
+		Label(lab("rows"))
+		arg(tileFirst, tmp)
+		TESTQ(tmp, tmp)
+		JZ(LabelRef(lab("step")))
+		VPXOR(t, t, t)
+		each(r, func(row, v int) { VMOVUPS(t, whole(row, v)) })
+
+		Label(lab("step"))
+		XORL(second.As32(), second.As32())
+		Label(lab("group"))
+		each(r, func(row, v int) { k.zero(part(row, v)) })
+		MOVL(U32(q8Group), left.As32())
+
+		Label(lab("block"))
+		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])
+		for i := range kTurns {
+			fresh := i%k.spread == 0
+			k.elements(i, low, upper, t, w0, w1)
+			for row := range r {
+				VPBROADCASTD(x(row, i*4), b)
+				for v, wv := range []reg.VecPhysical{w0, w1} {
+					if fresh {
+						VPMADDUBSW(b, wv, sum(row, v))
+						continue
+					}
+					VPMADDUBSW(b, wv, t)
+					VPADDW(t, sum(row, v), sum(row, v))
+				}
+			}
+			if i%k.spread != k.spread-1 {
+				continue
+			}
+			half := kTurns / 2
+			switch first := i < k.spread || k.bits == 6 && i < half+k.spread && i >= half; {
+			case k.spread == kTurns:
+				each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), sum(row, v)) })
+			case first:
+				each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), wide(row, v)) })
+			default:
+				each(r, func(row, v int) {
+					VPMADDWD(ones, sum(row, v), sum(row, v))
+					VPADDD(sum(row, v), wide(row, v), wide(row, v))
+				})
+			}
+			if k.bits == 6 && i%half == half-1 {
+				for row := range r {
+					VPBROADCASTD(x(row, kHalves+i/half*4), b)
+					for v := range vecs {
+						VPADDD(b, wide(row, v), wide(row, v))
+					}
+				}
+				k.scale(r, i/half, scales, head, w0, w1, wide, part)
+			}
+		}
+		if k.bits < 6 {
+			sums := wide
+			if k.spread == kTurns {
+				sums = sum
+			}
+			k.scale(r, 0, scales, head, w0, w1, sums, part)
+			for v := range vecs { // the minimums
+				k.factor(v, Mem{Base: scales, Disp: 32}, Mem{Base: head, Disp: 64}, w0, w1)
+				for row := range r {
+					VBROADCASTSS(x(row, kSum), b)
+					VFMADD231PS(b, w0, part(row, v))
+				}
+			}
+		}
+		ADDQ(imm(k.block()), w)
+		ADDQ(imm(k.block()), scales)
+		ADDQ(imm(kX), x0)
+		DECQ(left)
+		JNZ(LabelRef(lab("block")))
+
+		for row := range r {
+			VBROADCASTSS(x(row, 0), b)
+			for v := range vecs {
+				VMOVUPS(whole(row, v), t)
+				VFMADD231PS(b, part(row, v), t)
+				VMOVUPS(t, whole(row, v))
+			}
+		}
+		ADDQ(imm(4), x0)
+		XORL(U8(1), second.As32())
+		JNZ(LabelRef(lab("group")))
+		ADDQ(imm(8*k.block()+k.head()), head)
+		ADDQ(imm(k.head()), w)
+		ADDQ(imm(k.head()), scales)
+		DECQ(n)
+		JNZ(LabelRef(lab("step")))
+
+		Load(Param("t"), args)
+		arg(tileOut, w)
+		arg(tileOutS, tmp)
+		for row := range r {
+			for v := range vecs {
+				VMOVUPS(whole(row, v), t)
+				VMOVUPS(t, Mem{Base: w, Disp: v * 32})
+			}
+			if row < r-1 {
+				ADDQ(tmp, w)
+			}
+		}
+		VZEROUPPER()
+		RET()
+	}
+}
