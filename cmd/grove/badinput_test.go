@@ -62,7 +62,7 @@ func TestBadInput(t *testing.T) {
 		{"run -m M --budget 100000 x", "", 2, "Budget|100000"},
 		{"run -m M --threads -1 x", "", 2, "--threads|-1"},
 		{"run -m M --context -1 x", "", 2, "--context|-1"},
-		{"run -m M --cpu warp x", "", 2, "--cpu|warp|avx2"},
+		{"run -m M --cpu warp x", "", 2, "--cpu|warp|portable"},
 		{"run -m M -f " + filepath.Join(dir, "none.txt"), "", 1, "none.txt|no such file"},
 		{"run -m M -f " + dir, "", 1, "is a folder"},
 		{"run -m M -f " + latin, "", 2, "invalid UTF-8|byte 3"},

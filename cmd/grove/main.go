@@ -31,7 +31,7 @@ func main() {
 // cli is the command line.
 type cli struct {
 	Threads int    `help:"Worker threads; 0 for one on each processor." default:"0" placeholder:"N"`
-	CPU     string `name:"cpu" help:"Highest kernel level to use: portable, avx2, avx512 or avx512bf16; also GROVE_CPU. Results are the same at each." placeholder:"LEVEL"`
+	CPU     string `name:"cpu" help:"Highest kernel level to use: ${levels}; also GROVE_CPU. Results are the same at each." placeholder:"LEVEL"`
 	JSON    bool   `name:"json" help:"Print JSON, for programs to read."`
 	Color   string `help:"Colour text that was drafted: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto" placeholder:"WHEN"`
 	Verbose bool   `short:"v" help:"Say more on standard error."`
@@ -101,7 +101,7 @@ func (p *program) main(args []string) int {
 	parser, err := kong.New(p.cli,
 		kong.Name("grove"),
 		kong.Description(description),
-		kong.Vars{"drafters": drafterNames(), "budget": fmt.Sprint(grove.DefaultBudget)},
+		kong.Vars{"drafters": drafterNames(), "levels": cpu.Names(), "budget": fmt.Sprint(grove.DefaultBudget)},
 		kong.Writers(p.stdout, p.stderr),
 		kong.Exit(func(code int) { panic(ended(code)) }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true, NoAppDescFormat: true}),

@@ -1,6 +1,8 @@
 // Package cpu says which implementation of the kernels runs: one ordered list of
-// levels, the best one this processor has chosen at start. The environment variable
+// levels for each architecture, the best one this processor has chosen at start. The environment variable
 // GROVE_CPU names a lower one, for tests and for finding a fault.
+//
+// A level is declared where its architecture is: code for all of them knows Portable, and that more is higher.
 //
 // Every level computes the same bits (docs/design.md, law 1); a level is a matter of speed alone.
 package cpu
@@ -8,6 +10,7 @@ package cpu
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync/atomic"
 )
@@ -15,14 +18,8 @@ import (
 // Level is a set of instructions the kernels may use; each level has all of those below it.
 type Level int32
 
-const (
-	Portable   Level = iota // plain Go, any processor
-	AVX2                    // AVX2, FMA, F16C
-	AVX512                  // AVX-512 F, BW, DQ, VL and VNNI
-	AVX512BF16              // and VDPBF16PS
-)
-
-var names = [...]string{"portable", "avx2", "avx512", "avx512bf16"}
+// Portable is plain Go, for any processor.
+const Portable Level = 0
 
 func (l Level) String() string {
 	if l < 0 || int(l) >= len(names) {
@@ -56,7 +53,15 @@ func Parse(s string) (Level, error) {
 			return Level(i), nil
 		}
 	}
-	return 0, fmt.Errorf("unknown level %q: want one of %s", s, strings.Join(names[:], ", "))
+	return 0, fmt.Errorf("unknown level %q: on %s want %s", s, runtime.GOARCH, Names())
+}
+
+// Names lists the names of the architecture's levels, lowest first, whatever this processor has.
+func Names() string {
+	if n := len(names) - 1; n > 0 {
+		return strings.Join(names[:n], ", ") + " or " + names[n]
+	}
+	return names[0]
 }
 
 // Best is the highest level this processor has.

@@ -36,7 +36,7 @@ func (x *Input) Reset(t Type, n, in int) {
 	}
 	t = t.Activations()
 	l := cpu.Active()
-	x.reset(t, n, in, l, t == BF16 && l >= cpu.AVX512BF16 && nativePairs())
+	x.reset(t, n, in, l, t == BF16 && pairsAt(l))
 }
 
 func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {

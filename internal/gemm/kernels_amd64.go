@@ -296,18 +296,24 @@ func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	return true
 }
 
-func readAsm(p []byte, l cpu.Level) uint64 {
-	if l >= cpu.AVX512 {
-		return readAVX512(&p[0], len(p))
+// readAsm reads what it can of p, and returns how many bytes.
+func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
+	switch n = len(p) &^ 511; {
+	case l < cpu.AVX2 || n == 0:
+		return 0, 0
+	case l >= cpu.AVX512:
+		return readAVX512(&p[0], n), n
 	}
-	return readAVX2(&p[0], len(p))
+	return readAVX2(&p[0], n), n
 }
 
-// peakAsm runs the multiply instruction and returns the operations of an iteration.
+// peakAsm runs the multiply instruction and returns the operations of an iteration, or 0 where the level has none.
 func peakAsm(t Type, l cpu.Level, iters int) int {
 	const chains = 12
 	switch {
-	case t == BF16 && l >= cpu.AVX512BF16 && nativePairs():
+	case l < cpu.AVX2:
+		return 0
+	case t == BF16 && pairsAt(l):
 		peakBF16AVX512BF16(iters)
 		return chains * 16 * 2 * 2
 	case t.integer() && l >= cpu.AVX512:
@@ -323,6 +329,9 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 	peakFMAAVX2(iters)
 	return chains * 8 * 2
 }
+
+// pairsAt says whether kernels of level l read bf16 activations as pairs.
+func pairsAt(l cpu.Level) bool { return l >= cpu.AVX512BF16 && nativePairs() }
 
 // nativePairs says whether VDPBF16PS may be used. Its definition leaves the order of the
 // two additions, and whether the first is rounded, to be read between the lines. On the

@@ -16,7 +16,7 @@ func engineOf(int) engine { return engine{} }
 
 func (*engine) unpack(unsafe.Pointer, unsafe.Pointer, int) {}
 
-func nativePairs() bool { return false }
+func pairsAt(cpu.Level) bool { return false }
 
 func roundRow([]byte, []float32, cpu.Level) int { return 0 }
 
@@ -24,7 +24,7 @@ func pairRow([]byte, []float32) int { return 0 }
 
 func quantizeRowAsm([]byte, []float32, Type, cpu.Level) bool { return false }
 
-func readAsm([]byte, cpu.Level) uint64 { return 0 }
+func readAsm([]byte, cpu.Level) (uint64, int) { return 0, 0 }
 
 func peakAsm(Type, cpu.Level, int) int { return 0 }
 

@@ -25,7 +25,7 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 		id = idPackedF32AVX512
 	case t == F32 && l >= cpu.AVX2:
 		id = idPackedF32AVX2
-	case t == BF16 && l >= cpu.AVX512BF16 && nativePairs():
+	case t == BF16 && pairsAt(l):
 		id = idPackedBF16AVX512BF16
 	default:
 		return engine{}, false

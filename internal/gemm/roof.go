@@ -12,12 +12,8 @@ import (
 // as the product kernels do, and returns the exclusive or of its little-endian 8-byte words.
 // Timing it tells the bandwidth that a product could at best stream at.
 func ReadKernel(p []byte) uint64 {
-	var sum uint64
-	if l := cpu.Active(); l > cpu.Portable {
-		if n := len(p) &^ 511; n > 0 {
-			sum, p = readAsm(p[:n], l), p[n:]
-		}
-	}
+	sum, n := readAsm(p, cpu.Active())
+	p = p[n:]
 	for ; len(p) >= 8; p = p[8:] {
 		sum ^= binary.LittleEndian.Uint64(p)
 	}
@@ -31,8 +27,10 @@ func ReadKernel(p []byte) uint64 {
 // alone and in enough independent chains to fill the unit, iters times round. It returns
 // the operations done, a multiplication and its addition being two.
 func PeakKernel(t Type, iters int) (ops int) {
-	if l := cpu.Active(); l > cpu.Portable && iters > 0 {
-		return iters * peakAsm(t, l, iters)
+	if iters > 0 {
+		if each := peakAsm(t, cpu.Active(), iters); each > 0 {
+			return iters * each
+		}
 	}
 	return peakPortable(t, iters)
 }

@@ -10,9 +10,6 @@ import (
 
 func benchLevels(b *testing.B, f func(b *testing.B)) {
 	for _, l := range cpu.Levels() {
-		if l == cpu.AVX512BF16 && l != cpu.Best() {
-			continue
-		}
 		b.Run(l.String(), func(b *testing.B) {
 			defer cpu.Use(l)()
 			f(b)
