@@ -11,8 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/num"
 )
 
-//go:generate go -C _asm run . -out ../kernels_amd64.s -pkg gemm
-
 //go:noescape
 func mulF32AVX512(t *tile)
 

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/num"
 	"pgregory.net/rapid"
 )
 
@@ -83,6 +84,61 @@ func TestFMAFlush(t *testing.T) {
 		if got, want := fmaFlush(a, b, c), fmaFlushBig(a, b, c); !same(got, want) {
 			t.Fatalf("fmaFlush(%x, %x, %x) = %x, want %x", a, b, c, got, want)
 		}
+	}
+}
+
+// Sums just under the smallest normal number are flushed after they are rounded, at every level and by every kernel.
+func TestFlushIsAfterRounding(t *testing.T) {
+	r := rand.New(rand.NewPCG(11, 12))
+	power := func(low, high int) float32 {
+		return float32(math.Ldexp(1-2*float64(r.IntN(2)), low+r.IntN(high-low+1)))
+	}
+	draw := func(rows, in int) (file []byte, elements []float32) {
+		for range rows {
+			for k := range in {
+				v := power(-79, -72) // products far below an ulp of the others'
+				if k%2 == 1 {
+					v = power(-63, -63)
+				}
+				elements = append(elements, v)
+				file = binary.LittleEndian.AppendUint16(file, num.ToBF16(v))
+			}
+		}
+		return file, elements
+	}
+	edge := 0
+	for range 300 {
+		out, in, n := 1+r.IntN(70), 2+r.IntN(5), 1+r.IntN(12)
+		w, ws := draw(out, in)
+		x, xs := draw(n, in)
+		m, a := pack(t, BF16, out, in, w), pack(t, BF16, n, in, x)
+		want := make([]float32, n*out)
+		for i := range want {
+			want[i] = chain(BF16, ws[i%out*in:][:in], xs[i/out*in:][:in], 0)
+			if math.Abs(float64(want[i])) == 0x1p-126 {
+				edge++
+			}
+		}
+		for _, l := range cpu.Levels() {
+			restore := cpu.Use(l)
+			var rows Input
+			rows.Reset(BF16, n, in)
+			for i := range n {
+				rows.SetRow(i, xs[i*in:][:in])
+			}
+			got, packed := make([]float32, n*out), make([]float32, n*out)
+			m.Mul(got, out, &rows, 0, m.Panels())
+			m.MulPacked(packed, out, a, 0, a.Panels(), 0, m.Panels(), false)
+			restore()
+			for i, want := range want {
+				if !same(got[i], want) || !same(packed[i], want) {
+					t.Fatalf("%d×%d, %d rows, at %v: element %d is %x, packed %x, want %x", out, in, n, l, i, got[i], packed[i], want)
+				}
+			}
+		}
+	}
+	if edge < 10000 {
+		t.Errorf("%d sums at the edge", edge)
 	}
 }
 

@@ -16,6 +16,16 @@ type engine struct {
 	cost int
 	// From many rows on elements are unpacked to bytes once, which the kernel wide multiplies. 0: they are not.
 	wide, many int
+	// For so few rows the kernel fewer takes a larger part of a panel. 0: there is none.
+	few, fewer int
+}
+
+// forRows is the engine for so many rows.
+func (e engine) forRows(n int) engine {
+	for n <= e.few {
+		e = engineOf(e.fewer)
+	}
+	return e
 }
 
 // tile is what one call of a kernel works on: some steps of k, some rows, some outputs.
@@ -78,7 +88,11 @@ func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (
 
 // run multiplies panels [p0, p1), with the room for accumulators that this takes: none where one call does a panel.
 func (s pass) run(p0, p1 int) {
-	switch n := s.r1 - s.r0; {
+	n := s.r1 - s.r0
+	if n <= s.e.few {
+		s.e = s.e.forRows(n)
+	}
+	switch {
 	case s.calls(n) == 1 && p1*Panel <= s.m.out:
 		s.walkWhole(p0, p1)
 	case s.e.wide != 0 && n >= s.e.many:
@@ -177,6 +191,9 @@ func (s *pass) after(p int) ahead {
 
 // panel multiplies panel p by rows [r0, r1); next is prefetched at its end.
 func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
+	if r1-r0 <= s.e.few {
+		s.e = s.e.forRows(r1 - r0)
+	}
 	m := s.m
 	var (
 		bytes = stepBytes[m.t]

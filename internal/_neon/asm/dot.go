@@ -1,0 +1,12 @@
+package asm
+
+// Sdot adds to each i32 of d the sum of four products of i8.
+func (f *File) Sdot(d, n, m int) {
+	f.word(0x4e809400|uint32(m)<<16|uint32(n)<<5|uint32(d), "sdot v%d.4s, v%d.16b, v%d.16b", d, n, m)
+}
+
+// SdotElem is Sdot of all fours of n and one of m.
+func (f *File) SdotElem(d, n, m, index int) {
+	low, high := uint32(index)&1, uint32(index)>>1
+	f.word(0x4f80e000|low<<21|uint32(m)<<16|high<<11|uint32(n)<<5|uint32(d), "sdot v%d.4s, v%d.16b, v%d.4b[%d]", d, n, m, index)
+}

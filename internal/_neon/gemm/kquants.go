@@ -1,0 +1,266 @@
+package main
+
+import "github.com/grovellm/grove/internal/_neon/asm"
+
+// The kernels of the K types (kquants.go of package gemm has their layout). A step is 256 elements: two groups of four blocks.
+const (
+	kX      = 32 + 12 // bytes of a block of activations
+	kHalves = 32      // −32·Σ of its halves
+	kSum    = 40      // −Σ
+	kScales = 64      // bytes of scales before a packed block's elements
+	kLow    = 4 * words
+)
+
+// kQuant is a kernel of one of them.
+type kQuant struct {
+	intKernel
+	bits int
+	wide bool // the elements were unpacked to bytes: [8][Panel][4]u8
+}
+
+// head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
+func (k *kQuant) head() int { return map[int]int{4: 128, 5: 128, 6: 64}[k.bits] }
+func (k *kQuant) high() int { return (k.bits - 4) * words }
+
+func (k *kQuant) block() int {
+	if k.wide {
+		return kScales + turns*words
+	}
+	return kScales + kLow + k.high()
+}
+
+func kKernels(f *asm.File) {
+	for _, t := range []struct {
+		name, how string
+		bits      int
+		wide      bool
+	}{
+		{"Q4K", "", 4, false}, {"Q5K", "", 5, false}, {"Q6K", "", 6, false},
+		{"Wide5K", ", unpacked to bytes,", 5, true}, {"Wide6K", ", unpacked to bytes,", 6, true},
+	} {
+		for i := range shapes {
+			if t.wide && shapes[i].suffix != "" { // of many rows alone
+				continue
+			}
+			k := kQuant{intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2}, t.bits, t.wide}
+			k.describe(i, t.name, t.how)
+			k.generate()
+		}
+	}
+	for _, bits := range []int{5, 6} {
+		k := kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 2}, bits: bits}
+		k.unpack()
+	}
+}
+
+func (k *kQuant) setMasks() {
+	if k.wide {
+		return
+	}
+	k.setMask(0, 0x0f)
+	switch k.bits {
+	case 5:
+		k.setMask(1, 0x10)
+	case 6:
+		k.setMask(1, 0x30)
+	}
+}
+
+// prefetches in a block: a line of 128 bytes, or two of 64, of the kernel's share of it.
+func (k *kQuant) prefetches() int {
+	return max(1, ((kScales+kLow+k.high())/128+1)*k.vecs/8)
+}
+
+func (k *kQuant) generate() {
+	k.begin(func() {
+		k.arg(tileScale, heads)
+		// Of a part's outputs elements are 4 bytes, d 2 and scales 1.
+		k.I("SUB %s, %s, %s", heads, w, tmp)
+		k.I("SUB %s>>1, %s, %s", tmp, heads, small)
+		k.I("ADD $%d, %s", k.head()+kScales, w)
+		k.I("ADD $%d, %s", k.head(), small)
+		k.setMasks()
+	})
+	for r := k.maxRows; r >= 1; r-- {
+		k.Label(label("rows", r))
+		k.start(r)
+		k.Label(label("step", r))
+		k.I("MOVD $2, %s", group)
+		k.Label(label("group", r))
+		k.each(r, func(row, v int) { k.Zero(k.part(row, v)) })
+		k.I("MOVD $%d, %s", blocks, left)
+
+		k.Label(label("block", r))
+		for turn := range turns {
+			if turn == 0 || k.bits == 6 && turn == turns/2 {
+				k.begins(r, turn/4)
+			}
+			if turn%4 == 0 {
+				k.half(r, turn/4)
+			}
+			if turn < k.prefetches() {
+				k.prefetch(1)
+			}
+			for v := 0; v < k.vecs; v += 2 {
+				a, b, t := k.temps(v)
+				k.elements(turn, v, a, b, t)
+				k.dot(r, v, turn, a, b)
+			}
+			if k.bits == 6 && turn%4 == 3 {
+				k.scales(r, turn/4)
+			}
+		}
+		if k.bits < 6 {
+			k.scales(r, 0)
+			k.minimums(r)
+		}
+		k.advance(r, k.block(), small)
+		k.I("SUBS $1, %s", left)
+		k.I("BNE %s", label("block", r))
+		k.whole(r)
+		k.I("SUBS $1, %s", group)
+		k.I("BNE %s", label("group", r))
+		k.I("ADD $%d, %s", k.head(), w)
+		k.I("ADD $%d, %s", k.head(), small)
+		k.I("ADD $%d, %s", k.head()+2*blocks*k.block(), heads)
+		k.I("SUBS $1, %s", steps)
+		k.I("BNE %s", label("step", r))
+		k.I("RET")
+	}
+}
+
+// temps are registers for two vectors of elements and one for their upper bits.
+func (k *kQuant) temps(v int) (a, b, t int) {
+	if k.vecs == 8 {
+		i := v / 2 % 3 * 3
+		return k.temp(i), k.temp(i + 1), k.temp(i + 2)
+	}
+	return k.temp(0), k.temp(1), k.temp(2)
+}
+
+// begins starts the sums of a block, or of Q6_K's half h: there from −32·Σ, as elements are packed without their −32.
+func (k *kQuant) begins(r, h int) {
+	for row := range r {
+		if k.bits == 6 {
+			k.I("FMOVS %d(%s), F%d", kHalves+4*h, x(row), k.temp(0))
+		}
+		for v := range k.vecs {
+			if k.bits == 6 {
+				k.I("VDUP V%d.S[0], V%d.S4", k.temp(0), k.sum(row, v))
+			} else {
+				k.Zero(k.sum(row, v))
+			}
+		}
+	}
+}
+
+// elements loads a turn of the v-th vector of outputs to a, and of the next to b.
+func (k *kQuant) elements(turn, v, a, b, t int) {
+	if k.wide {
+		k.load(w, turn*words+v*16, a, b)
+		return
+	}
+	k.load(w, turn%4*words+v*16, a, b)
+	for i, e := range []int{a, b} {
+		if turn < 4 {
+			k.I("VAND V%d.B16, V%d.B16, V%d.B16", k.mask(0), e, e)
+		} else {
+			k.I("VUSHR $4, V%d.B16, V%d.B16", e, e)
+		}
+		if k.bits == 4 {
+			continue
+		}
+		at, bit := kLow, turn
+		if k.bits == 6 {
+			at, bit = kLow+turn/4*words, turn%4*2
+		}
+		k.I("FMOVQ %d(%s), F%d", at+(v+i)*16, w, t)
+		switch {
+		case bit < 4:
+			k.I("VSHL $%d, V%d.B16, V%d.B16", 4-bit, t, t)
+		case bit > 4:
+			k.I("VUSHR $%d, V%d.B16, V%d.B16", bit-4, t, t)
+		}
+		k.I("VBIT V%d.B16, V%d.B16, V%d.B16", k.mask(1), t, e)
+	}
+}
+
+// factor makes the products of a block's integers, so far into its scales, and of the f16 so far into the head.
+func (k *kQuant) factor(v, scales, head, a, b, t, u int) {
+	k.I("FMOVD %d(%s), F%d", scales+v*4, small, a)
+	if k.bits == 6 {
+		k.SxtlB(a, a)
+		k.Sxtl2H(b, a)
+		k.SxtlH(a, a)
+		k.IntToFloat(a, a)
+		k.IntToFloat(b, b)
+	} else {
+		k.I("VUXTL V%d.B8, V%d.H8", a, a)
+		k.I("VUXTL2 V%d.H8, V%d.S4", a, b)
+		k.I("VUXTL V%d.H4, V%d.S4", a, a)
+		k.UintToFloat(a, a)
+		k.UintToFloat(b, b)
+	}
+	k.halves(head, v, t, u)
+	k.Fmul(a, a, t)
+	k.Fmul(b, b, u)
+}
+
+// scales adds the sums of a block, or of Q6_K's half h, to the parts.
+func (k *kQuant) scales(r, h int) {
+	a, b, t, u := k.temp(0), k.temp(1), k.temp(2), k.temp(3)
+	for v := 0; v < k.vecs; v += 2 {
+		k.factor(v, h*32, 0, a, b, t, u)
+		k.scale(r, v, a, b)
+	}
+}
+
+// minimums adds those of a block, times its −Σ, to the parts.
+func (k *kQuant) minimums(r int) {
+	a, b, t, u := k.temp(0), k.temp(1), k.temp(2), k.temp(3)
+	for v := 0; v < k.vecs; v += 2 {
+		k.factor(v, 32, 64, a, b, t, u)
+		for row := range r {
+			k.I("FMOVS %d(%s), F%d", kSum, x(row), t)
+			k.FmlaElem(k.part(row, v), a, t, 0)
+			k.FmlaElem(k.part(row, v+1), b, t, 0)
+		}
+	}
+}
+
+// unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them
+// doing it anew.
+func (k *kQuant) unpack() {
+	k.name = map[int]string{5: "unpackQ5KNEON", 6: "unpackQ6KNEON"}[k.bits]
+	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel to bytes.", 24)
+	const dst = "R2"
+	k.I("MOVD dst+0(FP), %s", dst)
+	k.I("MOVD src+8(FP), %s", w)
+	k.I("MOVD n+16(FP), %s", steps)
+	k.setMasks()
+	copies := func(bytes int) { // as they are
+		for range bytes / 32 {
+			k.I("FLDPQ.P 32(%s), (F0, F1)", w)
+			k.I("FSTPQ.P (F0, F1), 32(%s)", dst)
+		}
+	}
+	k.Label("step")
+	copies(k.head())
+	k.I("MOVD $%d, %s", 2*blocks, left)
+	k.Label("block")
+	copies(kScales)
+	for turn := range turns {
+		for v := 0; v < 8; v += 2 {
+			a := v % 4 * 2
+			k.elements(turn, v, a, a+1, a+2)
+			k.store(dst, turn*words+v*16, a, a+1)
+		}
+	}
+	k.I("ADD $%d, %s", kLow+k.high(), w)
+	k.I("ADD $%d, %s", turns*words, dst)
+	k.I("SUBS $1, %s", left)
+	k.I("BNE block")
+	k.I("SUBS $1, %s", steps)
+	k.I("BNE step")
+	k.I("RET")
+}

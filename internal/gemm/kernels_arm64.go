@@ -1,0 +1,314 @@
+//go:build !purego
+
+package gemm
+
+import (
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/cpu"
+)
+
+//go:noescape
+func mulF32FewNEON(t *tile)
+
+//go:noescape
+func mulF32NEON(t *tile)
+
+//go:noescape
+func mulF16FewNEON(t *tile)
+
+//go:noescape
+func mulF16NEON(t *tile)
+
+//go:noescape
+func mulBF16FewNEON(t *tile) (flushed int)
+
+//go:noescape
+func mulBF16NEON(t *tile) (flushed int)
+
+//go:noescape
+func mulQ8OneNEON(t *tile)
+
+//go:noescape
+func mulQ8FewNEON(t *tile)
+
+//go:noescape
+func mulQ8NEON(t *tile)
+
+//go:noescape
+func mulQ4KOneNEON(t *tile)
+
+//go:noescape
+func mulQ4KFewNEON(t *tile)
+
+//go:noescape
+func mulQ4KNEON(t *tile)
+
+//go:noescape
+func mulQ5KOneNEON(t *tile)
+
+//go:noescape
+func mulQ5KFewNEON(t *tile)
+
+//go:noescape
+func mulQ5KNEON(t *tile)
+
+//go:noescape
+func mulQ6KOneNEON(t *tile)
+
+//go:noescape
+func mulQ6KFewNEON(t *tile)
+
+//go:noescape
+func mulQ6KNEON(t *tile)
+
+//go:noescape
+func mulWide5KNEON(t *tile)
+
+//go:noescape
+func mulWide6KNEON(t *tile)
+
+//go:noescape
+func mulPackedF32NEON(t *tile)
+
+//go:noescape
+func mulPackedBF16NEON(t *tile) (flushed int)
+
+//go:noescape
+func unpackQ5KNEON(dst, src *byte, n int)
+
+//go:noescape
+func unpackQ6KNEON(dst, src *byte, n int)
+
+//go:noescape
+func packPairsNEON(dst *byte, src *float32, stride, pairs int)
+
+//go:noescape
+func roundNEON(dst *byte, src *float32, n int)
+
+//go:noescape
+func quantizeNEON(dst *byte, src *float32, n int)
+
+//go:noescape
+func quantizeKNEON(dst *byte, src *float32, n int)
+
+//go:noescape
+func readNEON(p *byte, n int) uint64
+
+func peakFMANEON(iters int)
+func peakQ8NEON(iters int)
+
+// The offsets that the assembly knows.
+var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
+
+const (
+	idF32Few = 1 + iota
+	idF32
+	idF16Few
+	idF16
+	idBF16Few
+	idBF16
+	idQ8One
+	idQ8Few
+	idQ8
+	idQ4KOne
+	idQ4KFew
+	idQ4K
+	idQ5KOne
+	idQ5KFew
+	idQ5K
+	idQ6KOne
+	idQ6KFew
+	idQ6K
+	idWide5K
+	idWide6K
+	idPackedF32
+	idPackedBF16
+)
+
+// Costs are those of two multipliers; Apple's processors have four. Prefetches are always all done: one for 128 bytes of a
+// call's share of the weights.
+var engines = [...]engine{
+	idF32Few:  {lanes: 32, rows: 3, turn: 4, dense: 4, sparse: 4, cost: 4},
+	idF32:     {lanes: 16, rows: 5, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
+	idF16Few:  {lanes: 32, rows: 3, turn: 4, dense: 2, sparse: 2, cost: 4},
+	idF16:     {lanes: 16, rows: 5, turn: 4, dense: 1, sparse: 1, cost: 4, few: 3, fewer: idF16Few},
+	idBF16Few: {lanes: 32, rows: 3, turn: 2, dense: 2, sparse: 2, cost: 8},
+	idBF16:    {lanes: 16, rows: 5, turn: 2, dense: 1, sparse: 1, cost: 8, few: 3, fewer: idBF16Few},
+
+	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 76},
+	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 60, few: 1, fewer: idQ8One},
+	idQ8:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 52, few: 3, fewer: idQ8Few},
+
+	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 640},
+	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 500, few: 1, fewer: idQ4KOne},
+	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450, few: 3, fewer: idQ4KFew},
+
+	idQ5KOne: {lanes: 32, rows: 1, turn: 1, dense: 48, sparse: 48, cost: 800},
+	idQ5KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 550, few: 1, fewer: idQ5KOne},
+	idQ5K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide5K, many: 9, few: 3, fewer: idQ5KFew},
+
+	idQ6KOne: {lanes: 32, rows: 1, turn: 1, dense: 56, sparse: 56, cost: 800},
+	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 600, few: 1, fewer: idQ6KOne},
+	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 550, wide: idWide6K, many: 9, few: 3, fewer: idQ6KFew},
+
+	idWide5K: {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450},
+	idWide6K: {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450},
+
+	idPackedF32:  {lanes: 16, rows: 4},
+	idPackedBF16: {lanes: 16, rows: 4},
+}
+
+// engineFor picks the assembly for weights of type t at a level.
+func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
+	if l < cpu.NEON {
+		return engine{}, false
+	}
+	return engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t]), true
+}
+
+// packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
+// one go through those of Mul.
+func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
+	switch {
+	case l < cpu.NEON:
+		return engine{}, false
+	case t == F32:
+		return engineOf(idPackedF32), true
+	}
+	return engineOf(idPackedBF16), true
+}
+
+func engineOf(id int) engine {
+	e := engines[id]
+	e.id = id
+	return e
+}
+
+// run calls the assembly. It is a switch and not a function value because what is passed
+// to one escapes, and the tile would be allocated.
+func (e *engine) run(t *tile) {
+	switch e.id {
+	case idF32Few:
+		mulF32FewNEON(t)
+	case idF32:
+		mulF32NEON(t)
+	case idF16Few:
+		mulF16FewNEON(t)
+	case idF16:
+		mulF16NEON(t)
+	case idBF16Few:
+		if mulBF16FewNEON(t) != 0 {
+			t.bf16(e.lanes, 8)
+		}
+	case idBF16:
+		if mulBF16NEON(t) != 0 {
+			t.bf16(e.lanes, 8)
+		}
+	case idQ8One:
+		mulQ8OneNEON(t)
+	case idQ8Few:
+		mulQ8FewNEON(t)
+	case idQ8:
+		mulQ8NEON(t)
+	case idQ4KOne:
+		mulQ4KOneNEON(t)
+	case idQ4KFew:
+		mulQ4KFewNEON(t)
+	case idQ4K:
+		mulQ4KNEON(t)
+	case idQ5KOne:
+		mulQ5KOneNEON(t)
+	case idQ5KFew:
+		mulQ5KFewNEON(t)
+	case idQ5K:
+		mulQ5KNEON(t)
+	case idQ6KOne:
+		mulQ6KOneNEON(t)
+	case idQ6KFew:
+		mulQ6KFewNEON(t)
+	case idQ6K:
+		mulQ6KNEON(t)
+	case idWide5K:
+		mulWide5KNEON(t)
+	case idWide6K:
+		mulWide6KNEON(t)
+	case idPackedF32:
+		mulPackedF32NEON(t)
+	case idPackedBF16:
+		if mulPackedBF16NEON(t) != 0 {
+			t.bf16(e.lanes, Panel*4)
+		}
+	}
+}
+
+// unpack makes bytes of so many steps of a K type's panel, for one of the kernels that multiply those.
+func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
+	d, s := (*byte)(dst), (*byte)(src)
+	switch e.id {
+	case idWide5K:
+		unpackQ5KNEON(d, s, steps)
+	case idWide6K:
+		unpackQ6KNEON(d, s, steps)
+	}
+}
+
+// roundRow rounds what it can of v to bf16 kept as f32, and returns how many elements.
+func roundRow(dst []byte, v []float32, l cpu.Level) int {
+	n := len(v) &^ 7
+	if l < cpu.NEON || n == 0 {
+		return 0
+	}
+	roundNEON(&dst[:n*4][0], &v[0], n)
+	return n
+}
+
+// quantizeRowAsm is quantizeRow, or false where the level has none.
+func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
+	if l < cpu.NEON || len(v) == 0 {
+		return false
+	}
+	to := &dst[:quantizedBytes(t, len(v))][0]
+	if t == Q8_0 {
+		quantizeNEON(to, &v[0], len(v))
+	} else {
+		quantizeKNEON(to, &v[0], len(v))
+	}
+	return true
+}
+
+// packPairs packs what it can of a full panel of bf16, and returns how many inputs.
+func packPairs(dst []byte, src []float32, stride, in int) int {
+	if cpu.Active() < cpu.NEON || in < 2 {
+		return 0
+	}
+	packPairsNEON(&dst[:in/2*Panel*4][0], &src[:(in/2*2-1)*stride+Panel][0], stride*4, in/2)
+	return in &^ 1
+}
+
+// pairsAt says whether kernels of level l read bf16 activations as pairs.
+func pairsAt(cpu.Level) bool { return false }
+
+func pairRow([]byte, []float32) int { return 0 }
+
+// readAsm reads what it can of p, and returns how many bytes.
+func readAsm(p []byte, l cpu.Level) (sum uint64, n int) {
+	if n = len(p) &^ 511; l < cpu.NEON || n == 0 {
+		return 0, 0
+	}
+	return readNEON(&p[0], n), n
+}
+
+// peakAsm runs the multiply instruction and returns the operations of an iteration, or 0 where the level has none.
+func peakAsm(t Type, l cpu.Level, iters int) int {
+	const chains = 24
+	switch {
+	case l < cpu.NEON:
+		return 0
+	case t.integer():
+		peakQ8NEON(iters)
+		return chains * 4 * 4 * 2
+	}
+	peakFMANEON(iters)
+	return chains * 4 * 2
+}
