@@ -63,6 +63,9 @@ func mulQ6KFewNEON(t *tile)
 func mulQ6KNEON(t *tile)
 
 //go:noescape
+func mulWide4KNEON(t *tile)
+
+//go:noescape
 func mulWide5KNEON(t *tile)
 
 //go:noescape
@@ -73,6 +76,9 @@ func mulPackedF32NEON(t *tile)
 
 //go:noescape
 func mulPackedBF16NEON(t *tile) (flushed int)
+
+//go:noescape
+func unpackQ4KNEON(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ5KNEON(dst, src *byte, n int)
@@ -120,6 +126,7 @@ const (
 	idQ6KOne
 	idQ6KFew
 	idQ6K
+	idWide4K
 	idWide5K
 	idWide6K
 	idPackedF32
@@ -130,30 +137,31 @@ const (
 // call's share of the weights.
 var engines = [...]engine{
 	idF32Few:  {lanes: 32, rows: 3, turn: 4, dense: 4, sparse: 4, cost: 4},
-	idF32:     {lanes: 16, rows: 5, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
+	idF32:     {lanes: 16, rows: 6, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
 	idF16Few:  {lanes: 32, rows: 3, turn: 4, dense: 2, sparse: 2, cost: 4},
-	idF16:     {lanes: 16, rows: 5, turn: 4, dense: 1, sparse: 1, cost: 4, few: 3, fewer: idF16Few},
+	idF16:     {lanes: 16, rows: 6, turn: 4, dense: 1, sparse: 1, cost: 4, few: 3, fewer: idF16Few},
 	idBF16Few: {lanes: 32, rows: 3, turn: 2, dense: 2, sparse: 2, cost: 8},
 	idBF16:    {lanes: 16, rows: 5, turn: 2, dense: 1, sparse: 1, cost: 8, few: 3, fewer: idBF16Few},
 
 	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 76},
 	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 60, few: 1, fewer: idQ8One},
-	idQ8:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 52, few: 3, fewer: idQ8Few},
+	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 52, few: 3, fewer: idQ8Few},
 
 	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 640},
 	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 500, few: 1, fewer: idQ4KOne},
-	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450, few: 3, fewer: idQ4KFew},
+	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450, wide: idWide4K, many: 6, few: 3, fewer: idQ4KFew},
 
 	idQ5KOne: {lanes: 32, rows: 1, turn: 1, dense: 48, sparse: 48, cost: 800},
 	idQ5KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 550, few: 1, fewer: idQ5KOne},
-	idQ5K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide5K, many: 9, few: 3, fewer: idQ5KFew},
+	idQ5K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide5K, many: 6, few: 3, fewer: idQ5KFew},
 
 	idQ6KOne: {lanes: 32, rows: 1, turn: 1, dense: 56, sparse: 56, cost: 800},
 	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 600, few: 1, fewer: idQ6KOne},
-	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 550, wide: idWide6K, many: 9, few: 3, fewer: idQ6KFew},
+	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 550, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
-	idWide5K: {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450},
-	idWide6K: {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450},
+	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
+	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
+	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
 
 	idPackedF32:  {lanes: 16, rows: 4},
 	idPackedBF16: {lanes: 16, rows: 4},
@@ -229,6 +237,8 @@ func (e *engine) run(t *tile) {
 		mulQ6KFewNEON(t)
 	case idQ6K:
 		mulQ6KNEON(t)
+	case idWide4K:
+		mulWide4KNEON(t)
 	case idWide5K:
 		mulWide5KNEON(t)
 	case idWide6K:
@@ -246,6 +256,8 @@ func (e *engine) run(t *tile) {
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)
 	switch e.id {
+	case idWide4K:
+		unpackQ4KNEON(d, s, steps)
 	case idWide5K:
 		unpackQ5KNEON(d, s, steps)
 	case idWide6K:

@@ -12,7 +12,7 @@ TEXT ·mulF32FewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -66,7 +66,7 @@ zero3:
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
 resumed3:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail3
 turn3:
 	PRFM (R8), PLDL2KEEP
@@ -193,10 +193,10 @@ turn3:
 	WORD $0x4fba1bb6 // fmla v22.4s, v29.4s, v26.s[3]
 	WORD $0x4fba1bd7 // fmla v23.4s, v30.4s, v26.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn3
 tail3:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done3
 one3:
 	FMOVS.P 4(R2), F24
@@ -231,7 +231,7 @@ one3:
 	WORD $0x4f9a13b6 // fmla v22.4s, v29.4s, v26.s[0]
 	WORD $0x4f9a13d7 // fmla v23.4s, v30.4s, v26.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one3
 done3:
 	FSTPQ (F0, F1), 0(R10)
@@ -280,7 +280,7 @@ zero2:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 resumed2:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail2
 turn2:
 	PRFM (R8), PLDL2KEEP
@@ -374,10 +374,10 @@ turn2:
 	WORD $0x4fb91bae // fmla v14.4s, v29.4s, v25.s[3]
 	WORD $0x4fb91bcf // fmla v15.4s, v30.4s, v25.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn2
 tail2:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done2
 one2:
 	FMOVS.P 4(R2), F24
@@ -403,7 +403,7 @@ one2:
 	WORD $0x4f9913ae // fmla v14.4s, v29.4s, v25.s[0]
 	WORD $0x4f9913cf // fmla v15.4s, v30.4s, v25.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one2
 done2:
 	FSTPQ (F0, F1), 0(R10)
@@ -435,7 +435,7 @@ zero1:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 resumed1:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail1
 turn1:
 	PRFM (R8), PLDL2KEEP
@@ -496,10 +496,10 @@ turn1:
 	WORD $0x4fb81ba6 // fmla v6.4s, v29.4s, v24.s[3]
 	WORD $0x4fb81bc7 // fmla v7.4s, v30.4s, v24.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn1
 tail1:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done1
 one1:
 	FMOVS.P 4(R2), F24
@@ -516,7 +516,7 @@ one1:
 	WORD $0x4f9813a6 // fmla v6.4s, v29.4s, v24.s[0]
 	WORD $0x4f9813c7 // fmla v7.4s, v30.4s, v24.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one1
 done1:
 	FSTPQ (F0, F1), 0(R10)
@@ -535,7 +535,8 @@ TEXT ·mulF32NEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -549,7 +550,230 @@ TEXT ·mulF32NEON(SB), NOSPLIT|NOFRAME, $0-8
 	BEQ rows3
 	CMP $4, R12
 	BEQ rows4
-	B rows5
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FLDPQ 32(R12), (F2, F3)
+	FLDPQ 128(R12), (F4, F5)
+	FLDPQ 160(R12), (F6, F7)
+	FLDPQ 256(R12), (F8, F9)
+	FLDPQ 288(R12), (F10, F11)
+	FLDPQ 384(R12), (F12, F13)
+	FLDPQ 416(R12), (F14, F15)
+	FLDPQ 512(R12), (F16, F17)
+	FLDPQ 544(R12), (F18, F19)
+	FLDPQ 640(R12), (F20, F21)
+	FLDPQ 672(R12), (F22, F23)
+	B resumed6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed6:
+	SUBS $4, R23
+	BLT tail6
+turn6:
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ.P 16(R5), F27
+	FMOVQ.P 16(R6), F28
+	FMOVQ.P 16(R7), F29
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13cc // fmla v12.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ed // fmla v13.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d0 // fmla v16.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f1 // fmla v17.4s, v31.4s, v28.s[1]
+	WORD $0x4fbd13d4 // fmla v20.4s, v30.4s, v29.s[1]
+	WORD $0x4fbd13f5 // fmla v21.4s, v31.4s, v29.s[1]
+	FLDPQ 160(R1), (F30, F31)
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13ce // fmla v14.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d2 // fmla v18.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
+	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
+	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bcc // fmla v12.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bed // fmla v13.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd0 // fmla v16.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf1 // fmla v17.4s, v31.4s, v28.s[2]
+	WORD $0x4f9d1bd4 // fmla v20.4s, v30.4s, v29.s[2]
+	WORD $0x4f9d1bf5 // fmla v21.4s, v31.4s, v29.s[2]
+	FLDPQ 288(R1), (F30, F31)
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bce // fmla v14.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd2 // fmla v18.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
+	WORD $0x4f9d1bd6 // fmla v22.4s, v30.4s, v29.s[2]
+	WORD $0x4f9d1bf7 // fmla v23.4s, v31.4s, v29.s[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bcc // fmla v12.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd0 // fmla v16.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf1 // fmla v17.4s, v31.4s, v28.s[3]
+	WORD $0x4fbd1bd4 // fmla v20.4s, v30.4s, v29.s[3]
+	WORD $0x4fbd1bf5 // fmla v21.4s, v31.4s, v29.s[3]
+	FLDPQ 416(R1), (F30, F31)
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bce // fmla v14.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd2 // fmla v18.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
+	WORD $0x4fbd1bd6 // fmla v22.4s, v30.4s, v29.s[3]
+	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
+	ADD $512, R1
+	SUBS $4, R23
+	BGE turn6
+tail6:
+	ADDS $4, R23
+	BEQ done6
+one6:
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVS.P 4(R5), F27
+	FMOVS.P 4(R6), F28
+	FMOVS.P 4(R7), F29
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
+	ADD $128, R1
+	SUBS $1, R23
+	BNE one6
+done6:
+	FSTPQ (F0, F1), 0(R10)
+	FSTPQ (F2, F3), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F4, F5), 0(R10)
+	FSTPQ (F6, F7), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
 rows5:
 	MOVD 40(R0), R12
 	CBNZ R12, zero5
@@ -587,142 +811,142 @@ zero5:
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
 resumed5:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail5
 turn5:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ.P 16(R4), F22
-	FMOVQ.P 16(R5), F23
-	FMOVQ.P 16(R6), F24
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	WORD $0x4f981330 // fmla v16.4s, v25.4s, v24.s[0]
-	WORD $0x4f981351 // fmla v17.4s, v26.4s, v24.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
-	WORD $0x4f981372 // fmla v18.4s, v27.4s, v24.s[0]
-	WORD $0x4f981393 // fmla v19.4s, v28.4s, v24.s[0]
-	FLDPQ 128(R1), (F25, F26)
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	WORD $0x4fb61328 // fmla v8.4s, v25.4s, v22.s[1]
-	WORD $0x4fb61349 // fmla v9.4s, v26.4s, v22.s[1]
-	WORD $0x4fb7132c // fmla v12.4s, v25.4s, v23.s[1]
-	WORD $0x4fb7134d // fmla v13.4s, v26.4s, v23.s[1]
-	WORD $0x4fb81330 // fmla v16.4s, v25.4s, v24.s[1]
-	WORD $0x4fb81351 // fmla v17.4s, v26.4s, v24.s[1]
-	FLDPQ 160(R1), (F27, F28)
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	WORD $0x4fb6136a // fmla v10.4s, v27.4s, v22.s[1]
-	WORD $0x4fb6138b // fmla v11.4s, v28.4s, v22.s[1]
-	WORD $0x4fb7136e // fmla v14.4s, v27.4s, v23.s[1]
-	WORD $0x4fb7138f // fmla v15.4s, v28.4s, v23.s[1]
-	WORD $0x4fb81372 // fmla v18.4s, v27.4s, v24.s[1]
-	WORD $0x4fb81393 // fmla v19.4s, v28.4s, v24.s[1]
-	FLDPQ 256(R1), (F25, F26)
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	WORD $0x4f961b28 // fmla v8.4s, v25.4s, v22.s[2]
-	WORD $0x4f961b49 // fmla v9.4s, v26.4s, v22.s[2]
-	WORD $0x4f971b2c // fmla v12.4s, v25.4s, v23.s[2]
-	WORD $0x4f971b4d // fmla v13.4s, v26.4s, v23.s[2]
-	WORD $0x4f981b30 // fmla v16.4s, v25.4s, v24.s[2]
-	WORD $0x4f981b51 // fmla v17.4s, v26.4s, v24.s[2]
-	FLDPQ 288(R1), (F27, F28)
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	WORD $0x4f961b6a // fmla v10.4s, v27.4s, v22.s[2]
-	WORD $0x4f961b8b // fmla v11.4s, v28.4s, v22.s[2]
-	WORD $0x4f971b6e // fmla v14.4s, v27.4s, v23.s[2]
-	WORD $0x4f971b8f // fmla v15.4s, v28.4s, v23.s[2]
-	WORD $0x4f981b72 // fmla v18.4s, v27.4s, v24.s[2]
-	WORD $0x4f981b93 // fmla v19.4s, v28.4s, v24.s[2]
-	FLDPQ 384(R1), (F25, F26)
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	WORD $0x4fb61b28 // fmla v8.4s, v25.4s, v22.s[3]
-	WORD $0x4fb61b49 // fmla v9.4s, v26.4s, v22.s[3]
-	WORD $0x4fb71b2c // fmla v12.4s, v25.4s, v23.s[3]
-	WORD $0x4fb71b4d // fmla v13.4s, v26.4s, v23.s[3]
-	WORD $0x4fb81b30 // fmla v16.4s, v25.4s, v24.s[3]
-	WORD $0x4fb81b51 // fmla v17.4s, v26.4s, v24.s[3]
-	FLDPQ 416(R1), (F27, F28)
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
-	WORD $0x4fb61b6a // fmla v10.4s, v27.4s, v22.s[3]
-	WORD $0x4fb61b8b // fmla v11.4s, v28.4s, v22.s[3]
-	WORD $0x4fb71b6e // fmla v14.4s, v27.4s, v23.s[3]
-	WORD $0x4fb71b8f // fmla v15.4s, v28.4s, v23.s[3]
-	WORD $0x4fb81b72 // fmla v18.4s, v27.4s, v24.s[3]
-	WORD $0x4fb81b93 // fmla v19.4s, v28.4s, v24.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ.P 16(R5), F27
+	FMOVQ.P 16(R6), F28
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13cc // fmla v12.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ed // fmla v13.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d0 // fmla v16.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f1 // fmla v17.4s, v31.4s, v28.s[1]
+	FLDPQ 160(R1), (F30, F31)
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13ce // fmla v14.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d2 // fmla v18.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bcc // fmla v12.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bed // fmla v13.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd0 // fmla v16.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf1 // fmla v17.4s, v31.4s, v28.s[2]
+	FLDPQ 288(R1), (F30, F31)
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bce // fmla v14.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd2 // fmla v18.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bcc // fmla v12.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd0 // fmla v16.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf1 // fmla v17.4s, v31.4s, v28.s[3]
+	FLDPQ 416(R1), (F30, F31)
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bce // fmla v14.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd2 // fmla v18.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn5
 tail5:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done5
 one5:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVS.P 4(R4), F22
-	FMOVS.P 4(R5), F23
-	FMOVS.P 4(R6), F24
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	WORD $0x4f981330 // fmla v16.4s, v25.4s, v24.s[0]
-	WORD $0x4f981351 // fmla v17.4s, v26.4s, v24.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
-	WORD $0x4f981372 // fmla v18.4s, v27.4s, v24.s[0]
-	WORD $0x4f981393 // fmla v19.4s, v28.4s, v24.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVS.P 4(R5), F27
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one5
 done5:
 	FSTPQ (F0, F1), 0(R10)
@@ -771,120 +995,120 @@ zero4:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 resumed4:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail4
 turn4:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ.P 16(R4), F22
-	FMOVQ.P 16(R5), F23
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
-	FLDPQ 128(R1), (F25, F26)
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	WORD $0x4fb61328 // fmla v8.4s, v25.4s, v22.s[1]
-	WORD $0x4fb61349 // fmla v9.4s, v26.4s, v22.s[1]
-	WORD $0x4fb7132c // fmla v12.4s, v25.4s, v23.s[1]
-	WORD $0x4fb7134d // fmla v13.4s, v26.4s, v23.s[1]
-	FLDPQ 160(R1), (F27, F28)
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	WORD $0x4fb6136a // fmla v10.4s, v27.4s, v22.s[1]
-	WORD $0x4fb6138b // fmla v11.4s, v28.4s, v22.s[1]
-	WORD $0x4fb7136e // fmla v14.4s, v27.4s, v23.s[1]
-	WORD $0x4fb7138f // fmla v15.4s, v28.4s, v23.s[1]
-	FLDPQ 256(R1), (F25, F26)
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	WORD $0x4f961b28 // fmla v8.4s, v25.4s, v22.s[2]
-	WORD $0x4f961b49 // fmla v9.4s, v26.4s, v22.s[2]
-	WORD $0x4f971b2c // fmla v12.4s, v25.4s, v23.s[2]
-	WORD $0x4f971b4d // fmla v13.4s, v26.4s, v23.s[2]
-	FLDPQ 288(R1), (F27, F28)
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	WORD $0x4f961b6a // fmla v10.4s, v27.4s, v22.s[2]
-	WORD $0x4f961b8b // fmla v11.4s, v28.4s, v22.s[2]
-	WORD $0x4f971b6e // fmla v14.4s, v27.4s, v23.s[2]
-	WORD $0x4f971b8f // fmla v15.4s, v28.4s, v23.s[2]
-	FLDPQ 384(R1), (F25, F26)
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	WORD $0x4fb61b28 // fmla v8.4s, v25.4s, v22.s[3]
-	WORD $0x4fb61b49 // fmla v9.4s, v26.4s, v22.s[3]
-	WORD $0x4fb71b2c // fmla v12.4s, v25.4s, v23.s[3]
-	WORD $0x4fb71b4d // fmla v13.4s, v26.4s, v23.s[3]
-	FLDPQ 416(R1), (F27, F28)
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
-	WORD $0x4fb61b6a // fmla v10.4s, v27.4s, v22.s[3]
-	WORD $0x4fb61b8b // fmla v11.4s, v28.4s, v22.s[3]
-	WORD $0x4fb71b6e // fmla v14.4s, v27.4s, v23.s[3]
-	WORD $0x4fb71b8f // fmla v15.4s, v28.4s, v23.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ.P 16(R5), F27
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13cc // fmla v12.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ed // fmla v13.4s, v31.4s, v27.s[1]
+	FLDPQ 160(R1), (F30, F31)
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13ce // fmla v14.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bcc // fmla v12.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bed // fmla v13.4s, v31.4s, v27.s[2]
+	FLDPQ 288(R1), (F30, F31)
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bce // fmla v14.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bcc // fmla v12.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	FLDPQ 416(R1), (F30, F31)
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bce // fmla v14.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn4
 tail4:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done4
 one4:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVS.P 4(R4), F22
-	FMOVS.P 4(R5), F23
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one4
 done4:
 	FSTPQ (F0, F1), 0(R10)
@@ -924,98 +1148,98 @@ zero3:
 	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e40b // movi v11.2d, #0
 resumed3:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail3
 turn3:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ.P 16(R4), F22
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	FLDPQ 128(R1), (F25, F26)
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	WORD $0x4fb61328 // fmla v8.4s, v25.4s, v22.s[1]
-	WORD $0x4fb61349 // fmla v9.4s, v26.4s, v22.s[1]
-	FLDPQ 160(R1), (F27, F28)
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	WORD $0x4fb6136a // fmla v10.4s, v27.4s, v22.s[1]
-	WORD $0x4fb6138b // fmla v11.4s, v28.4s, v22.s[1]
-	FLDPQ 256(R1), (F25, F26)
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	WORD $0x4f961b28 // fmla v8.4s, v25.4s, v22.s[2]
-	WORD $0x4f961b49 // fmla v9.4s, v26.4s, v22.s[2]
-	FLDPQ 288(R1), (F27, F28)
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	WORD $0x4f961b6a // fmla v10.4s, v27.4s, v22.s[2]
-	WORD $0x4f961b8b // fmla v11.4s, v28.4s, v22.s[2]
-	FLDPQ 384(R1), (F25, F26)
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	WORD $0x4fb61b28 // fmla v8.4s, v25.4s, v22.s[3]
-	WORD $0x4fb61b49 // fmla v9.4s, v26.4s, v22.s[3]
-	FLDPQ 416(R1), (F27, F28)
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
-	WORD $0x4fb61b6a // fmla v10.4s, v27.4s, v22.s[3]
-	WORD $0x4fb61b8b // fmla v11.4s, v28.4s, v22.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	FLDPQ 160(R1), (F30, F31)
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	FLDPQ 288(R1), (F30, F31)
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	FLDPQ 416(R1), (F30, F31)
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn3
 tail3:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done3
 one3:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVS.P 4(R4), F22
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one3
 done3:
 	FSTPQ (F0, F1), 0(R10)
@@ -1046,76 +1270,76 @@ zero2:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 resumed2:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail2
 turn2:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	FLDPQ 128(R1), (F25, F26)
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	FLDPQ 160(R1), (F27, F28)
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	FLDPQ 256(R1), (F25, F26)
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	FLDPQ 288(R1), (F27, F28)
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	FLDPQ 384(R1), (F25, F26)
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	FLDPQ 416(R1), (F27, F28)
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	FLDPQ 160(R1), (F30, F31)
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	FLDPQ 288(R1), (F30, F31)
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	FLDPQ 416(R1), (F30, F31)
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn2
 tail2:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done2
 one2:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one2
 done2:
 	FSTPQ (F0, F1), 0(R10)
@@ -1137,54 +1361,54 @@ zero1:
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 resumed1:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail1
 turn1:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	FLDPQ 128(R1), (F25, F26)
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	FLDPQ 160(R1), (F27, F28)
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	FLDPQ 256(R1), (F25, F26)
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	FLDPQ 288(R1), (F27, F28)
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	FLDPQ 384(R1), (F25, F26)
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	FLDPQ 416(R1), (F27, F28)
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
+	FMOVQ.P 16(R2), F24
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	FLDPQ 160(R1), (F30, F31)
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	FLDPQ 288(R1), (F30, F31)
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	FLDPQ 416(R1), (F30, F31)
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
 	ADD $512, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn1
 tail1:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done1
 one1:
-	FMOVS.P 4(R2), F20
-	FLDPQ 0(R1), (F25, F26)
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	FLDPQ 32(R1), (F27, F28)
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	FLDPQ 32(R1), (F30, F31)
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one1
 done1:
 	FSTPQ (F0, F1), 0(R10)
@@ -1199,7 +1423,7 @@ TEXT ·mulF16FewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -1253,7 +1477,7 @@ zero3:
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
 resumed3:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail3
 turn3:
 	PRFM (R8), PLDL2KEEP
@@ -1408,10 +1632,10 @@ turn3:
 	WORD $0x4fba1bb6 // fmla v22.4s, v29.4s, v26.s[3]
 	WORD $0x4fba1bd7 // fmla v23.4s, v30.4s, v26.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn3
 tail3:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done3
 one3:
 	FMOVS.P 4(R2), F24
@@ -1454,7 +1678,7 @@ one3:
 	WORD $0x4f9a13b6 // fmla v22.4s, v29.4s, v26.s[0]
 	WORD $0x4f9a13d7 // fmla v23.4s, v30.4s, v26.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one3
 done3:
 	FSTPQ (F0, F1), 0(R10)
@@ -1503,7 +1727,7 @@ zero2:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 resumed2:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail2
 turn2:
 	PRFM (R8), PLDL2KEEP
@@ -1625,10 +1849,10 @@ turn2:
 	WORD $0x4fb91bae // fmla v14.4s, v29.4s, v25.s[3]
 	WORD $0x4fb91bcf // fmla v15.4s, v30.4s, v25.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn2
 tail2:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done2
 one2:
 	FMOVS.P 4(R2), F24
@@ -1662,7 +1886,7 @@ one2:
 	WORD $0x4f9913ae // fmla v14.4s, v29.4s, v25.s[0]
 	WORD $0x4f9913cf // fmla v15.4s, v30.4s, v25.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one2
 done2:
 	FSTPQ (F0, F1), 0(R10)
@@ -1694,7 +1918,7 @@ zero1:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 resumed1:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail1
 turn1:
 	PRFM (R8), PLDL2KEEP
@@ -1783,10 +2007,10 @@ turn1:
 	WORD $0x4fb81ba6 // fmla v6.4s, v29.4s, v24.s[3]
 	WORD $0x4fb81bc7 // fmla v7.4s, v30.4s, v24.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn1
 tail1:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done1
 one1:
 	FMOVS.P 4(R2), F24
@@ -1811,7 +2035,7 @@ one1:
 	WORD $0x4f9813a6 // fmla v6.4s, v29.4s, v24.s[0]
 	WORD $0x4f9813c7 // fmla v7.4s, v30.4s, v24.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one1
 done1:
 	FSTPQ (F0, F1), 0(R10)
@@ -1830,7 +2054,8 @@ TEXT ·mulF16NEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -1844,7 +2069,248 @@ TEXT ·mulF16NEON(SB), NOSPLIT|NOFRAME, $0-8
 	BEQ rows3
 	CMP $4, R12
 	BEQ rows4
-	B rows5
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FLDPQ 32(R12), (F2, F3)
+	FLDPQ 128(R12), (F4, F5)
+	FLDPQ 160(R12), (F6, F7)
+	FLDPQ 256(R12), (F8, F9)
+	FLDPQ 288(R12), (F10, F11)
+	FLDPQ 384(R12), (F12, F13)
+	FLDPQ 416(R12), (F14, F15)
+	FLDPQ 512(R12), (F16, F17)
+	FLDPQ 544(R12), (F18, F19)
+	FLDPQ 640(R12), (F20, F21)
+	FLDPQ 672(R12), (F22, F23)
+	B resumed6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed6:
+	SUBS $4, R23
+	BLT tail6
+turn6:
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ.P 16(R5), F27
+	FMOVQ.P 16(R6), F28
+	FMOVQ.P 16(R7), F29
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
+	FMOVQ 64(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13cc // fmla v12.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ed // fmla v13.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d0 // fmla v16.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f1 // fmla v17.4s, v31.4s, v28.s[1]
+	WORD $0x4fbd13d4 // fmla v20.4s, v30.4s, v29.s[1]
+	WORD $0x4fbd13f5 // fmla v21.4s, v31.4s, v29.s[1]
+	FMOVQ 80(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13ce // fmla v14.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d2 // fmla v18.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
+	WORD $0x4fbd13d6 // fmla v22.4s, v30.4s, v29.s[1]
+	WORD $0x4fbd13f7 // fmla v23.4s, v31.4s, v29.s[1]
+	FMOVQ 128(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bcc // fmla v12.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bed // fmla v13.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd0 // fmla v16.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf1 // fmla v17.4s, v31.4s, v28.s[2]
+	WORD $0x4f9d1bd4 // fmla v20.4s, v30.4s, v29.s[2]
+	WORD $0x4f9d1bf5 // fmla v21.4s, v31.4s, v29.s[2]
+	FMOVQ 144(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bce // fmla v14.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd2 // fmla v18.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
+	WORD $0x4f9d1bd6 // fmla v22.4s, v30.4s, v29.s[2]
+	WORD $0x4f9d1bf7 // fmla v23.4s, v31.4s, v29.s[2]
+	FMOVQ 192(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bcc // fmla v12.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd0 // fmla v16.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf1 // fmla v17.4s, v31.4s, v28.s[3]
+	WORD $0x4fbd1bd4 // fmla v20.4s, v30.4s, v29.s[3]
+	WORD $0x4fbd1bf5 // fmla v21.4s, v31.4s, v29.s[3]
+	FMOVQ 208(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bce // fmla v14.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd2 // fmla v18.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
+	WORD $0x4fbd1bd6 // fmla v22.4s, v30.4s, v29.s[3]
+	WORD $0x4fbd1bf7 // fmla v23.4s, v31.4s, v29.s[3]
+	ADD $256, R1
+	SUBS $4, R23
+	BGE turn6
+tail6:
+	ADDS $4, R23
+	BEQ done6
+one6:
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVS.P 4(R5), F27
+	FMOVS.P 4(R6), F28
+	FMOVS.P 4(R7), F29
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d4 // fmla v20.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f5 // fmla v21.4s, v31.4s, v29.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
+	WORD $0x4f9d13d6 // fmla v22.4s, v30.4s, v29.s[0]
+	WORD $0x4f9d13f7 // fmla v23.4s, v31.4s, v29.s[0]
+	ADD $64, R1
+	SUBS $1, R23
+	BNE one6
+done6:
+	FSTPQ (F0, F1), 0(R10)
+	FSTPQ (F2, F3), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F4, F5), 0(R10)
+	FSTPQ (F6, F7), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
 rows5:
 	MOVD 40(R0), R12
 	CBNZ R12, zero5
@@ -1882,160 +2348,160 @@ zero5:
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
 resumed5:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail5
 turn5:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ.P 16(R4), F22
-	FMOVQ.P 16(R5), F23
-	FMOVQ.P 16(R6), F24
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	WORD $0x4f981330 // fmla v16.4s, v25.4s, v24.s[0]
-	WORD $0x4f981351 // fmla v17.4s, v26.4s, v24.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
-	WORD $0x4f981372 // fmla v18.4s, v27.4s, v24.s[0]
-	WORD $0x4f981393 // fmla v19.4s, v28.4s, v24.s[0]
-	FMOVQ 64(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	WORD $0x4fb61328 // fmla v8.4s, v25.4s, v22.s[1]
-	WORD $0x4fb61349 // fmla v9.4s, v26.4s, v22.s[1]
-	WORD $0x4fb7132c // fmla v12.4s, v25.4s, v23.s[1]
-	WORD $0x4fb7134d // fmla v13.4s, v26.4s, v23.s[1]
-	WORD $0x4fb81330 // fmla v16.4s, v25.4s, v24.s[1]
-	WORD $0x4fb81351 // fmla v17.4s, v26.4s, v24.s[1]
-	FMOVQ 80(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	WORD $0x4fb6136a // fmla v10.4s, v27.4s, v22.s[1]
-	WORD $0x4fb6138b // fmla v11.4s, v28.4s, v22.s[1]
-	WORD $0x4fb7136e // fmla v14.4s, v27.4s, v23.s[1]
-	WORD $0x4fb7138f // fmla v15.4s, v28.4s, v23.s[1]
-	WORD $0x4fb81372 // fmla v18.4s, v27.4s, v24.s[1]
-	WORD $0x4fb81393 // fmla v19.4s, v28.4s, v24.s[1]
-	FMOVQ 128(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	WORD $0x4f961b28 // fmla v8.4s, v25.4s, v22.s[2]
-	WORD $0x4f961b49 // fmla v9.4s, v26.4s, v22.s[2]
-	WORD $0x4f971b2c // fmla v12.4s, v25.4s, v23.s[2]
-	WORD $0x4f971b4d // fmla v13.4s, v26.4s, v23.s[2]
-	WORD $0x4f981b30 // fmla v16.4s, v25.4s, v24.s[2]
-	WORD $0x4f981b51 // fmla v17.4s, v26.4s, v24.s[2]
-	FMOVQ 144(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	WORD $0x4f961b6a // fmla v10.4s, v27.4s, v22.s[2]
-	WORD $0x4f961b8b // fmla v11.4s, v28.4s, v22.s[2]
-	WORD $0x4f971b6e // fmla v14.4s, v27.4s, v23.s[2]
-	WORD $0x4f971b8f // fmla v15.4s, v28.4s, v23.s[2]
-	WORD $0x4f981b72 // fmla v18.4s, v27.4s, v24.s[2]
-	WORD $0x4f981b93 // fmla v19.4s, v28.4s, v24.s[2]
-	FMOVQ 192(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	WORD $0x4fb61b28 // fmla v8.4s, v25.4s, v22.s[3]
-	WORD $0x4fb61b49 // fmla v9.4s, v26.4s, v22.s[3]
-	WORD $0x4fb71b2c // fmla v12.4s, v25.4s, v23.s[3]
-	WORD $0x4fb71b4d // fmla v13.4s, v26.4s, v23.s[3]
-	WORD $0x4fb81b30 // fmla v16.4s, v25.4s, v24.s[3]
-	WORD $0x4fb81b51 // fmla v17.4s, v26.4s, v24.s[3]
-	FMOVQ 208(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
-	WORD $0x4fb61b6a // fmla v10.4s, v27.4s, v22.s[3]
-	WORD $0x4fb61b8b // fmla v11.4s, v28.4s, v22.s[3]
-	WORD $0x4fb71b6e // fmla v14.4s, v27.4s, v23.s[3]
-	WORD $0x4fb71b8f // fmla v15.4s, v28.4s, v23.s[3]
-	WORD $0x4fb81b72 // fmla v18.4s, v27.4s, v24.s[3]
-	WORD $0x4fb81b93 // fmla v19.4s, v28.4s, v24.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ.P 16(R5), F27
+	FMOVQ.P 16(R6), F28
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
+	FMOVQ 64(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13cc // fmla v12.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ed // fmla v13.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d0 // fmla v16.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f1 // fmla v17.4s, v31.4s, v28.s[1]
+	FMOVQ 80(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13ce // fmla v14.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
+	WORD $0x4fbc13d2 // fmla v18.4s, v30.4s, v28.s[1]
+	WORD $0x4fbc13f3 // fmla v19.4s, v31.4s, v28.s[1]
+	FMOVQ 128(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bcc // fmla v12.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bed // fmla v13.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd0 // fmla v16.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf1 // fmla v17.4s, v31.4s, v28.s[2]
+	FMOVQ 144(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bce // fmla v14.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
+	WORD $0x4f9c1bd2 // fmla v18.4s, v30.4s, v28.s[2]
+	WORD $0x4f9c1bf3 // fmla v19.4s, v31.4s, v28.s[2]
+	FMOVQ 192(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bcc // fmla v12.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd0 // fmla v16.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf1 // fmla v17.4s, v31.4s, v28.s[3]
+	FMOVQ 208(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bce // fmla v14.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
+	WORD $0x4fbc1bd2 // fmla v18.4s, v30.4s, v28.s[3]
+	WORD $0x4fbc1bf3 // fmla v19.4s, v31.4s, v28.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn5
 tail5:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done5
 one5:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVS.P 4(R4), F22
-	FMOVS.P 4(R5), F23
-	FMOVS.P 4(R6), F24
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	WORD $0x4f981330 // fmla v16.4s, v25.4s, v24.s[0]
-	WORD $0x4f981351 // fmla v17.4s, v26.4s, v24.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
-	WORD $0x4f981372 // fmla v18.4s, v27.4s, v24.s[0]
-	WORD $0x4f981393 // fmla v19.4s, v28.4s, v24.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVS.P 4(R5), F27
+	FMOVS.P 4(R6), F28
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d0 // fmla v16.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f1 // fmla v17.4s, v31.4s, v28.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	WORD $0x4f9c13d2 // fmla v18.4s, v30.4s, v28.s[0]
+	WORD $0x4f9c13f3 // fmla v19.4s, v31.4s, v28.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one5
 done5:
 	FSTPQ (F0, F1), 0(R10)
@@ -2084,138 +2550,138 @@ zero4:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 resumed4:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail4
 turn4:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ.P 16(R4), F22
-	FMOVQ.P 16(R5), F23
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
-	FMOVQ 64(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	WORD $0x4fb61328 // fmla v8.4s, v25.4s, v22.s[1]
-	WORD $0x4fb61349 // fmla v9.4s, v26.4s, v22.s[1]
-	WORD $0x4fb7132c // fmla v12.4s, v25.4s, v23.s[1]
-	WORD $0x4fb7134d // fmla v13.4s, v26.4s, v23.s[1]
-	FMOVQ 80(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	WORD $0x4fb6136a // fmla v10.4s, v27.4s, v22.s[1]
-	WORD $0x4fb6138b // fmla v11.4s, v28.4s, v22.s[1]
-	WORD $0x4fb7136e // fmla v14.4s, v27.4s, v23.s[1]
-	WORD $0x4fb7138f // fmla v15.4s, v28.4s, v23.s[1]
-	FMOVQ 128(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	WORD $0x4f961b28 // fmla v8.4s, v25.4s, v22.s[2]
-	WORD $0x4f961b49 // fmla v9.4s, v26.4s, v22.s[2]
-	WORD $0x4f971b2c // fmla v12.4s, v25.4s, v23.s[2]
-	WORD $0x4f971b4d // fmla v13.4s, v26.4s, v23.s[2]
-	FMOVQ 144(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	WORD $0x4f961b6a // fmla v10.4s, v27.4s, v22.s[2]
-	WORD $0x4f961b8b // fmla v11.4s, v28.4s, v22.s[2]
-	WORD $0x4f971b6e // fmla v14.4s, v27.4s, v23.s[2]
-	WORD $0x4f971b8f // fmla v15.4s, v28.4s, v23.s[2]
-	FMOVQ 192(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	WORD $0x4fb61b28 // fmla v8.4s, v25.4s, v22.s[3]
-	WORD $0x4fb61b49 // fmla v9.4s, v26.4s, v22.s[3]
-	WORD $0x4fb71b2c // fmla v12.4s, v25.4s, v23.s[3]
-	WORD $0x4fb71b4d // fmla v13.4s, v26.4s, v23.s[3]
-	FMOVQ 208(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
-	WORD $0x4fb61b6a // fmla v10.4s, v27.4s, v22.s[3]
-	WORD $0x4fb61b8b // fmla v11.4s, v28.4s, v22.s[3]
-	WORD $0x4fb71b6e // fmla v14.4s, v27.4s, v23.s[3]
-	WORD $0x4fb71b8f // fmla v15.4s, v28.4s, v23.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ.P 16(R5), F27
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
+	FMOVQ 64(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13cc // fmla v12.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ed // fmla v13.4s, v31.4s, v27.s[1]
+	FMOVQ 80(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	WORD $0x4fbb13ce // fmla v14.4s, v30.4s, v27.s[1]
+	WORD $0x4fbb13ef // fmla v15.4s, v31.4s, v27.s[1]
+	FMOVQ 128(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bcc // fmla v12.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bed // fmla v13.4s, v31.4s, v27.s[2]
+	FMOVQ 144(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	WORD $0x4f9b1bce // fmla v14.4s, v30.4s, v27.s[2]
+	WORD $0x4f9b1bef // fmla v15.4s, v31.4s, v27.s[2]
+	FMOVQ 192(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bcc // fmla v12.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bed // fmla v13.4s, v31.4s, v27.s[3]
+	FMOVQ 208(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
+	WORD $0x4fbb1bce // fmla v14.4s, v30.4s, v27.s[3]
+	WORD $0x4fbb1bef // fmla v15.4s, v31.4s, v27.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn4
 tail4:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done4
 one4:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVS.P 4(R4), F22
-	FMOVS.P 4(R5), F23
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	WORD $0x4f97132c // fmla v12.4s, v25.4s, v23.s[0]
-	WORD $0x4f97134d // fmla v13.4s, v26.4s, v23.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	WORD $0x4f97136e // fmla v14.4s, v27.4s, v23.s[0]
-	WORD $0x4f97138f // fmla v15.4s, v28.4s, v23.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVS.P 4(R5), F27
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13cc // fmla v12.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ed // fmla v13.4s, v31.4s, v27.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	WORD $0x4f9b13ce // fmla v14.4s, v30.4s, v27.s[0]
+	WORD $0x4f9b13ef // fmla v15.4s, v31.4s, v27.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one4
 done4:
 	FSTPQ (F0, F1), 0(R10)
@@ -2255,116 +2721,116 @@ zero3:
 	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e40b // movi v11.2d, #0
 resumed3:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail3
 turn3:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ.P 16(R4), F22
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
-	FMOVQ 64(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	WORD $0x4fb61328 // fmla v8.4s, v25.4s, v22.s[1]
-	WORD $0x4fb61349 // fmla v9.4s, v26.4s, v22.s[1]
-	FMOVQ 80(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	WORD $0x4fb6136a // fmla v10.4s, v27.4s, v22.s[1]
-	WORD $0x4fb6138b // fmla v11.4s, v28.4s, v22.s[1]
-	FMOVQ 128(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	WORD $0x4f961b28 // fmla v8.4s, v25.4s, v22.s[2]
-	WORD $0x4f961b49 // fmla v9.4s, v26.4s, v22.s[2]
-	FMOVQ 144(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	WORD $0x4f961b6a // fmla v10.4s, v27.4s, v22.s[2]
-	WORD $0x4f961b8b // fmla v11.4s, v28.4s, v22.s[2]
-	FMOVQ 192(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	WORD $0x4fb61b28 // fmla v8.4s, v25.4s, v22.s[3]
-	WORD $0x4fb61b49 // fmla v9.4s, v26.4s, v22.s[3]
-	FMOVQ 208(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
-	WORD $0x4fb61b6a // fmla v10.4s, v27.4s, v22.s[3]
-	WORD $0x4fb61b8b // fmla v11.4s, v28.4s, v22.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ.P 16(R4), F26
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
+	FMOVQ 64(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13c8 // fmla v8.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13e9 // fmla v9.4s, v31.4s, v26.s[1]
+	FMOVQ 80(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	WORD $0x4fba13ca // fmla v10.4s, v30.4s, v26.s[1]
+	WORD $0x4fba13eb // fmla v11.4s, v31.4s, v26.s[1]
+	FMOVQ 128(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bc8 // fmla v8.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1be9 // fmla v9.4s, v31.4s, v26.s[2]
+	FMOVQ 144(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	WORD $0x4f9a1bca // fmla v10.4s, v30.4s, v26.s[2]
+	WORD $0x4f9a1beb // fmla v11.4s, v31.4s, v26.s[2]
+	FMOVQ 192(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bc8 // fmla v8.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1be9 // fmla v9.4s, v31.4s, v26.s[3]
+	FMOVQ 208(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
+	WORD $0x4fba1bca // fmla v10.4s, v30.4s, v26.s[3]
+	WORD $0x4fba1beb // fmla v11.4s, v31.4s, v26.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn3
 tail3:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done3
 one3:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVS.P 4(R4), F22
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	WORD $0x4f961328 // fmla v8.4s, v25.4s, v22.s[0]
-	WORD $0x4f961349 // fmla v9.4s, v26.4s, v22.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	WORD $0x4f96136a // fmla v10.4s, v27.4s, v22.s[0]
-	WORD $0x4f96138b // fmla v11.4s, v28.4s, v22.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVS.P 4(R4), F26
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13c8 // fmla v8.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13e9 // fmla v9.4s, v31.4s, v26.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	WORD $0x4f9a13ca // fmla v10.4s, v30.4s, v26.s[0]
+	WORD $0x4f9a13eb // fmla v11.4s, v31.4s, v26.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one3
 done3:
 	FSTPQ (F0, F1), 0(R10)
@@ -2395,94 +2861,94 @@ zero2:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 resumed2:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail2
 turn2:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ.P 16(R3), F21
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
-	FMOVQ 64(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	WORD $0x4fb51324 // fmla v4.4s, v25.4s, v21.s[1]
-	WORD $0x4fb51345 // fmla v5.4s, v26.4s, v21.s[1]
-	FMOVQ 80(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	WORD $0x4fb51366 // fmla v6.4s, v27.4s, v21.s[1]
-	WORD $0x4fb51387 // fmla v7.4s, v28.4s, v21.s[1]
-	FMOVQ 128(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	WORD $0x4f951b24 // fmla v4.4s, v25.4s, v21.s[2]
-	WORD $0x4f951b45 // fmla v5.4s, v26.4s, v21.s[2]
-	FMOVQ 144(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	WORD $0x4f951b66 // fmla v6.4s, v27.4s, v21.s[2]
-	WORD $0x4f951b87 // fmla v7.4s, v28.4s, v21.s[2]
-	FMOVQ 192(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	WORD $0x4fb51b24 // fmla v4.4s, v25.4s, v21.s[3]
-	WORD $0x4fb51b45 // fmla v5.4s, v26.4s, v21.s[3]
-	FMOVQ 208(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
-	WORD $0x4fb51b66 // fmla v6.4s, v27.4s, v21.s[3]
-	WORD $0x4fb51b87 // fmla v7.4s, v28.4s, v21.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ.P 16(R3), F25
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
+	FMOVQ 64(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c4 // fmla v4.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e5 // fmla v5.4s, v31.4s, v25.s[1]
+	FMOVQ 80(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	WORD $0x4fb913c6 // fmla v6.4s, v30.4s, v25.s[1]
+	WORD $0x4fb913e7 // fmla v7.4s, v31.4s, v25.s[1]
+	FMOVQ 128(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc4 // fmla v4.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be5 // fmla v5.4s, v31.4s, v25.s[2]
+	FMOVQ 144(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	WORD $0x4f991bc6 // fmla v6.4s, v30.4s, v25.s[2]
+	WORD $0x4f991be7 // fmla v7.4s, v31.4s, v25.s[2]
+	FMOVQ 192(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc4 // fmla v4.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be5 // fmla v5.4s, v31.4s, v25.s[3]
+	FMOVQ 208(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
+	WORD $0x4fb91bc6 // fmla v6.4s, v30.4s, v25.s[3]
+	WORD $0x4fb91be7 // fmla v7.4s, v31.4s, v25.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn2
 tail2:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done2
 one2:
-	FMOVS.P 4(R2), F20
-	FMOVS.P 4(R3), F21
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0x4f951345 // fmla v5.4s, v26.4s, v21.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	WORD $0x4f951366 // fmla v6.4s, v27.4s, v21.s[0]
-	WORD $0x4f951387 // fmla v7.4s, v28.4s, v21.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVS.P 4(R3), F25
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c4 // fmla v4.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e5 // fmla v5.4s, v31.4s, v25.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	WORD $0x4f9913c6 // fmla v6.4s, v30.4s, v25.s[0]
+	WORD $0x4f9913e7 // fmla v7.4s, v31.4s, v25.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one2
 done2:
 	FSTPQ (F0, F1), 0(R10)
@@ -2504,72 +2970,72 @@ zero1:
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 resumed1:
-	SUBS $4, R7
+	SUBS $4, R23
 	BLT tail1
 turn1:
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FMOVQ.P 16(R2), F20
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
-	FMOVQ 64(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41320 // fmla v0.4s, v25.4s, v20.s[1]
-	WORD $0x4fb41341 // fmla v1.4s, v26.4s, v20.s[1]
-	FMOVQ 80(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41362 // fmla v2.4s, v27.4s, v20.s[1]
-	WORD $0x4fb41383 // fmla v3.4s, v28.4s, v20.s[1]
-	FMOVQ 128(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941b20 // fmla v0.4s, v25.4s, v20.s[2]
-	WORD $0x4f941b41 // fmla v1.4s, v26.4s, v20.s[2]
-	FMOVQ 144(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941b62 // fmla v2.4s, v27.4s, v20.s[2]
-	WORD $0x4f941b83 // fmla v3.4s, v28.4s, v20.s[2]
-	FMOVQ 192(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4fb41b20 // fmla v0.4s, v25.4s, v20.s[3]
-	WORD $0x4fb41b41 // fmla v1.4s, v26.4s, v20.s[3]
-	FMOVQ 208(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4fb41b62 // fmla v2.4s, v27.4s, v20.s[3]
-	WORD $0x4fb41b83 // fmla v3.4s, v28.4s, v20.s[3]
+	FMOVQ.P 16(R2), F24
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
+	FMOVQ 64(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c0 // fmla v0.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e1 // fmla v1.4s, v31.4s, v24.s[1]
+	FMOVQ 80(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb813c2 // fmla v2.4s, v30.4s, v24.s[1]
+	WORD $0x4fb813e3 // fmla v3.4s, v31.4s, v24.s[1]
+	FMOVQ 128(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc0 // fmla v0.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be1 // fmla v1.4s, v31.4s, v24.s[2]
+	FMOVQ 144(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f981bc2 // fmla v2.4s, v30.4s, v24.s[2]
+	WORD $0x4f981be3 // fmla v3.4s, v31.4s, v24.s[2]
+	FMOVQ 192(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc0 // fmla v0.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be1 // fmla v1.4s, v31.4s, v24.s[3]
+	FMOVQ 208(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4fb81bc2 // fmla v2.4s, v30.4s, v24.s[3]
+	WORD $0x4fb81be3 // fmla v3.4s, v31.4s, v24.s[3]
 	ADD $256, R1
-	SUBS $4, R7
+	SUBS $4, R23
 	BGE turn1
 tail1:
-	ADDS $4, R7
+	ADDS $4, R23
 	BEQ done1
 one1:
-	FMOVS.P 4(R2), F20
-	FMOVQ 0(R1), F26
-	WORD $0x0e217b59 // fcvtl v25.4s, v26.4h
-	WORD $0x4e217b5a // fcvtl2 v26.4s, v26.8h
-	WORD $0x4f941320 // fmla v0.4s, v25.4s, v20.s[0]
-	WORD $0x4f941341 // fmla v1.4s, v26.4s, v20.s[0]
-	FMOVQ 16(R1), F28
-	WORD $0x0e217b9b // fcvtl v27.4s, v28.4h
-	WORD $0x4e217b9c // fcvtl2 v28.4s, v28.8h
-	WORD $0x4f941362 // fmla v2.4s, v27.4s, v20.s[0]
-	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
+	FMOVS.P 4(R2), F24
+	FMOVQ 0(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c0 // fmla v0.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e1 // fmla v1.4s, v31.4s, v24.s[0]
+	FMOVQ 16(R1), F31
+	WORD $0x0e217bfe // fcvtl v30.4s, v31.4h
+	WORD $0x4e217bff // fcvtl2 v31.4s, v31.8h
+	WORD $0x4f9813c2 // fmla v2.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813e3 // fmla v3.4s, v31.4s, v24.s[0]
 	ADD $64, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one1
 done1:
 	FSTPQ (F0, F1), 0(R10)
@@ -2584,7 +3050,7 @@ TEXT ·mulBF16FewNEON(SB), NOSPLIT|NOFRAME, $0-16
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -2646,7 +3112,7 @@ zero3:
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
 resumed3:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail3
 turn3:
 	PRFM (R8), PLDL2KEEP
@@ -2793,10 +3259,10 @@ turn3:
 	WORD $0x4f9a1b96 // fmla v22.4s, v28.4s, v26.s[2]
 	WORD $0x4f9a1bb7 // fmla v23.4s, v29.4s, v26.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn3
 tail3:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done3
 one3:
 	FMOVD.P 8(R2), F24
@@ -2871,7 +3337,7 @@ one3:
 	WORD $0x4f9a1396 // fmla v22.4s, v28.4s, v26.s[0]
 	WORD $0x4f9a13b7 // fmla v23.4s, v29.4s, v26.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one3
 done3:
 	MRS FPSR, R12
@@ -2925,7 +3391,7 @@ zero2:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 resumed2:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail2
 turn2:
 	PRFM (R8), PLDL2KEEP
@@ -3039,10 +3505,10 @@ turn2:
 	WORD $0x4f991b8e // fmla v14.4s, v28.4s, v25.s[2]
 	WORD $0x4f991baf // fmla v15.4s, v29.4s, v25.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn2
 tail2:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done2
 one2:
 	FMOVD.P 8(R2), F24
@@ -3100,7 +3566,7 @@ one2:
 	WORD $0x4f99138e // fmla v14.4s, v28.4s, v25.s[0]
 	WORD $0x4f9913af // fmla v15.4s, v29.4s, v25.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one2
 done2:
 	MRS FPSR, R12
@@ -3137,7 +3603,7 @@ zero1:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 resumed1:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail1
 turn1:
 	PRFM (R8), PLDL2KEEP
@@ -3218,10 +3684,10 @@ turn1:
 	WORD $0x4f981b86 // fmla v6.4s, v28.4s, v24.s[2]
 	WORD $0x4f981ba7 // fmla v7.4s, v29.4s, v24.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn1
 tail1:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done1
 one1:
 	FMOVD.P 8(R2), F24
@@ -3262,7 +3728,7 @@ one1:
 	WORD $0x4f981386 // fmla v6.4s, v28.4s, v24.s[0]
 	WORD $0x4f9813a7 // fmla v7.4s, v29.4s, v24.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one1
 done1:
 	MRS FPSR, R12
@@ -3290,7 +3756,7 @@ TEXT ·mulBF16NEON(SB), NOSPLIT|NOFRAME, $0-16
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -3350,7 +3816,7 @@ zero5:
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
 resumed5:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail5
 turn5:
 	PRFM (R8), PLDL2KEEP
@@ -3461,10 +3927,10 @@ turn5:
 	WORD $0x4f981b52 // fmla v18.4s, v26.4s, v24.s[2]
 	WORD $0x4f981b73 // fmla v19.4s, v27.4s, v24.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn5
 tail5:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done5
 one5:
 	FMOVD.P 8(R2), F20
@@ -3523,7 +3989,7 @@ one5:
 	WORD $0x4f981352 // fmla v18.4s, v26.4s, v24.s[0]
 	WORD $0x4f981373 // fmla v19.4s, v27.4s, v24.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one5
 done5:
 	MRS FPSR, R12
@@ -3577,7 +4043,7 @@ zero4:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 resumed4:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail4
 turn4:
 	PRFM (R8), PLDL2KEEP
@@ -3671,10 +4137,10 @@ turn4:
 	WORD $0x4f971b4e // fmla v14.4s, v26.4s, v23.s[2]
 	WORD $0x4f971b6f // fmla v15.4s, v27.4s, v23.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn4
 tail4:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done4
 one4:
 	FMOVD.P 8(R2), F20
@@ -3724,7 +4190,7 @@ one4:
 	WORD $0x4f97134e // fmla v14.4s, v26.4s, v23.s[0]
 	WORD $0x4f97136f // fmla v15.4s, v27.4s, v23.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one4
 done4:
 	MRS FPSR, R12
@@ -3769,7 +4235,7 @@ zero3:
 	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e40b // movi v11.2d, #0
 resumed3:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail3
 turn3:
 	PRFM (R8), PLDL2KEEP
@@ -3846,10 +4312,10 @@ turn3:
 	WORD $0x4f961b4a // fmla v10.4s, v26.4s, v22.s[2]
 	WORD $0x4f961b6b // fmla v11.4s, v27.4s, v22.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn3
 tail3:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done3
 one3:
 	FMOVD.P 8(R2), F20
@@ -3890,7 +4356,7 @@ one3:
 	WORD $0x4f96134a // fmla v10.4s, v26.4s, v22.s[0]
 	WORD $0x4f96136b // fmla v11.4s, v27.4s, v22.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one3
 done3:
 	MRS FPSR, R12
@@ -3926,7 +4392,7 @@ zero2:
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 resumed2:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail2
 turn2:
 	PRFM (R8), PLDL2KEEP
@@ -3986,10 +4452,10 @@ turn2:
 	WORD $0x4f951b46 // fmla v6.4s, v26.4s, v21.s[2]
 	WORD $0x4f951b67 // fmla v7.4s, v27.4s, v21.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn2
 tail2:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done2
 one2:
 	FMOVD.P 8(R2), F20
@@ -4021,7 +4487,7 @@ one2:
 	WORD $0x4f951346 // fmla v6.4s, v26.4s, v21.s[0]
 	WORD $0x4f951367 // fmla v7.4s, v27.4s, v21.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one2
 done2:
 	MRS FPSR, R12
@@ -4048,7 +4514,7 @@ zero1:
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 resumed1:
-	SUBS $2, R7
+	SUBS $2, R23
 	BLT tail1
 turn1:
 	PRFM (R8), PLDL2KEEP
@@ -4091,10 +4557,10 @@ turn1:
 	WORD $0x4f941b42 // fmla v2.4s, v26.4s, v20.s[2]
 	WORD $0x4f941b63 // fmla v3.4s, v27.4s, v20.s[2]
 	ADD $256, R1
-	SUBS $2, R7
+	SUBS $2, R23
 	BGE turn1
 tail1:
-	ADDS $2, R7
+	ADDS $2, R23
 	BEQ done1
 one1:
 	FMOVD.P 8(R2), F20
@@ -4117,7 +4583,7 @@ one1:
 	WORD $0x4f941342 // fmla v2.4s, v26.4s, v20.s[0]
 	WORD $0x4f941363 // fmla v3.4s, v27.4s, v20.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE one1
 done1:
 	MRS FPSR, R12
@@ -4139,7 +4605,7 @@ TEXT ·mulQ8OneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R12
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -4179,9 +4645,9 @@ group1:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -4420,7 +4886,7 @@ block1:
 	WORD $0x4f9011c6 // fmla v6.4s, v14.4s, v16.s[0]
 	WORD $0x4f9011e7 // fmla v7.4s, v15.4s, v16.s[0]
 	FSTPQ (F6, F7), 96(R13)
-	CBNZ R7, group1
+	CBNZ R23, group1
 	RET
 
 // mulQ8FewNEON multiplies half a Q8_0 panel by groups of int8.
@@ -4431,7 +4897,7 @@ TEXT ·mulQ8FewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -4490,9 +4956,9 @@ group3:
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block3:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -4731,7 +5197,7 @@ block3:
 	WORD $0x4f9a12ca // fmla v10.4s, v22.4s, v26.s[0]
 	WORD $0x4f9a12eb // fmla v11.4s, v23.4s, v26.s[0]
 	FSTPQ (F10, F11), 32(R13)
-	CBNZ R7, group3
+	CBNZ R23, group3
 	RET
 rows2:
 	MOVD 40(R0), R12
@@ -4766,9 +5232,9 @@ group2:
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block2:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -4950,7 +5416,7 @@ block2:
 	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
 	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
 	FSTPQ (F6, F7), 32(R13)
-	CBNZ R7, group2
+	CBNZ R23, group2
 	RET
 rows1:
 	MOVD 40(R0), R12
@@ -4973,9 +5439,9 @@ group1:
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5100,7 +5566,7 @@ block1:
 	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
 	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
 	FSTPQ (F2, F3), 32(R13)
-	CBNZ R7, group1
+	CBNZ R23, group1
 	RET
 
 // mulQ8NEON multiplies a quarter of a Q8_0 panel by groups of int8.
@@ -5113,14 +5579,15 @@ TEXT ·mulQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
 	MOVD 56(R0), R11
 	MOVD 96(R0), R19
 	ADD $64, R1
-	VMOVI $128, V25.B16
+	VMOVI $128, V30.B16
 	MOVD 88(R0), R12
 	CMP $1, R12
 	BEQ rows1
@@ -5130,7 +5597,295 @@ TEXT ·mulQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	BEQ rows3
 	CMP $4, R12
 	BEQ rows4
-	B rows5
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 640(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started6:
+group6:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	FMOVQ 0(R7), F29
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FMOVQ 0(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e6 // sdot v6.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e8 // sdot v8.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ea // sdot v10.4s, v31.16b, v29.4b[0]
+	FMOVQ 16(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FMOVQ 128(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e6 // sdot v6.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e8 // sdot v8.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ea // sdot v10.4s, v31.16b, v29.4b[1]
+	FMOVQ 144(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FMOVQ 256(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe6 // sdot v6.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe8 // sdot v8.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debea // sdot v10.4s, v31.16b, v29.4b[2]
+	FMOVQ 272(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FMOVQ 384(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe6 // sdot v6.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe8 // sdot v8.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebea // sdot v10.4s, v31.16b, v29.4b[3]
+	FMOVQ 400(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 16(R7), F29
+	FMOVQ 512(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e6 // sdot v6.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e8 // sdot v8.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ea // sdot v10.4s, v31.16b, v29.4b[0]
+	FMOVQ 528(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FMOVQ 640(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e6 // sdot v6.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e8 // sdot v8.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ea // sdot v10.4s, v31.16b, v29.4b[1]
+	FMOVQ 656(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FMOVQ 768(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe6 // sdot v6.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe8 // sdot v8.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debea // sdot v10.4s, v31.16b, v29.4b[2]
+	FMOVQ 784(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FMOVQ 896(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe6 // sdot v6.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe8 // sdot v8.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebea // sdot v10.4s, v31.16b, v29.4b[3]
+	FMOVQ 912(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
+	VFMLA V31.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V31.S4, V6.S4, V18.S4
+	VFMLA V24.S4, V7.S4, V19.S4
+	VFMLA V31.S4, V8.S4, V20.S4
+	VFMLA V24.S4, V9.S4, V21.S4
+	VFMLA V31.S4, V10.S4, V22.S4
+	VFMLA V24.S4, V11.S4, V23.S4
+	ADD $1088, R1
+	ADD $1088, R19
+	ADD $36, R2
+	ADD $36, R3
+	ADD $36, R4
+	ADD $36, R5
+	ADD $36, R6
+	ADD $36, R7
+	SUBS $1, R14
+	BNE block6
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R7), F29
+	FLDPQ 0(R13), (F10, F11)
+	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
+	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
+	FSTPQ (F10, F11), 0(R13)
+	CBNZ R23, group6
+	RET
 rows5:
 	MOVD 40(R0), R12
 	MOVD R10, R13
@@ -5164,8 +5919,6 @@ zero5:
 	FSTPQ (F0, F0), 0(R13)
 started5:
 group5:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -5174,10 +5927,12 @@ group5:
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block5:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5189,127 +5944,135 @@ block5:
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
-	FMOVQ 0(R5), F23
-	FMOVQ 0(R6), F24
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	WORD $0x4f96e344 // sdot v4.4s, v26.16b, v22.4b[0]
-	WORD $0x4f96e365 // sdot v5.4s, v27.16b, v22.4b[0]
-	WORD $0x4f97e346 // sdot v6.4s, v26.16b, v23.4b[0]
-	WORD $0x4f97e367 // sdot v7.4s, v27.16b, v23.4b[0]
-	WORD $0x4f98e348 // sdot v8.4s, v26.16b, v24.4b[0]
-	WORD $0x4f98e369 // sdot v9.4s, v27.16b, v24.4b[0]
+	FMOVQ 0(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e6 // sdot v6.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e8 // sdot v8.4s, v31.16b, v28.4b[0]
+	FMOVQ 16(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 128(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	WORD $0x4fb6e384 // sdot v4.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb6e3a5 // sdot v5.4s, v29.16b, v22.4b[1]
-	WORD $0x4fb7e386 // sdot v6.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb7e3a7 // sdot v7.4s, v29.16b, v23.4b[1]
-	WORD $0x4fb8e388 // sdot v8.4s, v28.16b, v24.4b[1]
-	WORD $0x4fb8e3a9 // sdot v9.4s, v29.16b, v24.4b[1]
-	FLDPQ 256(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	WORD $0x4f96eb44 // sdot v4.4s, v26.16b, v22.4b[2]
-	WORD $0x4f96eb65 // sdot v5.4s, v27.16b, v22.4b[2]
-	WORD $0x4f97eb46 // sdot v6.4s, v26.16b, v23.4b[2]
-	WORD $0x4f97eb67 // sdot v7.4s, v27.16b, v23.4b[2]
-	WORD $0x4f98eb48 // sdot v8.4s, v26.16b, v24.4b[2]
-	WORD $0x4f98eb69 // sdot v9.4s, v27.16b, v24.4b[2]
-	FLDPQ 384(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	WORD $0x4fb6eb84 // sdot v4.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb6eba5 // sdot v5.4s, v29.16b, v22.4b[3]
-	WORD $0x4fb7eb86 // sdot v6.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb7eba7 // sdot v7.4s, v29.16b, v23.4b[3]
-	WORD $0x4fb8eb88 // sdot v8.4s, v28.16b, v24.4b[3]
-	WORD $0x4fb8eba9 // sdot v9.4s, v29.16b, v24.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FMOVQ 16(R5), F23
-	FMOVQ 16(R6), F24
-	FLDPQ 512(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	WORD $0x4f96e344 // sdot v4.4s, v26.16b, v22.4b[0]
-	WORD $0x4f96e365 // sdot v5.4s, v27.16b, v22.4b[0]
-	WORD $0x4f97e346 // sdot v6.4s, v26.16b, v23.4b[0]
-	WORD $0x4f97e367 // sdot v7.4s, v27.16b, v23.4b[0]
-	WORD $0x4f98e348 // sdot v8.4s, v26.16b, v24.4b[0]
-	WORD $0x4f98e369 // sdot v9.4s, v27.16b, v24.4b[0]
-	FLDPQ 640(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	WORD $0x4fb6e384 // sdot v4.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb6e3a5 // sdot v5.4s, v29.16b, v22.4b[1]
-	WORD $0x4fb7e386 // sdot v6.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb7e3a7 // sdot v7.4s, v29.16b, v23.4b[1]
-	WORD $0x4fb8e388 // sdot v8.4s, v28.16b, v24.4b[1]
-	WORD $0x4fb8e3a9 // sdot v9.4s, v29.16b, v24.4b[1]
-	FLDPQ 768(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	WORD $0x4f96eb44 // sdot v4.4s, v26.16b, v22.4b[2]
-	WORD $0x4f96eb65 // sdot v5.4s, v27.16b, v22.4b[2]
-	WORD $0x4f97eb46 // sdot v6.4s, v26.16b, v23.4b[2]
-	WORD $0x4f97eb67 // sdot v7.4s, v27.16b, v23.4b[2]
-	WORD $0x4f98eb48 // sdot v8.4s, v26.16b, v24.4b[2]
-	WORD $0x4f98eb69 // sdot v9.4s, v27.16b, v24.4b[2]
-	FLDPQ 896(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	WORD $0x4fb6eb84 // sdot v4.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb6eba5 // sdot v5.4s, v29.16b, v22.4b[3]
-	WORD $0x4fb7eb86 // sdot v6.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb7eba7 // sdot v7.4s, v29.16b, v23.4b[3]
-	WORD $0x4fb8eb88 // sdot v8.4s, v28.16b, v24.4b[3]
-	WORD $0x4fb8eba9 // sdot v9.4s, v29.16b, v24.4b[3]
-	FMOVQ 0(R19), F26
-	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
-	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	FMOVQ 128(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e6 // sdot v6.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e8 // sdot v8.4s, v31.16b, v28.4b[1]
+	FMOVQ 144(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FMOVQ 256(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe6 // sdot v6.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe8 // sdot v8.4s, v31.16b, v28.4b[2]
+	FMOVQ 272(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FMOVQ 384(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe6 // sdot v6.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe8 // sdot v8.4s, v31.16b, v28.4b[3]
+	FMOVQ 400(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 512(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e6 // sdot v6.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e8 // sdot v8.4s, v31.16b, v28.4b[0]
+	FMOVQ 528(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FMOVQ 640(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e6 // sdot v6.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e8 // sdot v8.4s, v31.16b, v28.4b[1]
+	FMOVQ 656(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FMOVQ 768(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe6 // sdot v6.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe8 // sdot v8.4s, v31.16b, v28.4b[2]
+	FMOVQ 784(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FMOVQ 896(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe6 // sdot v6.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe8 // sdot v8.4s, v31.16b, v28.4b[3]
+	FMOVQ 912(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -5320,16 +6083,16 @@ block5:
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V26.S4, V0.S4, V10.S4
-	VFMLA V27.S4, V1.S4, V11.S4
-	VFMLA V26.S4, V2.S4, V12.S4
-	VFMLA V27.S4, V3.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V14.S4
-	VFMLA V27.S4, V5.S4, V15.S4
-	VFMLA V26.S4, V6.S4, V16.S4
-	VFMLA V27.S4, V7.S4, V17.S4
-	VFMLA V26.S4, V8.S4, V18.S4
-	VFMLA V27.S4, V9.S4, V19.S4
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
+	VFMLA V31.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V31.S4, V6.S4, V18.S4
+	VFMLA V24.S4, V7.S4, V19.S4
+	VFMLA V31.S4, V8.S4, V20.S4
+	VFMLA V24.S4, V9.S4, V21.S4
 	ADD $1088, R1
 	ADD $1088, R19
 	ADD $36, R2
@@ -5340,36 +6103,36 @@ block5:
 	SUBS $1, R14
 	BNE block5
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R5), F23
+	FMOVS.P 4(R5), F27
 	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
-	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
 	FSTPQ (F6, F7), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R6), F24
+	FMOVS.P 4(R6), F28
 	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f981248 // fmla v8.4s, v18.4s, v24.s[0]
-	WORD $0x4f981269 // fmla v9.4s, v19.4s, v24.s[0]
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
 	FSTPQ (F8, F9), 0(R13)
-	CBNZ R7, group5
+	CBNZ R23, group5
 	RET
 rows4:
 	MOVD 40(R0), R12
@@ -5399,18 +6162,18 @@ zero4:
 	FSTPQ (F0, F0), 0(R13)
 started4:
 group4:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
 	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block4:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5420,109 +6183,117 @@ block4:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
-	FMOVQ 0(R5), F23
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	WORD $0x4f96e344 // sdot v4.4s, v26.16b, v22.4b[0]
-	WORD $0x4f96e365 // sdot v5.4s, v27.16b, v22.4b[0]
-	WORD $0x4f97e346 // sdot v6.4s, v26.16b, v23.4b[0]
-	WORD $0x4f97e367 // sdot v7.4s, v27.16b, v23.4b[0]
+	FMOVQ 0(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e6 // sdot v6.4s, v31.16b, v27.4b[0]
+	FMOVQ 16(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 128(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	WORD $0x4fb6e384 // sdot v4.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb6e3a5 // sdot v5.4s, v29.16b, v22.4b[1]
-	WORD $0x4fb7e386 // sdot v6.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb7e3a7 // sdot v7.4s, v29.16b, v23.4b[1]
-	FLDPQ 256(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	WORD $0x4f96eb44 // sdot v4.4s, v26.16b, v22.4b[2]
-	WORD $0x4f96eb65 // sdot v5.4s, v27.16b, v22.4b[2]
-	WORD $0x4f97eb46 // sdot v6.4s, v26.16b, v23.4b[2]
-	WORD $0x4f97eb67 // sdot v7.4s, v27.16b, v23.4b[2]
-	FLDPQ 384(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	WORD $0x4fb6eb84 // sdot v4.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb6eba5 // sdot v5.4s, v29.16b, v22.4b[3]
-	WORD $0x4fb7eb86 // sdot v6.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb7eba7 // sdot v7.4s, v29.16b, v23.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FMOVQ 16(R5), F23
-	FLDPQ 512(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	WORD $0x4f96e344 // sdot v4.4s, v26.16b, v22.4b[0]
-	WORD $0x4f96e365 // sdot v5.4s, v27.16b, v22.4b[0]
-	WORD $0x4f97e346 // sdot v6.4s, v26.16b, v23.4b[0]
-	WORD $0x4f97e367 // sdot v7.4s, v27.16b, v23.4b[0]
-	FLDPQ 640(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	WORD $0x4fb6e384 // sdot v4.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb6e3a5 // sdot v5.4s, v29.16b, v22.4b[1]
-	WORD $0x4fb7e386 // sdot v6.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb7e3a7 // sdot v7.4s, v29.16b, v23.4b[1]
-	FLDPQ 768(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	WORD $0x4f96eb44 // sdot v4.4s, v26.16b, v22.4b[2]
-	WORD $0x4f96eb65 // sdot v5.4s, v27.16b, v22.4b[2]
-	WORD $0x4f97eb46 // sdot v6.4s, v26.16b, v23.4b[2]
-	WORD $0x4f97eb67 // sdot v7.4s, v27.16b, v23.4b[2]
-	FLDPQ 896(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	WORD $0x4fb6eb84 // sdot v4.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb6eba5 // sdot v5.4s, v29.16b, v22.4b[3]
-	WORD $0x4fb7eb86 // sdot v6.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb7eba7 // sdot v7.4s, v29.16b, v23.4b[3]
-	FMOVQ 0(R19), F26
-	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
-	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	FMOVQ 128(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e6 // sdot v6.4s, v31.16b, v27.4b[1]
+	FMOVQ 144(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FMOVQ 256(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe6 // sdot v6.4s, v31.16b, v27.4b[2]
+	FMOVQ 272(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FMOVQ 384(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe6 // sdot v6.4s, v31.16b, v27.4b[3]
+	FMOVQ 400(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 512(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e6 // sdot v6.4s, v31.16b, v27.4b[0]
+	FMOVQ 528(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FMOVQ 640(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e6 // sdot v6.4s, v31.16b, v27.4b[1]
+	FMOVQ 656(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FMOVQ 768(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe6 // sdot v6.4s, v31.16b, v27.4b[2]
+	FMOVQ 784(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FMOVQ 896(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe6 // sdot v6.4s, v31.16b, v27.4b[3]
+	FMOVQ 912(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -5531,14 +6302,14 @@ block4:
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V26.S4, V0.S4, V10.S4
-	VFMLA V27.S4, V1.S4, V11.S4
-	VFMLA V26.S4, V2.S4, V12.S4
-	VFMLA V27.S4, V3.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V14.S4
-	VFMLA V27.S4, V5.S4, V15.S4
-	VFMLA V26.S4, V6.S4, V16.S4
-	VFMLA V27.S4, V7.S4, V17.S4
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
+	VFMLA V31.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V31.S4, V6.S4, V18.S4
+	VFMLA V24.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R19
 	ADD $36, R2
@@ -5548,30 +6319,30 @@ block4:
 	SUBS $1, R14
 	BNE block4
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R5), F23
+	FMOVS.P 4(R5), F27
 	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
-	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
 	FSTPQ (F6, F7), 0(R13)
-	CBNZ R7, group4
+	CBNZ R23, group4
 	RET
 rows3:
 	MOVD 40(R0), R12
@@ -5596,16 +6367,16 @@ zero3:
 	FSTPQ (F0, F0), 0(R13)
 started3:
 group3:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block3:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5613,103 +6384,111 @@ block3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	WORD $0x4f96e344 // sdot v4.4s, v26.16b, v22.4b[0]
-	WORD $0x4f96e365 // sdot v5.4s, v27.16b, v22.4b[0]
+	FMOVQ 0(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	FMOVQ 16(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 128(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	WORD $0x4fb6e384 // sdot v4.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb6e3a5 // sdot v5.4s, v29.16b, v22.4b[1]
-	FLDPQ 256(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	WORD $0x4f96eb44 // sdot v4.4s, v26.16b, v22.4b[2]
-	WORD $0x4f96eb65 // sdot v5.4s, v27.16b, v22.4b[2]
-	FLDPQ 384(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	WORD $0x4fb6eb84 // sdot v4.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb6eba5 // sdot v5.4s, v29.16b, v22.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FLDPQ 512(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	WORD $0x4f96e344 // sdot v4.4s, v26.16b, v22.4b[0]
-	WORD $0x4f96e365 // sdot v5.4s, v27.16b, v22.4b[0]
-	FLDPQ 640(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	WORD $0x4fb6e384 // sdot v4.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb6e3a5 // sdot v5.4s, v29.16b, v22.4b[1]
-	FLDPQ 768(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	WORD $0x4f96eb44 // sdot v4.4s, v26.16b, v22.4b[2]
-	WORD $0x4f96eb65 // sdot v5.4s, v27.16b, v22.4b[2]
-	FLDPQ 896(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	WORD $0x4fb6eb84 // sdot v4.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb6eba5 // sdot v5.4s, v29.16b, v22.4b[3]
-	FMOVQ 0(R19), F26
-	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
-	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	FMOVQ 128(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	FMOVQ 144(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FMOVQ 256(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	FMOVQ 272(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FMOVQ 384(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	FMOVQ 400(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 512(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e4 // sdot v4.4s, v31.16b, v26.4b[0]
+	FMOVQ 528(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FMOVQ 640(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e4 // sdot v4.4s, v31.16b, v26.4b[1]
+	FMOVQ 656(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FMOVQ 768(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe4 // sdot v4.4s, v31.16b, v26.4b[2]
+	FMOVQ 784(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FMOVQ 896(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe4 // sdot v4.4s, v31.16b, v26.4b[3]
+	FMOVQ 912(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V26.S4, V0.S4, V10.S4
-	VFMLA V27.S4, V1.S4, V11.S4
-	VFMLA V26.S4, V2.S4, V12.S4
-	VFMLA V27.S4, V3.S4, V13.S4
-	VFMLA V26.S4, V4.S4, V14.S4
-	VFMLA V27.S4, V5.S4, V15.S4
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
+	VFMLA V31.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
 	ADD $1088, R1
 	ADD $1088, R19
 	ADD $36, R2
@@ -5718,24 +6497,24 @@ block3:
 	SUBS $1, R14
 	BNE block3
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
-	CBNZ R7, group3
+	CBNZ R23, group3
 	RET
 rows2:
 	MOVD 40(R0), R12
@@ -5755,94 +6534,102 @@ zero2:
 	FSTPQ (F0, F0), 0(R13)
 started2:
 group2:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block2:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
+	FMOVQ 0(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	FMOVQ 16(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 128(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	FLDPQ 256(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	FLDPQ 384(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FLDPQ 512(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	WORD $0x4f95e342 // sdot v2.4s, v26.16b, v21.4b[0]
-	WORD $0x4f95e363 // sdot v3.4s, v27.16b, v21.4b[0]
-	FLDPQ 640(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	WORD $0x4fb5e382 // sdot v2.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb5e3a3 // sdot v3.4s, v29.16b, v21.4b[1]
-	FLDPQ 768(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	WORD $0x4f95eb42 // sdot v2.4s, v26.16b, v21.4b[2]
-	WORD $0x4f95eb63 // sdot v3.4s, v27.16b, v21.4b[2]
-	FLDPQ 896(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	WORD $0x4fb5eb82 // sdot v2.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb5eba3 // sdot v3.4s, v29.16b, v21.4b[3]
-	FMOVQ 0(R19), F26
-	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
-	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	FMOVQ 128(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	FMOVQ 144(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FMOVQ 256(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	FMOVQ 272(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FMOVQ 384(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	FMOVQ 400(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 512(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e2 // sdot v2.4s, v31.16b, v25.4b[0]
+	FMOVQ 528(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FMOVQ 640(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e2 // sdot v2.4s, v31.16b, v25.4b[1]
+	FMOVQ 656(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FMOVQ 768(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe2 // sdot v2.4s, v31.16b, v25.4b[2]
+	FMOVQ 784(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FMOVQ 896(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe2 // sdot v2.4s, v31.16b, v25.4b[3]
+	FMOVQ 912(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V26.S4, V0.S4, V10.S4
-	VFMLA V27.S4, V1.S4, V11.S4
-	VFMLA V26.S4, V2.S4, V12.S4
-	VFMLA V27.S4, V3.S4, V13.S4
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
 	ADD $36, R2
@@ -5850,18 +6637,18 @@ block2:
 	SUBS $1, R14
 	BNE block2
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
-	CBNZ R7, group2
+	CBNZ R23, group2
 	RET
 rows1:
 	MOVD 40(R0), R12
@@ -5876,80 +6663,88 @@ zero1:
 	FSTPQ (F0, F0), 0(R13)
 started1:
 group1:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
 	MOVD $4, R14
-	CMP R14, R7
-	CSEL LT, R7, R14, R14
-	SUB R14, R7, R7
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	FMOVQ 0(R2), F20
+	FMOVQ 0(R2), F24
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
+	FMOVQ 0(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	FMOVQ 16(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 128(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	FLDPQ 256(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	FLDPQ 384(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	FMOVQ 16(R2), F20
-	FLDPQ 512(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94e340 // sdot v0.4s, v26.16b, v20.4b[0]
-	WORD $0x4f94e361 // sdot v1.4s, v27.16b, v20.4b[0]
-	FLDPQ 640(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4e380 // sdot v0.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb4e3a1 // sdot v1.4s, v29.16b, v20.4b[1]
-	FLDPQ 768(R1), (F26, F27)
-	VEOR V25.B16, V26.B16, V26.B16
-	VEOR V25.B16, V27.B16, V27.B16
-	WORD $0x4f94eb40 // sdot v0.4s, v26.16b, v20.4b[2]
-	WORD $0x4f94eb61 // sdot v1.4s, v27.16b, v20.4b[2]
-	FLDPQ 896(R1), (F28, F29)
-	VEOR V25.B16, V28.B16, V28.B16
-	VEOR V25.B16, V29.B16, V29.B16
-	WORD $0x4fb4eb80 // sdot v0.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb4eba1 // sdot v1.4s, v29.16b, v20.4b[3]
-	FMOVQ 0(R19), F26
-	WORD $0x4e217b5b // fcvtl2 v27.4s, v26.8h
-	WORD $0x0e217b5a // fcvtl v26.4s, v26.4h
+	FMOVQ 128(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	FMOVQ 144(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FMOVQ 256(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	FMOVQ 272(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FMOVQ 384(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	FMOVQ 400(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 512(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e0 // sdot v0.4s, v31.16b, v24.4b[0]
+	FMOVQ 528(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FMOVQ 640(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e0 // sdot v0.4s, v31.16b, v24.4b[1]
+	FMOVQ 656(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FMOVQ 768(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe0 // sdot v0.4s, v31.16b, v24.4b[2]
+	FMOVQ 784(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FMOVQ 896(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe0 // sdot v0.4s, v31.16b, v24.4b[3]
+	FMOVQ 912(R1), F31
+	VEOR V30.B16, V31.B16, V31.B16
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVQ 0(R19), F31
+	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
+	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V26.S4, V0.S4, V10.S4
-	VFMLA V27.S4, V1.S4, V11.S4
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
 	ADD $1088, R1
 	ADD $1088, R19
 	ADD $36, R2
 	SUBS $1, R14
 	BNE block1
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
-	CBNZ R7, group1
+	CBNZ R23, group1
 	RET
 
 // mulQ4KOneNEON multiplies a Q4_K panel by groups of int8.
@@ -5958,7 +6753,7 @@ TEXT ·mulQ4KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R12
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -6328,7 +7123,7 @@ block1:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -6340,7 +7135,7 @@ TEXT ·mulQ4KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -6699,7 +7494,7 @@ block3:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -6969,7 +7764,7 @@ block2:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -7164,7 +7959,7 @@ block1:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -7178,7 +7973,7 @@ TEXT ·mulQ4KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -7473,7 +8268,7 @@ block5:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step5
 	RET
 rows4:
@@ -7709,7 +8504,7 @@ block4:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	RET
 rows3:
@@ -7904,7 +8699,7 @@ block3:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -8058,7 +8853,7 @@ block2:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -8171,7 +8966,7 @@ block1:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $4736, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -8181,7 +8976,7 @@ TEXT ·mulQ5KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R12
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -8738,7 +9533,7 @@ block1:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -8750,7 +9545,7 @@ TEXT ·mulQ5KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -9204,7 +9999,7 @@ block3:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -9568,7 +10363,7 @@ block2:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -9857,7 +10652,7 @@ block1:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -9871,7 +10666,7 @@ TEXT ·mulQ5KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -10213,7 +11008,7 @@ block5:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step5
 	RET
 rows4:
@@ -10495,7 +11290,7 @@ block4:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	RET
 rows3:
@@ -10736,7 +11531,7 @@ block3:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -10936,7 +11731,7 @@ block2:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -11095,7 +11890,7 @@ block1:
 	ADD $128, R1
 	ADD $128, R20
 	ADD $5760, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -11105,7 +11900,7 @@ TEXT ·mulQ6KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R12
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -11670,7 +12465,7 @@ block1:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -11682,7 +12477,7 @@ TEXT ·mulQ6KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 16(R0), R12
 	ADD R12, R2, R3
 	ADD R12, R3, R4
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -12156,7 +12951,7 @@ block3:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -12532,7 +13327,7 @@ block2:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -12825,7 +13620,7 @@ block1:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -12839,7 +13634,7 @@ TEXT ·mulQ6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -13204,7 +13999,7 @@ block5:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step5
 	RET
 rows4:
@@ -13504,7 +14299,7 @@ block4:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	RET
 rows3:
@@ -13758,7 +14553,7 @@ block3:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -13966,7 +14761,7 @@ block2:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -14128,12 +14923,12 @@ block1:
 	ADD $64, R1
 	ADD $64, R20
 	ADD $6720, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	RET
 
-// mulWide5KNEON multiplies a quarter of a Q5_K panel, unpacked to bytes, by groups of int8.
-TEXT ·mulWide5KNEON(SB), NOSPLIT|NOFRAME, $0-8
+// mulWide4KNEON multiplies a quarter of a Q4_K panel, unpacked to bytes, by groups of int8.
+TEXT ·mulWide4KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
@@ -14142,7 +14937,8 @@ TEXT ·mulWide5KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -14161,7 +14957,311 @@ TEXT ·mulWide5KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	BEQ rows3
 	CMP $4, R12
 	BEQ rows4
-	B rows5
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 640(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started6:
+step6:
+	MOVD $2, R15
+group6:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+block6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	FMOVQ 0(R7), F29
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 16(R7), F29
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	VFMLA V30.S4, V10.S4, V22.S4
+	VFMLA V31.S4, V11.S4, V23.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	FMOVS 40(R5), F24
+	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
+	FMOVS 40(R6), F24
+	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
+	FMOVS 40(R7), F24
+	WORD $0x4f9813d6 // fmla v22.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f7 // fmla v23.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
+	SUBS $1, R14
+	BNE block6
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R7), F29
+	FLDPQ 0(R13), (F10, F11)
+	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
+	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
+	FSTPQ (F10, F11), 0(R13)
+	SUBS $1, R15
+	BNE group6
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
+	BNE step6
+	RET
 rows5:
 	MOVD 40(R0), R12
 	MOVD R10, R13
@@ -14197,8 +15297,6 @@ started5:
 step5:
 	MOVD $2, R15
 group5:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -14207,6 +15305,8 @@ group5:
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	MOVD $4, R14
 block5:
 	WORD $0x6f00e400 // movi v0.2d, #0
@@ -14219,117 +15319,117 @@ block5:
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
-	FMOVQ 0(R5), F23
-	FMOVQ 0(R6), F24
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
-	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
-	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
-	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
-	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FMOVQ 16(R5), F23
-	FMOVQ 16(R6), F24
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
-	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
-	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
-	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
-	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
-	FMOVD 0(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -14340,42 +15440,42 @@ block5:
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	VFMLA V27.S4, V6.S4, V16.S4
-	VFMLA V28.S4, V7.S4, V17.S4
-	VFMLA V27.S4, V8.S4, V18.S4
-	VFMLA V28.S4, V9.S4, V19.S4
-	FMOVD 32(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 64(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
-	FMOVS 40(R2), F29
-	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
-	FMOVS 40(R3), F29
-	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
-	FMOVS 40(R4), F29
-	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
-	FMOVS 40(R5), F29
-	WORD $0x4f9d1370 // fmla v16.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d1391 // fmla v17.4s, v28.4s, v29.s[0]
-	FMOVS 40(R6), F29
-	WORD $0x4f9d1372 // fmla v18.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d1393 // fmla v19.4s, v28.4s, v29.s[0]
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	FMOVS 40(R5), F24
+	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
+	FMOVS 40(R6), F24
+	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -14386,41 +15486,41 @@ block5:
 	SUBS $1, R14
 	BNE block5
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R5), F23
+	FMOVS.P 4(R5), F27
 	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
-	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
 	FSTPQ (F6, F7), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R6), F24
+	FMOVS.P 4(R6), F28
 	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f981248 // fmla v8.4s, v18.4s, v24.s[0]
-	WORD $0x4f981269 // fmla v9.4s, v19.4s, v24.s[0]
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
 	FSTPQ (F8, F9), 0(R13)
 	SUBS $1, R15
 	BNE group5
 	ADD $128, R1
 	ADD $128, R20
 	ADD $8832, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step5
 	RET
 rows4:
@@ -14453,14 +15553,14 @@ started4:
 step4:
 	MOVD $2, R15
 group4:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
 	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
 	MOVD $4, R14
 block4:
 	WORD $0x6f00e400 // movi v0.2d, #0
@@ -14471,99 +15571,99 @@ block4:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
-	FMOVQ 0(R5), F23
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FMOVQ 16(R5), F23
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	FMOVD 0(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -14572,37 +15672,37 @@ block4:
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	VFMLA V27.S4, V6.S4, V16.S4
-	VFMLA V28.S4, V7.S4, V17.S4
-	FMOVD 32(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 64(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
-	FMOVS 40(R2), F29
-	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
-	FMOVS 40(R3), F29
-	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
-	FMOVS 40(R4), F29
-	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
-	FMOVS 40(R5), F29
-	WORD $0x4f9d1370 // fmla v16.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d1391 // fmla v17.4s, v28.4s, v29.s[0]
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	FMOVS 40(R5), F24
+	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -14612,35 +15712,35 @@ block4:
 	SUBS $1, R14
 	BNE block4
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R5), F23
+	FMOVS.P 4(R5), F27
 	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
-	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
 	FSTPQ (F6, F7), 0(R13)
 	SUBS $1, R15
 	BNE group4
 	ADD $128, R1
 	ADD $128, R20
 	ADD $8832, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	RET
 rows3:
@@ -14668,12 +15768,12 @@ started3:
 step3:
 	MOVD $2, R15
 group3:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
 	MOVD $4, R14
 block3:
 	WORD $0x6f00e400 // movi v0.2d, #0
@@ -14682,113 +15782,113 @@ block3:
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	FMOVD 0(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	FMOVD 32(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 64(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
-	FMOVS 40(R2), F29
-	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
-	FMOVS 40(R3), F29
-	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
-	FMOVS 40(R4), F29
-	WORD $0x4f9d136e // fmla v14.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138f // fmla v15.4s, v28.4s, v29.s[0]
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -14797,29 +15897,29 @@ block3:
 	SUBS $1, R14
 	BNE block3
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	SUBS $1, R15
 	BNE group3
 	ADD $128, R1
 	ADD $128, R20
 	ADD $8832, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -14842,98 +15942,98 @@ started2:
 step2:
 	MOVD $2, R15
 group2:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	MOVD $4, R14
 block2:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	FMOVD 0(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	FMOVD 32(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 64(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
-	FMOVS 40(R2), F29
-	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
-	FMOVS 40(R3), F29
-	WORD $0x4f9d136c // fmla v12.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138d // fmla v13.4s, v28.4s, v29.s[0]
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -14941,23 +16041,23 @@ block2:
 	SUBS $1, R14
 	BNE block2
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	SUBS $1, R15
 	BNE group2
 	ADD $128, R1
 	ADD $128, R20
 	ADD $8832, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -14975,86 +16075,1317 @@ started1:
 step1:
 	MOVD $2, R15
 group1:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
 	MOVD $4, R14
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
-	FMOVQ 0(R2), F20
+	FMOVQ 0(R2), F24
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	FMOVQ 16(R2), F20
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	FMOVD 0(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	FMOVD 32(R20), F27
-	VUXTL V27.B8, V27.H8
-	VUXTL2 V27.H8, V28.S4
-	VUXTL V27.H4, V27.S4
-	WORD $0x6e21db7b // ucvtf v27.4s, v27.4s
-	WORD $0x6e21db9c // ucvtf v28.4s, v28.4s
-	FMOVQ 64(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
-	FMOVS 40(R2), F29
-	WORD $0x4f9d136a // fmla v10.4s, v27.4s, v29.s[0]
-	WORD $0x4f9d138b // fmla v11.4s, v28.4s, v29.s[0]
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
 	SUBS $1, R14
 	BNE block1
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	SUBS $1, R15
 	BNE group1
 	ADD $128, R1
 	ADD $128, R20
 	ADD $8832, R19
-	SUBS $1, R7
+	SUBS $1, R23
+	BNE step1
+	RET
+
+// mulWide5KNEON multiplies a quarter of a Q5_K panel, unpacked to bytes, by groups of int8.
+TEXT ·mulWide5KNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	SUB R19, R1, R12
+	SUB R12>>1, R19, R20
+	ADD $192, R1
+	ADD $128, R20
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 640(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started6:
+step6:
+	MOVD $2, R15
+group6:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+block6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	FMOVQ 0(R7), F29
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 16(R7), F29
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	VFMLA V30.S4, V10.S4, V22.S4
+	VFMLA V31.S4, V11.S4, V23.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	FMOVS 40(R5), F24
+	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
+	FMOVS 40(R6), F24
+	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
+	FMOVS 40(R7), F24
+	WORD $0x4f9813d6 // fmla v22.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f7 // fmla v23.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
+	SUBS $1, R14
+	BNE block6
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R7), F29
+	FLDPQ 0(R13), (F10, F11)
+	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
+	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
+	FSTPQ (F10, F11), 0(R13)
+	SUBS $1, R15
+	BNE group6
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
+	BNE step6
+	RET
+rows5:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started5
+zero5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started5:
+step5:
+	MOVD $2, R15
+group5:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	MOVD $4, R14
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	FMOVS 40(R5), F24
+	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
+	FMOVS 40(R6), F24
+	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	SUBS $1, R14
+	BNE block5
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	SUBS $1, R15
+	BNE group5
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
+	BNE step5
+	RET
+rows4:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started4
+zero4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started4:
+step4:
+	MOVD $2, R15
+group4:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD $4, R14
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	FMOVS 40(R5), F24
+	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	SUBS $1, R14
+	BNE block4
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	SUBS $1, R15
+	BNE group4
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
+	BNE step4
+	RET
+rows3:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started3
+zero3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started3:
+step3:
+	MOVD $2, R15
+group3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD $4, R14
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	FMOVS 40(R4), F24
+	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	SUBS $1, R14
+	BNE block3
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	SUBS $1, R15
+	BNE group3
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
+	BNE step3
+	RET
+rows2:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started2
+zero2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started2:
+step2:
+	MOVD $2, R15
+group2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	FMOVS 40(R3), F24
+	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	SUBS $1, R14
+	BNE block2
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	SUBS $1, R15
+	BNE group2
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
+	BNE step2
+	RET
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+started1:
+step1:
+	MOVD $2, R15
+group1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD $4, R14
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVD 0(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	FMOVD 32(R20), F30
+	VUXTL V30.B8, V30.H8
+	VUXTL2 V30.H8, V31.S4
+	VUXTL V30.H4, V30.S4
+	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
+	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
+	FMOVQ 64(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FMOVS 40(R2), F24
+	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
+	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	SUBS $1, R15
+	BNE group1
+	ADD $128, R1
+	ADD $128, R20
+	ADD $8832, R19
+	SUBS $1, R23
 	BNE step1
 	RET
 
@@ -15068,7 +17399,8 @@ TEXT ·mulWide6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R3, R4
 	ADD R12, R4, R5
 	ADD R12, R5, R6
-	MOVD 24(R0), R7
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -15087,7 +17419,341 @@ TEXT ·mulWide6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	BEQ rows3
 	CMP $4, R12
 	BEQ rows4
-	B rows5
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 640(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started6:
+step6:
+	MOVD $2, R15
+group6:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+block6:
+	FMOVS 32(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 32(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 32(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVS 32(R5), F30
+	VDUP V30.S[0], V6.S4
+	VDUP V30.S[0], V7.S4
+	FMOVS 32(R6), F30
+	VDUP V30.S[0], V8.S4
+	VDUP V30.S[0], V9.S4
+	FMOVS 32(R7), F30
+	VDUP V30.S[0], V10.S4
+	VDUP V30.S[0], V11.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	FMOVQ 0(R7), F29
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVD 0(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	VFMLA V30.S4, V10.S4, V22.S4
+	VFMLA V31.S4, V11.S4, V23.S4
+	FMOVS 36(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 36(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 36(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVS 36(R5), F30
+	VDUP V30.S[0], V6.S4
+	VDUP V30.S[0], V7.S4
+	FMOVS 36(R6), F30
+	VDUP V30.S[0], V8.S4
+	VDUP V30.S[0], V9.S4
+	FMOVS 36(R7), F30
+	VDUP V30.S[0], V10.S4
+	VDUP V30.S[0], V11.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 16(R7), F29
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVD 32(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	VFMLA V30.S4, V10.S4, V22.S4
+	VFMLA V31.S4, V11.S4, V23.S4
+	ADD $1088, R1
+	ADD $1088, R20
+	ADD $44, R2
+	ADD $44, R3
+	ADD $44, R4
+	ADD $44, R5
+	ADD $44, R6
+	ADD $44, R7
+	SUBS $1, R14
+	BNE block6
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R7), F29
+	FLDPQ 0(R13), (F10, F11)
+	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
+	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
+	FSTPQ (F10, F11), 0(R13)
+	SUBS $1, R15
+	BNE group6
+	ADD $64, R1
+	ADD $64, R20
+	ADD $8768, R19
+	SUBS $1, R23
+	BNE step6
+	RET
 rows5:
 	MOVD 40(R0), R12
 	MOVD R10, R13
@@ -15123,8 +17789,6 @@ started5:
 step5:
 	MOVD $2, R15
 group5:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -15133,85 +17797,87 @@ group5:
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
 	MOVD $4, R14
 block5:
-	FMOVS 32(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 32(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVS 32(R4), F27
-	VDUP V27.S[0], V4.S4
-	VDUP V27.S[0], V5.S4
-	FMOVS 32(R5), F27
-	VDUP V27.S[0], V6.S4
-	VDUP V27.S[0], V7.S4
-	FMOVS 32(R6), F27
-	VDUP V27.S[0], V8.S4
-	VDUP V27.S[0], V9.S4
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
-	FMOVQ 0(R5), F23
-	FMOVQ 0(R6), F24
+	FMOVS 32(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 32(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 32(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVS 32(R5), F30
+	VDUP V30.S[0], V6.S4
+	VDUP V30.S[0], V7.S4
+	FMOVS 32(R6), F30
+	VDUP V30.S[0], V8.S4
+	VDUP V30.S[0], V9.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
-	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
-	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
-	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
-	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
-	FMOVD 0(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVD 0(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15222,91 +17888,91 @@ block5:
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	VFMLA V27.S4, V6.S4, V16.S4
-	VFMLA V28.S4, V7.S4, V17.S4
-	VFMLA V27.S4, V8.S4, V18.S4
-	VFMLA V28.S4, V9.S4, V19.S4
-	FMOVS 36(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 36(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVS 36(R4), F27
-	VDUP V27.S[0], V4.S4
-	VDUP V27.S[0], V5.S4
-	FMOVS 36(R5), F27
-	VDUP V27.S[0], V6.S4
-	VDUP V27.S[0], V7.S4
-	FMOVS 36(R6), F27
-	VDUP V27.S[0], V8.S4
-	VDUP V27.S[0], V9.S4
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FMOVQ 16(R5), F23
-	FMOVQ 16(R6), F24
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
-	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
-	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
-	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
-	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
-	FMOVD 32(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	FMOVS 36(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 36(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 36(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVS 36(R5), F30
+	VDUP V30.S[0], V6.S4
+	VDUP V30.S[0], V7.S4
+	FMOVS 36(R6), F30
+	VDUP V30.S[0], V8.S4
+	VDUP V30.S[0], V9.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVD 32(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15317,16 +17983,16 @@ block5:
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	VFMLA V27.S4, V6.S4, V16.S4
-	VFMLA V28.S4, V7.S4, V17.S4
-	VFMLA V27.S4, V8.S4, V18.S4
-	VFMLA V28.S4, V9.S4, V19.S4
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -15337,41 +18003,41 @@ block5:
 	SUBS $1, R14
 	BNE block5
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R5), F23
+	FMOVS.P 4(R5), F27
 	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
-	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
 	FSTPQ (F6, F7), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R6), F24
+	FMOVS.P 4(R6), F28
 	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f981248 // fmla v8.4s, v18.4s, v24.s[0]
-	WORD $0x4f981269 // fmla v9.4s, v19.4s, v24.s[0]
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
 	FSTPQ (F8, F9), 0(R13)
 	SUBS $1, R15
 	BNE group5
 	ADD $64, R1
 	ADD $64, R20
 	ADD $8768, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step5
 	RET
 rows4:
@@ -15404,81 +18070,81 @@ started4:
 step4:
 	MOVD $2, R15
 group4:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
 	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
 	MOVD $4, R14
 block4:
-	FMOVS 32(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 32(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVS 32(R4), F27
-	VDUP V27.S[0], V4.S4
-	VDUP V27.S[0], V5.S4
-	FMOVS 32(R5), F27
-	VDUP V27.S[0], V6.S4
-	VDUP V27.S[0], V7.S4
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
-	FMOVQ 0(R5), F23
+	FMOVS 32(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 32(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 32(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVS 32(R5), F30
+	VDUP V30.S[0], V6.S4
+	VDUP V30.S[0], V7.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	FMOVD 0(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVD 0(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15487,77 +18153,77 @@ block4:
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	VFMLA V27.S4, V6.S4, V16.S4
-	VFMLA V28.S4, V7.S4, V17.S4
-	FMOVS 36(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 36(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVS 36(R4), F27
-	VDUP V27.S[0], V4.S4
-	VDUP V27.S[0], V5.S4
-	FMOVS 36(R5), F27
-	VDUP V27.S[0], V6.S4
-	VDUP V27.S[0], V7.S4
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FMOVQ 16(R5), F23
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
-	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
-	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
-	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
-	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
-	FMOVD 32(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	FMOVS 36(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 36(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 36(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVS 36(R5), F30
+	VDUP V30.S[0], V6.S4
+	VDUP V30.S[0], V7.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVD 32(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15566,14 +18232,14 @@ block4:
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	VFMLA V27.S4, V6.S4, V16.S4
-	VFMLA V28.S4, V7.S4, V17.S4
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -15583,35 +18249,35 @@ block4:
 	SUBS $1, R14
 	BNE block4
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R5), F23
+	FMOVS.P 4(R5), F27
 	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f971206 // fmla v6.4s, v16.4s, v23.s[0]
-	WORD $0x4f971227 // fmla v7.4s, v17.4s, v23.s[0]
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
 	FSTPQ (F6, F7), 0(R13)
 	SUBS $1, R15
 	BNE group4
 	ADD $64, R1
 	ADD $64, R20
 	ADD $8768, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	RET
 rows3:
@@ -15639,142 +18305,142 @@ started3:
 step3:
 	MOVD $2, R15
 group3:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
 	MOVD $4, R14
 block3:
-	FMOVS 32(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 32(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVS 32(R4), F27
-	VDUP V27.S[0], V4.S4
-	VDUP V27.S[0], V5.S4
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
-	FMOVQ 0(R4), F22
+	FMOVS 32(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 32(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 32(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	FMOVD 0(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVD 0(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
-	FMOVS 36(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 36(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVS 36(R4), F27
-	VDUP V27.S[0], V4.S4
-	VDUP V27.S[0], V5.S4
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FMOVQ 16(R4), F22
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
-	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
-	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
-	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
-	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
-	FMOVD 32(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	FMOVS 36(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 36(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVS 36(R4), F30
+	VDUP V30.S[0], V4.S4
+	VDUP V30.S[0], V5.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVD 32(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	VFMLA V27.S4, V4.S4, V14.S4
-	VFMLA V28.S4, V5.S4, V15.S4
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -15783,29 +18449,29 @@ block3:
 	SUBS $1, R14
 	BNE block3
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R4), F22
+	FMOVS.P 4(R4), F26
 	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9611c4 // fmla v4.4s, v14.4s, v22.s[0]
-	WORD $0x4f9611e5 // fmla v5.4s, v15.4s, v22.s[0]
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
 	FSTPQ (F4, F5), 0(R13)
 	SUBS $1, R15
 	BNE group3
 	ADD $64, R1
 	ADD $64, R20
 	ADD $8768, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	RET
 rows2:
@@ -15828,108 +18494,108 @@ started2:
 step2:
 	MOVD $2, R15
 group2:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
 	MOVD $4, R14
 block2:
-	FMOVS 32(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 32(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVQ 0(R2), F20
-	FMOVQ 0(R3), F21
+	FMOVS 32(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 32(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	FMOVD 0(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVD 0(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
-	FMOVS 36(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVS 36(R3), F27
-	VDUP V27.S[0], V2.S4
-	VDUP V27.S[0], V3.S4
-	FMOVQ 16(R2), F20
-	FMOVQ 16(R3), F21
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
-	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
-	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
-	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
-	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
-	FMOVD 32(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	FMOVS 36(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVS 36(R3), F30
+	VDUP V30.S[0], V2.S4
+	VDUP V30.S[0], V3.S4
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVD 32(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	VFMLA V27.S4, V2.S4, V12.S4
-	VFMLA V28.S4, V3.S4, V13.S4
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
@@ -15937,23 +18603,23 @@ block2:
 	SUBS $1, R14
 	BNE block2
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	ADD R11, R13, R13
-	FMOVS.P 4(R3), F21
+	FMOVS.P 4(R3), F25
 	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f951182 // fmla v2.4s, v12.4s, v21.s[0]
-	WORD $0x4f9511a3 // fmla v3.4s, v13.4s, v21.s[0]
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
 	FSTPQ (F2, F3), 0(R13)
 	SUBS $1, R15
 	BNE group2
 	ADD $64, R1
 	ADD $64, R20
 	ADD $8768, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	RET
 rows1:
@@ -15971,99 +18637,256 @@ started1:
 step1:
 	MOVD $2, R15
 group1:
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
 	MOVD $4, R14
 block1:
-	FMOVS 32(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVQ 0(R2), F20
+	FMOVS 32(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVQ 0(R2), F24
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
-	FLDPQ 0(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	FLDPQ 128(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	FLDPQ 256(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	FLDPQ 384(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	FMOVD 0(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVD 0(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
-	FMOVS 36(R2), F27
-	VDUP V27.S[0], V0.S4
-	VDUP V27.S[0], V1.S4
-	FMOVQ 16(R2), F20
-	FLDPQ 512(R1), (F27, F28)
-	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
-	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
-	FLDPQ 640(R1), (F27, F28)
-	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
-	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
-	FLDPQ 768(R1), (F27, F28)
-	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
-	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
-	FLDPQ 896(R1), (F27, F28)
-	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
-	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
-	FMOVD 32(R20), F27
-	WORD $0x0f08a77b // sxtl v27.8h, v27.8b
-	WORD $0x4f10a77c // sxtl2 v28.4s, v27.8h
-	WORD $0x0f10a77b // sxtl v27.4s, v27.4h
-	WORD $0x4e21db7b // scvtf v27.4s, v27.4s
-	WORD $0x4e21db9c // scvtf v28.4s, v28.4s
-	FMOVQ 0(R19), F29
-	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
-	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
-	WORD $0x6e3ddf7b // fmul v27.4s, v27.4s, v29.4s
-	WORD $0x6e3edf9c // fmul v28.4s, v28.4s, v30.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	FMOVS 36(R2), F30
+	VDUP V30.S[0], V0.S4
+	VDUP V30.S[0], V1.S4
+	FMOVQ 16(R2), F24
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVD 32(R20), F30
+	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
+	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
+	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
+	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
+	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
+	FMOVQ 0(R19), F24
+	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
+	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
+	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
+	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V27.S4, V0.S4, V10.S4
-	VFMLA V28.S4, V1.S4, V11.S4
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
 	ADD $1088, R1
 	ADD $1088, R20
 	ADD $44, R2
 	SUBS $1, R14
 	BNE block1
 	MOVD R10, R13
-	FMOVS.P 4(R2), F20
+	FMOVS.P 4(R2), F24
 	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f941140 // fmla v0.4s, v10.4s, v20.s[0]
-	WORD $0x4f941161 // fmla v1.4s, v11.4s, v20.s[0]
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
 	FSTPQ (F0, F1), 0(R13)
 	SUBS $1, R15
 	BNE group1
 	ADD $64, R1
 	ADD $64, R20
 	ADD $8768, R19
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
+	RET
+
+// unpackQ4KNEON unpacks n blocks of 256 of a panel to bytes.
+TEXT ·unpackQ4KNEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+step:
+	FLDPQ.P 32(R1), (F0, F1)
+	FSTPQ.P (F0, F1), 32(R2)
+	FLDPQ.P 32(R1), (F0, F1)
+	FSTPQ.P (F0, F1), 32(R2)
+	FLDPQ.P 32(R1), (F0, F1)
+	FSTPQ.P (F0, F1), 32(R2)
+	FLDPQ.P 32(R1), (F0, F1)
+	FSTPQ.P (F0, F1), 32(R2)
+	MOVD $8, R14
+block:
+	FLDPQ.P 32(R1), (F0, F1)
+	FSTPQ.P (F0, F1), 32(R2)
+	FLDPQ.P 32(R1), (F0, F1)
+	FSTPQ.P (F0, F1), 32(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $512, R1
+	ADD $1024, R2
+	SUBS $1, R14
+	BNE block
+	SUBS $1, R23
+	BNE step
 	RET
 
 // unpackQ5KNEON unpacks n blocks of 256 of a panel to bytes.
 TEXT ·unpackQ5KNEON(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD dst+0(FP), R2
 	MOVD src+8(FP), R1
-	MOVD n+16(FP), R7
+	MOVD n+16(FP), R23
 	VMOVI $15, V17.B16
 	VMOVI $16, V18.B16
 step:
@@ -16397,7 +19220,7 @@ block:
 	ADD $1024, R2
 	SUBS $1, R14
 	BNE block
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step
 	RET
 
@@ -16405,7 +19228,7 @@ block:
 TEXT ·unpackQ6KNEON(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD dst+0(FP), R2
 	MOVD src+8(FP), R1
-	MOVD n+16(FP), R7
+	MOVD n+16(FP), R23
 	VMOVI $15, V17.B16
 	VMOVI $48, V18.B16
 step:
@@ -16727,7 +19550,7 @@ block:
 	ADD $1024, R2
 	SUBS $1, R14
 	BNE block
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step
 	RET
 
@@ -16740,7 +19563,7 @@ TEXT ·mulPackedF32NEON(SB), NOSPLIT|NOFRAME, $0-8
 	ADD R12, R2, R3
 	ADD R12, R3, R4
 	ADD R12, R4, R5
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -16806,7 +19629,7 @@ step4:
 	WORD $0x4fb01b0e // fmla v14.4s, v24.4s, v16.s[3]
 	WORD $0x4fb01b2f // fmla v15.4s, v25.4s, v16.s[3]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	FSTPQ (F0, F1), 0(R10)
 	FSTPQ (F2, F3), 32(R10)
@@ -16863,7 +19686,7 @@ step3:
 	WORD $0x4f901b0a // fmla v10.4s, v24.4s, v16.s[2]
 	WORD $0x4f901b2b // fmla v11.4s, v25.4s, v16.s[2]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	FSTPQ (F0, F1), 0(R10)
 	FSTPQ (F2, F3), 32(R10)
@@ -16907,7 +19730,7 @@ step2:
 	WORD $0x4fb01306 // fmla v6.4s, v24.4s, v16.s[1]
 	WORD $0x4fb01327 // fmla v7.4s, v25.4s, v16.s[1]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	FSTPQ (F0, F1), 0(R10)
 	FSTPQ (F2, F3), 32(R10)
@@ -16938,7 +19761,7 @@ step1:
 	WORD $0x4f901302 // fmla v2.4s, v24.4s, v16.s[0]
 	WORD $0x4f901323 // fmla v3.4s, v25.4s, v16.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	FSTPQ (F0, F1), 0(R10)
 	FSTPQ (F2, F3), 32(R10)
@@ -16953,7 +19776,7 @@ TEXT ·mulPackedBF16NEON(SB), NOSPLIT|NOFRAME, $0-16
 	ADD R12, R2, R3
 	ADD R12, R3, R4
 	ADD R12, R4, R5
-	MOVD 24(R0), R7
+	MOVD 24(R0), R23
 	MOVD 64(R0), R8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
@@ -17053,7 +19876,7 @@ step4:
 	WORD $0x4fb01b2e // fmla v14.4s, v25.4s, v16.s[3]
 	WORD $0x4fb01b4f // fmla v15.4s, v26.4s, v16.s[3]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step4
 	MRS FPSR, R12
 	MSR R22, FPSR
@@ -17137,7 +19960,7 @@ step3:
 	WORD $0x4f901b2a // fmla v10.4s, v25.4s, v16.s[2]
 	WORD $0x4f901b4b // fmla v11.4s, v26.4s, v16.s[2]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step3
 	MRS FPSR, R12
 	MSR R22, FPSR
@@ -17204,7 +20027,7 @@ step2:
 	WORD $0x4fb01326 // fmla v6.4s, v25.4s, v16.s[1]
 	WORD $0x4fb01347 // fmla v7.4s, v26.4s, v16.s[1]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step2
 	MRS FPSR, R12
 	MSR R22, FPSR
@@ -17254,7 +20077,7 @@ step1:
 	WORD $0x4f901322 // fmla v2.4s, v25.4s, v16.s[0]
 	WORD $0x4f901343 // fmla v3.4s, v26.4s, v16.s[0]
 	ADD $128, R1
-	SUBS $1, R7
+	SUBS $1, R23
 	BNE step1
 	MRS FPSR, R12
 	MSR R22, FPSR

@@ -10,8 +10,8 @@ type floatKernel struct {
 	load2                   func(k *floatKernel, at int, v, t int) (a, b int)
 }
 
-// floatKernels emits those of F32, F16 and BF16: for a few rows of a whole panel, and for more of half a one. 3·8 sums and 5·4
-// leave room for the activations of a turn, a vector for each row, and weights.
+// floatKernels emits those of F32, F16 and BF16: for a few rows of a whole panel, and for more of half a one. 3·8 sums, or
+// 6·4, leave room for the activations of a turn, a vector for each row, and weights.
 func floatKernels(f *asm.File) {
 	for _, k := range []floatKernel{
 		{kernel: kernel{name: "mulF32", doc: "an f32 panel by f32."}, wStep: 128, turn: 4, load2: loadF32},
@@ -24,7 +24,9 @@ func floatKernels(f *asm.File) {
 		few.name, few.doc = k.name+"FewNEON", k.name+"FewNEON multiplies "+k.doc
 		few.prefetches = k.turn * k.wStep / 128
 		few.generate()
-		k.vecs, k.maxRows = 4, 5
+		if k.vecs, k.maxRows = 4, 6; k.pairs {
+			k.maxRows = 5 // both elements of a pair want registers
+		}
 		k.name, k.doc = k.name+"NEON", k.name+"NEON multiplies half "+k.doc
 		k.prefetches = max(1, few.prefetches/2)
 		k.generate()

@@ -11,14 +11,15 @@ const (
 	blocks = 4   // in a group
 )
 
-// shapes are the kernels of a type: for one row of a whole panel, for few of half a one, and for more of a quarter.
+// shapes are the kernels of a type: for one row of a whole panel, for few of half a one, and for more of a quarter: 6, or 5
+// where elements want more registers.
 var shapes = []struct {
 	suffix, part string
 	vecs, rows   int
 }{
 	{"One", "", 8, 1},
 	{"Few", "half ", 4, 3},
-	{"", "a quarter of ", 2, 5},
+	{"", "a quarter of ", 2, 6},
 }
 
 // intKernel is a kernel of integers.
@@ -78,11 +79,12 @@ func (k *intKernel) half(r, h int) {
 	}
 }
 
-// dot adds the products of two vectors of weights, the v-th and the next, and the activations of a turn.
-func (k *intKernel) dot(r, v, turn, a, b int) {
+// dot adds the products of neighbouring vectors of weights, from the v-th on, and the activations of a turn.
+func (k *intKernel) dot(r, v, turn int, ws ...int) {
 	for row := range r {
-		k.SdotElem(k.sum(row, v), a, k.x(row), turn%4)
-		k.SdotElem(k.sum(row, v+1), b, k.x(row), turn%4)
+		for i, wv := range ws {
+			k.SdotElem(k.sum(row, v+i), wv, k.x(row), turn%4)
+		}
 	}
 }
 
@@ -139,5 +141,5 @@ func (k *intKernel) describe(shape int, typ, how string) {
 	k.vecs, k.maxRows = s.vecs, s.rows
 	k.name = fmt.Sprintf("mul%s%sNEON", typ, s.suffix)
 	k.doc = fmt.Sprintf("%s multiplies %sa %s panel%s by groups of int8.", k.name, s.part, map[string]string{
-		"Q8": "Q8_0", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K", "Wide5K": "Q5_K", "Wide6K": "Q6_K"}[typ], how)
+		"Q8": "Q8_0", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K", "Wide4K": "Q4_K", "Wide5K": "Q5_K", "Wide6K": "Q6_K"}[typ], how)
 }

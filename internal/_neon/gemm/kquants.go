@@ -36,7 +36,7 @@ func kKernels(f *asm.File) {
 		wide      bool
 	}{
 		{"Q4K", "", 4, false}, {"Q5K", "", 5, false}, {"Q6K", "", 6, false},
-		{"Wide5K", ", unpacked to bytes,", 5, true}, {"Wide6K", ", unpacked to bytes,", 6, true},
+		{"Wide4K", ", unpacked to bytes,", 4, true}, {"Wide5K", ", unpacked to bytes,", 5, true}, {"Wide6K", ", unpacked to bytes,", 6, true},
 	} {
 		for i := range shapes {
 			if t.wide && shapes[i].suffix != "" { // of many rows alone
@@ -44,10 +44,15 @@ func kKernels(f *asm.File) {
 			}
 			k := kQuant{intKernel{kernel: kernel{File: f}, xBlock: kX, masks: 2}, t.bits, t.wide}
 			k.describe(i, t.name, t.how)
+			if t.wide {
+				k.masks = 0
+			} else {
+				k.maxRows = min(k.maxRows, 5)
+			}
 			k.generate()
 		}
 	}
-	for _, bits := range []int{5, 6} {
+	for _, bits := range []int{4, 5, 6} {
 		k := kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 2}, bits: bits}
 		k.unpack()
 	}
@@ -231,7 +236,7 @@ func (k *kQuant) minimums(r int) {
 // unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them
 // doing it anew.
 func (k *kQuant) unpack() {
-	k.name = map[int]string{5: "unpackQ5KNEON", 6: "unpackQ6KNEON"}[k.bits]
+	k.name = map[int]string{4: "unpackQ4KNEON", 5: "unpackQ5KNEON", 6: "unpackQ6KNEON"}[k.bits]
 	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel to bytes.", 24)
 	const dst = "R2"
 	k.I("MOVD dst+0(FP), %s", dst)

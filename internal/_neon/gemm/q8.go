@@ -43,11 +43,16 @@ func (k *intKernel) q8() {
 			if turn < k.vecs {
 				k.prefetch(1)
 			}
+			if k.vecs == 2 { // 6 rows leave one register
+				for v := range k.vecs {
+					k.I("FMOVQ %d(%s), F%d", turn*words+v*16, w, k.temp(0))
+					k.I("VEOR V%d.B16, V%d.B16, V%d.B16", k.mask(0), k.temp(0), k.temp(0))
+					k.dot(r, v, turn, k.temp(0))
+				}
+				continue
+			}
 			for v := 0; v < k.vecs; v += 2 {
 				a, b := k.temp(v%4), k.temp(v%4+1)
-				if k.vecs == 2 {
-					a, b = k.temp(turn%2*2), k.temp(turn%2*2+1)
-				}
 				k.load(w, turn*words+v*16, a, b)
 				k.I("VEOR V%d.B16, V%d.B16, V%d.B16", k.mask(0), a, a)
 				k.I("VEOR V%d.B16, V%d.B16, V%d.B16", k.mask(0), b, b)

@@ -29,7 +29,7 @@ const accRow = 128 // bytes of a row at tileAcc
 const (
 	args  = "R0"
 	w     = "R1"
-	steps = "R7" // left
+	steps = "R23" // left
 	pf    = "R8"
 	pfs   = "R9"
 	out   = "R10"
@@ -42,7 +42,7 @@ const (
 	small = "R20" // integer scales of a K type
 )
 
-// x is the register that points to a row's activations: R2 to R6.
+// x is the register that points to a row's activations: R2 to R7.
 func x(row int) string { return fmt.Sprintf("R%d", 2+row) }
 
 // kernel is a function that multiplies 4·vecs outputs by up to maxRows rows. There is a straight-line body for each number
