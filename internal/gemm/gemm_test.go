@@ -77,6 +77,47 @@ func TestMulTilings(t *testing.T) {
 	})
 }
 
+// There is a body for each number of rows, in kernels for few and for more of them: each is the portable code.
+func TestEveryNumberOfRows(t *testing.T) {
+	r := rand.New(rand.NewPCG(13, 14))
+	const out = 2*Panel + 5
+	for _, typ := range allTypes {
+		in := 3*typ.whole() + 2*Panel // of Q8_0 a group and a part of one
+		in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
+		if !typ.integer() {
+			in = 23
+		}
+		m := pack(t, typ, out, in, fileRows(r, typ, out, in, false))
+		for n := 1; n <= 20; n++ {
+			row, want := make([]float32, in), []float32(nil)
+			seed := r.Uint64()
+			for _, l := range cpu.Levels() {
+				restore := cpu.Use(l)
+				r := rand.New(rand.NewPCG(seed, 0))
+				var x Input
+				x.Reset(typ, n, in)
+				for i := range n {
+					for k := range row {
+						row[k] = value(r, false)
+					}
+					x.SetRow(i, row)
+				}
+				got := make([]float32, n*out)
+				m.Mul(got, out, &x, 0, m.Panels())
+				restore()
+				if want == nil {
+					want = got
+				}
+				for i := range got {
+					if !same(got[i], want[i]) {
+						t.Fatalf("%v, %d rows, at %v: row %d output %d is %x, want %x", typ, n, l, i/out, i%out, got[i], want[i])
+					}
+				}
+			}
+		}
+	}
+}
+
 // A testCase is a matrix, rows to multiply it by, and what to multiply of it.
 type testCase struct {
 	typ        Type

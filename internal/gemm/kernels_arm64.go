@@ -133,8 +133,8 @@ const (
 	idPackedBF16
 )
 
-// Costs are those of two multipliers; Apple's processors have four. Prefetches are always all done: one for 128 bytes of a
-// call's share of the weights.
+// Costs are the vector instructions of the loops, two in a cycle; some processors do four. Prefetches are always all done: one
+// for 128 bytes of a call's share of the weights.
 var engines = [...]engine{
 	idF32Few:  {lanes: 32, rows: 3, turn: 4, dense: 4, sparse: 4, cost: 4},
 	idF32:     {lanes: 16, rows: 6, turn: 4, dense: 2, sparse: 2, cost: 4, few: 3, fewer: idF32Few},
@@ -143,25 +143,25 @@ var engines = [...]engine{
 	idBF16Few: {lanes: 32, rows: 3, turn: 2, dense: 2, sparse: 2, cost: 8},
 	idBF16:    {lanes: 16, rows: 5, turn: 2, dense: 1, sparse: 1, cost: 8, few: 3, fewer: idBF16Few},
 
-	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 76},
-	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 60, few: 1, fewer: idQ8One},
-	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 52, few: 3, fewer: idQ8Few},
+	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
+	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ8One},
+	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, few: 3, fewer: idQ8Few},
 
-	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 640},
-	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 500, few: 1, fewer: idQ4KOne},
-	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 450, wide: idWide4K, many: 6, few: 3, fewer: idQ4KFew},
+	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 930},
+	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 570, few: 1, fewer: idQ4KOne},
+	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide4K, many: 6, few: 3, fewer: idQ4KFew},
 
-	idQ5KOne: {lanes: 32, rows: 1, turn: 1, dense: 48, sparse: 48, cost: 800},
-	idQ5KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 550, few: 1, fewer: idQ5KOne},
-	idQ5K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide5K, many: 6, few: 3, fewer: idQ5KFew},
+	idQ5KOne: {lanes: 32, rows: 1, turn: 1, dense: 48, sparse: 48, cost: 1400},
+	idQ5KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 720, few: 1, fewer: idQ5KOne},
+	idQ5K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 590, wide: idWide5K, many: 6, few: 3, fewer: idQ5KFew},
 
-	idQ6KOne: {lanes: 32, rows: 1, turn: 1, dense: 56, sparse: 56, cost: 800},
-	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 600, few: 1, fewer: idQ6KOne},
-	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 550, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
+	idQ6KOne: {lanes: 32, rows: 1, turn: 1, dense: 56, sparse: 56, cost: 1440},
+	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 780, few: 1, fewer: idQ6KOne},
+	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
-	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
-	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
-	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
+	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 430},
+	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 430},
+	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 500},
 
 	idPackedF32:  {lanes: 16, rows: 4},
 	idPackedBF16: {lanes: 16, rows: 4},

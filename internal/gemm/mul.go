@@ -20,12 +20,11 @@ type engine struct {
 	few, fewer int
 }
 
-// forRows is the engine for so many rows.
-func (e engine) forRows(n int) engine {
-	for n <= e.few {
-		e = engineOf(e.fewer)
+// forRows makes e the engine for so many rows.
+func (e *engine) forRows(n int) {
+	for n > 0 && n <= e.few {
+		*e = engineOf(e.fewer)
 	}
-	return e
 }
 
 // tile is what one call of a kernel works on: some steps of k, some rows, some outputs.
@@ -89,9 +88,7 @@ func (s *pass) calls(rows int) int { return (rows + s.e.rows - 1) / s.e.rows * (
 // run multiplies panels [p0, p1), with the room for accumulators that this takes: none where one call does a panel.
 func (s pass) run(p0, p1 int) {
 	n := s.r1 - s.r0
-	if n <= s.e.few {
-		s.e = s.e.forRows(n)
-	}
+	s.e.forRows(n)
 	switch {
 	case s.calls(n) == 1 && p1*Panel <= s.m.out:
 		s.walkWhole(p0, p1)
@@ -191,9 +188,7 @@ func (s *pass) after(p int) ahead {
 
 // panel multiplies panel p by rows [r0, r1); next is prefetched at its end.
 func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
-	if r1-r0 <= s.e.few {
-		s.e = s.e.forRows(r1 - r0)
-	}
+	s.e.forRows(r1 - r0)
 	m := s.m
 	var (
 		bytes = stepBytes[m.t]
