@@ -205,14 +205,8 @@ func (e *engine) run(t *tile) {
 		mulF16FewNEON(t)
 	case idF16:
 		mulF16NEON(t)
-	case idBF16Few:
-		if mulBF16FewNEON(t) != 0 {
-			t.bf16(e.lanes, 8)
-		}
-	case idBF16:
-		if mulBF16NEON(t) != 0 {
-			t.bf16(e.lanes, 8)
-		}
+	case idBF16Few, idBF16, idPackedBF16:
+		e.bf16(t)
 	case idQ8One:
 		mulQ8OneNEON(t)
 	case idQ8Few:
@@ -245,10 +239,6 @@ func (e *engine) run(t *tile) {
 		mulWide6KNEON(t)
 	case idPackedF32:
 		mulPackedF32NEON(t)
-	case idPackedBF16:
-		if mulPackedBF16NEON(t) != 0 {
-			t.bf16(e.lanes, Panel*4)
-		}
 	}
 }
 

@@ -3,6 +3,7 @@
 package gemm
 
 import (
+	"math/rand/v2"
 	"testing"
 
 	"github.com/grovellm/grove/internal/cpu"
@@ -39,6 +40,53 @@ func TestEveryKernelIsReached(t *testing.T) {
 	for id := 1; id < len(engines); id++ {
 		if !reached[id] {
 			t.Errorf("nothing calls kernel %d", id)
+		}
+	}
+}
+
+// Every kernel multiplies any number of rows it may be given, and goes on from sums that were put by, whether or not a product
+// now asks it to.
+func TestKernelsAlone(t *testing.T) {
+	if cpu.Best() < cpu.NEON {
+		t.Skip("this processor has no SDOT")
+	}
+	r := rand.New(rand.NewPCG(15, 16))
+	const out = 2*Panel + 5
+	for typ, ids := range map[Type][]int{
+		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8},
+		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K},
+	} {
+		for _, in := range []int{2 * super, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two
+			in = (in + typ.whole() - 1) / typ.whole() * typ.whole()
+			m := pack(t, typ, out, in, fileRows(r, typ, out, in, false))
+			var x Input
+			const n = 13
+			x.reset(typ.Activations(), n, in, cpu.NEON, false)
+			row := make([]float32, in)
+			for i := range n {
+				for k := range row {
+					row[k] = value(r, false)
+				}
+				x.SetRow(i, row)
+			}
+			want, got := make([]float32, n*out), make([]float32, n*out)
+			mulPortable(m, want, out, 0, &x, 0, n, 0, 0, m.Panels())
+			for _, id := range ids {
+				e := engineOf(id)
+				e.few, e.wide = 0, 0
+				if id == idWide4K || id == idWide5K || id == idWide6K {
+					e.wide, e.many = id, 1
+				}
+				for rows := 1; rows <= n; rows++ {
+					clear(got)
+					pass{e: e, m: m, dst: got, stride: out, x: &x, r1: rows}.run(0, m.Panels())
+					for i := range rows * out {
+						if !same(got[i], want[i]) {
+							t.Fatalf("%v × %d, kernel %d, %d rows: row %d output %d is %x, want %x", typ, in, id, rows, i/out, i%out, got[i], want[i])
+						}
+					}
+				}
+			}
 		}
 	}
 }
