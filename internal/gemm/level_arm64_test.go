@@ -5,6 +5,7 @@ package gemm
 import (
 	"math/rand/v2"
 	"testing"
+	"unsafe"
 
 	"github.com/grovellm/grove/internal/cpu"
 )
@@ -85,8 +86,47 @@ func TestKernelsAlone(t *testing.T) {
 							t.Fatalf("%v × %d, kernel %d, %d rows: row %d output %d is %x, want %x", typ, in, id, rows, i/out, i%out, got[i], want[i])
 						}
 					}
+					if rows > e.rows {
+						continue
+					}
+					clear(got)
+					inTwo(&e, m, &x, rows, got, out)
+					for i := range rows * out {
+						if w := want[i]; i%out < Panel && !same(got[i], w) {
+							t.Fatalf("%v × %d, kernel %d, %d rows in two parts: row %d output %d is %x, want %x", typ, in, id, rows, i/out, i%out, got[i], w)
+						}
+					}
 				}
 			}
 		}
+	}
+}
+
+// inTwo multiplies the first panel by so many rows in one call of a kernel, or one for each part of the panel, up to somewhere,
+// and another from there on.
+func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) {
+	var sums [8 * Panel]float32
+	total := steps(m.t, m.in)
+	mid := max(groupBlocks, total/3/groupBlocks*groupBlocks)
+	if m.t >= Q4_K {
+		mid = 1
+	}
+	bytes, w := stepBytes[m.t], unsafe.Pointer(&m.data[0])
+	if e.wide != 0 {
+		bytes = wideStep - 4*Panel + kTypes[m.t].head
+		b := make([]byte, total*bytes+64)
+		e.unpack(unsafe.Pointer(&b[0]), w, total)
+		w = unsafe.Pointer(&b[0])
+	}
+	for i := range Panel / e.lanes {
+		t := tile{
+			w: unsafe.Add(w, i*partBytes(m.t, e.lanes)), scale: unsafe.Add(w, i*e.lanes*2), x: unsafe.Pointer(&x.buf[0]), xs: uintptr(x.stride),
+			n: uintptr(mid), rows: uintptr(rows), first: 1, out: unsafe.Pointer(&sums[i*e.lanes]), outs: Panel * 4, pf: uintptr(w), pfs: 64,
+		}
+		e.run(&t)
+		t.w, t.scale = unsafe.Add(t.w, mid*bytes), unsafe.Add(t.scale, mid*bytes)
+		t.x, t.n, t.first = unsafe.Add(t.x, xOffset(m.t, mid, false)), uintptr(total-mid), 0
+		t.acc, t.out, t.outs = t.out, unsafe.Pointer(&dst[i*e.lanes]), uintptr(stride*4)
+		e.run(&t)
 	}
 }

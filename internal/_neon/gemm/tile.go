@@ -53,7 +53,6 @@ type kernel struct {
 	name, doc     string
 	vecs, maxRows int
 	args          int // bytes of arguments and results
-	next          int // the next free vector register
 }
 
 // begin opens the function, loads the arguments and jumps to the body for the rows asked for.
