@@ -17,7 +17,7 @@
 //
 // all in f32 with one rounding per fma. The file of each matter: layout.go and pack.go
 // the packed weights, input.go the activations, mul.go the tiling, portable.go the
-// definition in Go, _asm the generator of the assembly.
+// definition in Go, _asm and internal/_neon/gemm the generators of the assembly.
 package gemm
 
 import (
