@@ -243,6 +243,9 @@ func (e *engine) run(t *tile) {
 	}
 }
 
+// Unpacked, the bits of a packed block of 32 are [8][Panel][4]u8, and all else is as it was.
+const wideStep = 4*Panel + super/block*(2*Panel+Panel*block)
+
 // unpack makes bytes of so many steps of a K type's panel, for one of the kernels that multiply those.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)

@@ -63,10 +63,7 @@ func mulQ6KFewNEON(t *tile)
 func mulQ6KNEON(t *tile)
 
 //go:noescape
-func mulWide4KNEON(t *tile)
-
-//go:noescape
-func mulWide5KNEON(t *tile)
+func mulWideNEON(t *tile)
 
 //go:noescape
 func mulWide6KNEON(t *tile)
@@ -159,9 +156,9 @@ var engines = [...]engine{
 	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 780, few: 1, fewer: idQ6KOne},
 	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
-	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 430},
-	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 430},
-	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 500},
+	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
+	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
+	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
 
 	idPackedF32:  {lanes: 16, rows: 4},
 	idPackedBF16: {lanes: 16, rows: 4},
@@ -231,16 +228,18 @@ func (e *engine) run(t *tile) {
 		mulQ6KFewNEON(t)
 	case idQ6K:
 		mulQ6KNEON(t)
-	case idWide4K:
-		mulWide4KNEON(t)
-	case idWide5K:
-		mulWide5KNEON(t)
+	case idWide4K, idWide5K:
+		mulWideNEON(t)
 	case idWide6K:
 		mulWide6KNEON(t)
 	case idPackedF32:
 		mulPackedF32NEON(t)
 	}
 }
+
+// Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
+// dmin, and its elements, [8][Panel][4]u8.
+const wideStep = super / block * (2*Panel*4 + Panel*block)
 
 // unpack makes bytes of so many steps of a K type's panel, for one of the kernels that multiply those.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {

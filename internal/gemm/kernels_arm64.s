@@ -14927,8 +14927,8 @@ block1:
 	BNE step1
 	RET
 
-// mulWide4KNEON multiplies a quarter of a Q4_K panel, unpacked to bytes, by groups of int8.
-TEXT ·mulWide4KNEON(SB), NOSPLIT|NOFRAME, $0-8
+// mulWideNEON multiplies a quarter of a Q4_K or Q5_K panel, unpacked, by groups of int8.
+TEXT ·mulWideNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
@@ -14943,11 +14943,7 @@ TEXT ·mulWide4KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
 	MOVD 56(R0), R11
-	MOVD 96(R0), R19
-	SUB R19, R1, R12
-	SUB R12>>1, R19, R20
-	ADD $192, R1
-	ADD $128, R20
+	ADD $256, R1
 	MOVD 88(R0), R12
 	CMP $1, R12
 	BEQ rows1
@@ -15144,17 +15140,7 @@ block6:
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
 	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
 	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15179,17 +15165,7 @@ block6:
 	VFMLA V31.S4, V9.S4, V21.S4
 	VFMLA V30.S4, V10.S4, V22.S4
 	VFMLA V31.S4, V11.S4, V23.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	FMOVS 40(R2), F24
 	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
@@ -15208,8 +15184,7 @@ block6:
 	FMOVS 40(R7), F24
 	WORD $0x4f9813d6 // fmla v22.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813f7 // fmla v23.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -15256,9 +15231,6 @@ block6:
 	FSTPQ (F10, F11), 0(R13)
 	SUBS $1, R15
 	BNE group6
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
 	SUBS $1, R23
 	BNE step6
 	RET
@@ -15419,17 +15391,7 @@ block5:
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
 	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15450,17 +15412,7 @@ block5:
 	VFMLA V31.S4, V7.S4, V19.S4
 	VFMLA V30.S4, V8.S4, V20.S4
 	VFMLA V31.S4, V9.S4, V21.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	FMOVS 40(R2), F24
 	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
@@ -15476,8 +15428,7 @@ block5:
 	FMOVS 40(R6), F24
 	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -15517,9 +15468,6 @@ block5:
 	FSTPQ (F8, F9), 0(R13)
 	SUBS $1, R15
 	BNE group5
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
 	SUBS $1, R23
 	BNE step5
 	RET
@@ -15653,17 +15601,7 @@ block4:
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
 	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15680,17 +15618,7 @@ block4:
 	VFMLA V31.S4, V5.S4, V17.S4
 	VFMLA V30.S4, V6.S4, V18.S4
 	VFMLA V31.S4, V7.S4, V19.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	FMOVS 40(R2), F24
 	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
@@ -15703,8 +15631,7 @@ block4:
 	FMOVS 40(R5), F24
 	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -15737,9 +15664,6 @@ block4:
 	FSTPQ (F6, F7), 0(R13)
 	SUBS $1, R15
 	BNE group4
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
 	SUBS $1, R23
 	BNE step4
 	RET
@@ -15846,17 +15770,7 @@ block3:
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
 	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -15869,17 +15783,7 @@ block3:
 	VFMLA V31.S4, V3.S4, V15.S4
 	VFMLA V30.S4, V4.S4, V16.S4
 	VFMLA V31.S4, V5.S4, V17.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	FMOVS 40(R2), F24
 	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
@@ -15889,8 +15793,7 @@ block3:
 	FMOVS 40(R4), F24
 	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -15916,9 +15819,6 @@ block3:
 	FSTPQ (F4, F5), 0(R13)
 	SUBS $1, R15
 	BNE group3
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
 	SUBS $1, R23
 	BNE step3
 	RET
@@ -15998,17 +15898,7 @@ block2:
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
 	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -16017,25 +15907,14 @@ block2:
 	VFMLA V31.S4, V1.S4, V13.S4
 	VFMLA V30.S4, V2.S4, V14.S4
 	VFMLA V31.S4, V3.S4, V15.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	FMOVS 40(R2), F24
 	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
 	FMOVS 40(R3), F24
 	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	SUBS $1, R14
@@ -16054,9 +15933,6 @@ block2:
 	FSTPQ (F2, F3), 0(R13)
 	SUBS $1, R15
 	BNE group2
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
 	SUBS $1, R23
 	BNE step2
 	RET
@@ -16109,37 +15985,16 @@ block1:
 	FLDPQ 896(R1), (F30, F31)
 	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	VFMLA V30.S4, V0.S4, V12.S4
 	VFMLA V31.S4, V1.S4, V13.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	FMOVS 40(R2), F24
 	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
 	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	SUBS $1, R14
 	BNE block1
@@ -16151,1245 +16006,11 @@ block1:
 	FSTPQ (F0, F1), 0(R13)
 	SUBS $1, R15
 	BNE group1
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
 	SUBS $1, R23
 	BNE step1
 	RET
 
-// mulWide5KNEON multiplies a quarter of a Q5_K panel, unpacked to bytes, by groups of int8.
-TEXT ·mulWide5KNEON(SB), NOSPLIT|NOFRAME, $0-8
-	MOVD t+0(FP), R0
-	MOVD 0(R0), R1
-	MOVD 8(R0), R2
-	MOVD 16(R0), R12
-	ADD R12, R2, R3
-	ADD R12, R3, R4
-	ADD R12, R4, R5
-	ADD R12, R5, R6
-	ADD R12, R6, R7
-	MOVD 24(R0), R23
-	MOVD 64(R0), R8
-	MOVD 72(R0), R9
-	MOVD 48(R0), R10
-	MOVD 56(R0), R11
-	MOVD 96(R0), R19
-	SUB R19, R1, R12
-	SUB R12>>1, R19, R20
-	ADD $192, R1
-	ADD $128, R20
-	MOVD 88(R0), R12
-	CMP $1, R12
-	BEQ rows1
-	CMP $2, R12
-	BEQ rows2
-	CMP $3, R12
-	BEQ rows3
-	CMP $4, R12
-	BEQ rows4
-	CMP $5, R12
-	BEQ rows5
-	B rows6
-rows6:
-	MOVD 40(R0), R12
-	MOVD R10, R13
-	CBNZ R12, zero6
-	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 512(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 640(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started6
-zero6:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started6:
-step6:
-	MOVD $2, R15
-group6:
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	WORD $0x6f00e416 // movi v22.2d, #0
-	WORD $0x6f00e417 // movi v23.2d, #0
-	MOVD $4, R14
-block6:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	WORD $0x6f00e40a // movi v10.2d, #0
-	WORD $0x6f00e40b // movi v11.2d, #0
-	FMOVQ 0(R2), F24
-	FMOVQ 0(R3), F25
-	FMOVQ 0(R4), F26
-	FMOVQ 0(R5), F27
-	FMOVQ 0(R6), F28
-	FMOVQ 0(R7), F29
-	PRFM (R8), PLDL2KEEP
-	ADD R9, R8, R8
-	FLDPQ 0(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
-	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
-	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
-	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
-	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
-	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
-	FLDPQ 128(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
-	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
-	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
-	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
-	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
-	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
-	FLDPQ 256(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
-	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
-	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
-	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
-	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
-	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
-	FLDPQ 384(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
-	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
-	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
-	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
-	FMOVQ 16(R2), F24
-	FMOVQ 16(R3), F25
-	FMOVQ 16(R4), F26
-	FMOVQ 16(R5), F27
-	FMOVQ 16(R6), F28
-	FMOVQ 16(R7), F29
-	FLDPQ 512(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
-	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
-	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
-	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
-	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
-	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
-	FLDPQ 640(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
-	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
-	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
-	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
-	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
-	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
-	FLDPQ 768(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
-	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
-	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
-	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
-	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
-	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
-	FLDPQ 896(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
-	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
-	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
-	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
-	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
-	VFMLA V30.S4, V8.S4, V20.S4
-	VFMLA V31.S4, V9.S4, V21.S4
-	VFMLA V30.S4, V10.S4, V22.S4
-	VFMLA V31.S4, V11.S4, V23.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	FMOVS 40(R2), F24
-	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	FMOVS 40(R3), F24
-	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
-	FMOVS 40(R4), F24
-	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
-	FMOVS 40(R5), F24
-	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
-	FMOVS 40(R6), F24
-	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
-	FMOVS 40(R7), F24
-	WORD $0x4f9813d6 // fmla v22.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f7 // fmla v23.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
-	ADD $44, R2
-	ADD $44, R3
-	ADD $44, R4
-	ADD $44, R5
-	ADD $44, R6
-	ADD $44, R7
-	SUBS $1, R14
-	BNE block6
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R6), F28
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
-	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R7), F29
-	FLDPQ 0(R13), (F10, F11)
-	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
-	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
-	FSTPQ (F10, F11), 0(R13)
-	SUBS $1, R15
-	BNE group6
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
-	SUBS $1, R23
-	BNE step6
-	RET
-rows5:
-	MOVD 40(R0), R12
-	MOVD R10, R13
-	CBNZ R12, zero5
-	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 512(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started5
-zero5:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started5:
-step5:
-	MOVD $2, R15
-group5:
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
-	WORD $0x6f00e414 // movi v20.2d, #0
-	WORD $0x6f00e415 // movi v21.2d, #0
-	MOVD $4, R14
-block5:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	WORD $0x6f00e408 // movi v8.2d, #0
-	WORD $0x6f00e409 // movi v9.2d, #0
-	FMOVQ 0(R2), F24
-	FMOVQ 0(R3), F25
-	FMOVQ 0(R4), F26
-	FMOVQ 0(R5), F27
-	FMOVQ 0(R6), F28
-	PRFM (R8), PLDL2KEEP
-	ADD R9, R8, R8
-	FLDPQ 0(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
-	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
-	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
-	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
-	FLDPQ 128(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
-	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
-	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
-	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
-	FLDPQ 256(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
-	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
-	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
-	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
-	FLDPQ 384(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
-	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
-	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	FMOVQ 16(R2), F24
-	FMOVQ 16(R3), F25
-	FMOVQ 16(R4), F26
-	FMOVQ 16(R5), F27
-	FMOVQ 16(R6), F28
-	FLDPQ 512(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
-	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
-	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
-	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
-	FLDPQ 640(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
-	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
-	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
-	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
-	FLDPQ 768(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
-	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
-	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
-	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
-	FLDPQ 896(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
-	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
-	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
-	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
-	VFMLA V30.S4, V8.S4, V20.S4
-	VFMLA V31.S4, V9.S4, V21.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	FMOVS 40(R2), F24
-	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	FMOVS 40(R3), F24
-	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
-	FMOVS 40(R4), F24
-	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
-	FMOVS 40(R5), F24
-	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
-	FMOVS 40(R6), F24
-	WORD $0x4f9813d4 // fmla v20.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f5 // fmla v21.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
-	ADD $44, R2
-	ADD $44, R3
-	ADD $44, R4
-	ADD $44, R5
-	ADD $44, R6
-	SUBS $1, R14
-	BNE block5
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R6), F28
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
-	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	SUBS $1, R15
-	BNE group5
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
-	SUBS $1, R23
-	BNE step5
-	RET
-rows4:
-	MOVD 40(R0), R12
-	MOVD R10, R13
-	CBNZ R12, zero4
-	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started4
-zero4:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started4:
-step4:
-	MOVD $2, R15
-group4:
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	WORD $0x6f00e412 // movi v18.2d, #0
-	WORD $0x6f00e413 // movi v19.2d, #0
-	MOVD $4, R14
-block4:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	WORD $0x6f00e406 // movi v6.2d, #0
-	WORD $0x6f00e407 // movi v7.2d, #0
-	FMOVQ 0(R2), F24
-	FMOVQ 0(R3), F25
-	FMOVQ 0(R4), F26
-	FMOVQ 0(R5), F27
-	PRFM (R8), PLDL2KEEP
-	ADD R9, R8, R8
-	FLDPQ 0(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
-	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
-	FLDPQ 128(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
-	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
-	FLDPQ 256(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
-	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
-	FLDPQ 384(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
-	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	FMOVQ 16(R2), F24
-	FMOVQ 16(R3), F25
-	FMOVQ 16(R4), F26
-	FMOVQ 16(R5), F27
-	FLDPQ 512(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
-	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
-	FLDPQ 640(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
-	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
-	FLDPQ 768(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
-	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
-	FLDPQ 896(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
-	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
-	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	FMOVS 40(R2), F24
-	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	FMOVS 40(R3), F24
-	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
-	FMOVS 40(R4), F24
-	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
-	FMOVS 40(R5), F24
-	WORD $0x4f9813d2 // fmla v18.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f3 // fmla v19.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
-	ADD $44, R2
-	ADD $44, R3
-	ADD $44, R4
-	ADD $44, R5
-	SUBS $1, R14
-	BNE block4
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	SUBS $1, R15
-	BNE group4
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
-	SUBS $1, R23
-	BNE step4
-	RET
-rows3:
-	MOVD 40(R0), R12
-	MOVD R10, R13
-	CBNZ R12, zero3
-	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started3
-zero3:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started3:
-step3:
-	MOVD $2, R15
-group3:
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	WORD $0x6f00e410 // movi v16.2d, #0
-	WORD $0x6f00e411 // movi v17.2d, #0
-	MOVD $4, R14
-block3:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	WORD $0x6f00e404 // movi v4.2d, #0
-	WORD $0x6f00e405 // movi v5.2d, #0
-	FMOVQ 0(R2), F24
-	FMOVQ 0(R3), F25
-	FMOVQ 0(R4), F26
-	PRFM (R8), PLDL2KEEP
-	ADD R9, R8, R8
-	FLDPQ 0(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	FLDPQ 128(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	FLDPQ 256(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	FLDPQ 384(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	FMOVQ 16(R2), F24
-	FMOVQ 16(R3), F25
-	FMOVQ 16(R4), F26
-	FLDPQ 512(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
-	FLDPQ 640(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
-	FLDPQ 768(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
-	FLDPQ 896(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
-	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	FMOVS 40(R2), F24
-	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	FMOVS 40(R3), F24
-	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
-	FMOVS 40(R4), F24
-	WORD $0x4f9813d0 // fmla v16.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813f1 // fmla v17.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
-	ADD $44, R2
-	ADD $44, R3
-	ADD $44, R4
-	SUBS $1, R14
-	BNE block3
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	SUBS $1, R15
-	BNE group3
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
-	SUBS $1, R23
-	BNE step3
-	RET
-rows2:
-	MOVD 40(R0), R12
-	MOVD R10, R13
-	CBNZ R12, zero2
-	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started2
-zero2:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started2:
-step2:
-	MOVD $2, R15
-group2:
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	WORD $0x6f00e40e // movi v14.2d, #0
-	WORD $0x6f00e40f // movi v15.2d, #0
-	MOVD $4, R14
-block2:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	WORD $0x6f00e402 // movi v2.2d, #0
-	WORD $0x6f00e403 // movi v3.2d, #0
-	FMOVQ 0(R2), F24
-	FMOVQ 0(R3), F25
-	PRFM (R8), PLDL2KEEP
-	ADD R9, R8, R8
-	FLDPQ 0(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	FLDPQ 128(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	FLDPQ 256(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	FLDPQ 384(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	FMOVQ 16(R2), F24
-	FMOVQ 16(R3), F25
-	FLDPQ 512(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
-	FLDPQ 640(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
-	FLDPQ 768(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
-	FLDPQ 896(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
-	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	FMOVS 40(R2), F24
-	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	FMOVS 40(R3), F24
-	WORD $0x4f9813ce // fmla v14.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ef // fmla v15.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
-	ADD $44, R2
-	ADD $44, R3
-	SUBS $1, R14
-	BNE block2
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	SUBS $1, R15
-	BNE group2
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
-	SUBS $1, R23
-	BNE step2
-	RET
-rows1:
-	MOVD 40(R0), R12
-	MOVD R10, R13
-	CBNZ R12, zero1
-	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started1
-zero1:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-started1:
-step1:
-	MOVD $2, R15
-group1:
-	WORD $0x6f00e40c // movi v12.2d, #0
-	WORD $0x6f00e40d // movi v13.2d, #0
-	MOVD $4, R14
-block1:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	WORD $0x6f00e401 // movi v1.2d, #0
-	FMOVQ 0(R2), F24
-	PRFM (R8), PLDL2KEEP
-	ADD R9, R8, R8
-	FLDPQ 0(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	FLDPQ 128(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	FLDPQ 256(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	FLDPQ 384(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	FMOVQ 16(R2), F24
-	FLDPQ 512(R1), (F30, F31)
-	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
-	FLDPQ 640(R1), (F30, F31)
-	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
-	FLDPQ 768(R1), (F30, F31)
-	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
-	FLDPQ 896(R1), (F30, F31)
-	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	FMOVD 0(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
-	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	FMOVD 32(R20), F30
-	VUXTL V30.B8, V30.H8
-	VUXTL2 V30.H8, V31.S4
-	VUXTL V30.H4, V30.S4
-	WORD $0x6e21dbde // ucvtf v30.4s, v30.4s
-	WORD $0x6e21dbff // ucvtf v31.4s, v31.4s
-	FMOVQ 64(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
-	FMOVS 40(R2), F24
-	WORD $0x4f9813cc // fmla v12.4s, v30.4s, v24.s[0]
-	WORD $0x4f9813ed // fmla v13.4s, v31.4s, v24.s[0]
-	ADD $1088, R1
-	ADD $1088, R20
-	ADD $44, R2
-	SUBS $1, R14
-	BNE block1
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	SUBS $1, R15
-	BNE group1
-	ADD $128, R1
-	ADD $128, R20
-	ADD $8832, R19
-	SUBS $1, R23
-	BNE step1
-	RET
-
-// mulWide6KNEON multiplies a quarter of a Q6_K panel, unpacked to bytes, by groups of int8.
+// mulWide6KNEON multiplies a quarter of a Q6_K panel, unpacked, by groups of int8.
 TEXT ·mulWide6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -17405,11 +16026,7 @@ TEXT ·mulWide6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 72(R0), R9
 	MOVD 48(R0), R10
 	MOVD 56(R0), R11
-	MOVD 96(R0), R19
-	SUB R19, R1, R12
-	SUB R12>>1, R19, R20
-	ADD $128, R1
-	ADD $64, R20
+	ADD $256, R1
 	MOVD 88(R0), R12
 	CMP $1, R12
 	BEQ rows1
@@ -17554,17 +16171,7 @@ block6:
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
 	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
 	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
-	FMOVD 0(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -17665,17 +16272,7 @@ block6:
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
 	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
 	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
-	FMOVD 32(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -17700,8 +16297,7 @@ block6:
 	VFMLA V31.S4, V9.S4, V21.S4
 	VFMLA V30.S4, V10.S4, V22.S4
 	VFMLA V31.S4, V11.S4, V23.S4
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -17748,9 +16344,6 @@ block6:
 	FSTPQ (F10, F11), 0(R13)
 	SUBS $1, R15
 	BNE group6
-	ADD $64, R1
-	ADD $64, R20
-	ADD $8768, R19
 	SUBS $1, R23
 	BNE step6
 	RET
@@ -17867,17 +16460,7 @@ block5:
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
 	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	FMOVD 0(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -17962,17 +16545,7 @@ block5:
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
 	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
-	FMOVD 32(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -17993,8 +16566,7 @@ block5:
 	VFMLA V31.S4, V7.S4, V19.S4
 	VFMLA V30.S4, V8.S4, V20.S4
 	VFMLA V31.S4, V9.S4, V21.S4
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -18034,9 +16606,6 @@ block5:
 	FSTPQ (F8, F9), 0(R13)
 	SUBS $1, R15
 	BNE group5
-	ADD $64, R1
-	ADD $64, R20
-	ADD $8768, R19
 	SUBS $1, R23
 	BNE step5
 	RET
@@ -18134,17 +16703,7 @@ block4:
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
 	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	FMOVD 0(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -18213,17 +16772,7 @@ block4:
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
 	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
-	FMOVD 32(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -18240,8 +16789,7 @@ block4:
 	VFMLA V31.S4, V5.S4, V17.S4
 	VFMLA V30.S4, V6.S4, V18.S4
 	VFMLA V31.S4, V7.S4, V19.S4
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -18274,9 +16822,6 @@ block4:
 	FSTPQ (F6, F7), 0(R13)
 	SUBS $1, R15
 	BNE group4
-	ADD $64, R1
-	ADD $64, R20
-	ADD $8768, R19
 	SUBS $1, R23
 	BNE step4
 	RET
@@ -18355,17 +16900,7 @@ block3:
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
 	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	FMOVD 0(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -18418,17 +16953,7 @@ block3:
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
 	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
-	FMOVD 32(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -18441,8 +16966,7 @@ block3:
 	VFMLA V31.S4, V3.S4, V15.S4
 	VFMLA V30.S4, V4.S4, V16.S4
 	VFMLA V31.S4, V5.S4, V17.S4
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	ADD $44, R4
@@ -18468,9 +16992,6 @@ block3:
 	FSTPQ (F4, F5), 0(R13)
 	SUBS $1, R15
 	BNE group3
-	ADD $64, R1
-	ADD $64, R20
-	ADD $8768, R19
 	SUBS $1, R23
 	BNE step3
 	RET
@@ -18530,17 +17051,7 @@ block2:
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
 	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	FMOVD 0(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -18577,17 +17088,7 @@ block2:
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
 	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
-	FMOVD 32(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
@@ -18596,8 +17097,7 @@ block2:
 	VFMLA V31.S4, V1.S4, V13.S4
 	VFMLA V30.S4, V2.S4, V14.S4
 	VFMLA V31.S4, V3.S4, V15.S4
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	ADD $44, R3
 	SUBS $1, R14
@@ -18616,9 +17116,6 @@ block2:
 	FSTPQ (F2, F3), 0(R13)
 	SUBS $1, R15
 	BNE group2
-	ADD $64, R1
-	ADD $64, R20
-	ADD $8768, R19
 	SUBS $1, R23
 	BNE step2
 	RET
@@ -18659,17 +17156,7 @@ block1:
 	FLDPQ 384(R1), (F30, F31)
 	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	FMOVD 0(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -256(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	VFMLA V30.S4, V0.S4, V12.S4
@@ -18690,23 +17177,12 @@ block1:
 	FLDPQ 896(R1), (F30, F31)
 	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
-	FMOVD 32(R20), F30
-	WORD $0x0f08a7de // sxtl v30.8h, v30.8b
-	WORD $0x4f10a7df // sxtl2 v31.4s, v30.8h
-	WORD $0x0f10a7de // sxtl v30.4s, v30.4h
-	WORD $0x4e21dbde // scvtf v30.4s, v30.4s
-	WORD $0x4e21dbff // scvtf v31.4s, v31.4s
-	FMOVQ 0(R19), F24
-	WORD $0x4e217b19 // fcvtl2 v25.4s, v24.8h
-	WORD $0x0e217b18 // fcvtl v24.4s, v24.4h
-	WORD $0x6e38dfde // fmul v30.4s, v30.4s, v24.4s
-	WORD $0x6e39dfff // fmul v31.4s, v31.4s, v25.4s
+	FLDPQ -128(R1), (F30, F31)
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
 	VFMLA V30.S4, V0.S4, V12.S4
 	VFMLA V31.S4, V1.S4, V13.S4
-	ADD $1088, R1
-	ADD $1088, R20
+	ADD $1280, R1
 	ADD $44, R2
 	SUBS $1, R14
 	BNE block1
@@ -18718,34 +17194,118 @@ block1:
 	FSTPQ (F0, F1), 0(R13)
 	SUBS $1, R15
 	BNE group1
-	ADD $64, R1
-	ADD $64, R20
-	ADD $8768, R19
 	SUBS $1, R23
 	BNE step1
 	RET
 
-// unpackQ4KNEON unpacks n blocks of 256 of a panel to bytes.
+// unpackQ4KNEON unpacks n blocks of 256 of a panel.
 TEXT ·unpackQ4KNEON(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD dst+0(FP), R2
-	MOVD src+8(FP), R1
+	MOVD src+8(FP), R19
 	MOVD n+16(FP), R23
 	VMOVI $15, V17.B16
 step:
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
+	ADD $128, R19, R20
 	MOVD $8, R14
 block:
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
+	FMOVD 0(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 0(R2)
+	FMOVD 8(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 32(R2)
+	FMOVD 16(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 64(R2)
+	FMOVD 24(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 96(R2)
+	FMOVD 32(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 64(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 128(R2)
+	FMOVD 40(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 80(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 160(R2)
+	FMOVD 48(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 96(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 192(R2)
+	FMOVD 56(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 112(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 224(R2)
+	ADD $64, R20, R1
+	ADD $256, R2
 	FLDPQ 0(R1), (F0, F1)
 	VAND V17.B16, V0.B16, V0.B16
 	VAND V17.B16, V1.B16, V1.B16
@@ -18874,36 +17434,124 @@ block:
 	VUSHR $4, V4.B16, V4.B16
 	VUSHR $4, V5.B16, V5.B16
 	FSTPQ (F4, F5), 992(R2)
-	ADD $512, R1
+	ADD $576, R20
 	ADD $1024, R2
 	SUBS $1, R14
 	BNE block
+	MOVD R20, R19
 	SUBS $1, R23
 	BNE step
 	RET
 
-// unpackQ5KNEON unpacks n blocks of 256 of a panel to bytes.
+// unpackQ5KNEON unpacks n blocks of 256 of a panel.
 TEXT ·unpackQ5KNEON(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD dst+0(FP), R2
-	MOVD src+8(FP), R1
+	MOVD src+8(FP), R19
 	MOVD n+16(FP), R23
 	VMOVI $15, V17.B16
 	VMOVI $16, V18.B16
 step:
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
+	ADD $128, R19, R20
 	MOVD $8, R14
 block:
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
+	FMOVD 0(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 0(R2)
+	FMOVD 8(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 32(R2)
+	FMOVD 16(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 64(R2)
+	FMOVD 24(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 96(R2)
+	FMOVD 32(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 64(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 128(R2)
+	FMOVD 40(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 80(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 160(R2)
+	FMOVD 48(R20), F0
+	VUXTL V0.B8, V0.H8
+	VUXTL2 V0.H8, V1.S4
+	VUXTL V0.H4, V0.S4
+	WORD $0x6e21d800 // ucvtf v0.4s, v0.4s
+	WORD $0x6e21d821 // ucvtf v1.4s, v1.4s
+	FMOVQ 96(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 192(R2)
+	FMOVD 56(R20), F4
+	VUXTL V4.B8, V4.H8
+	VUXTL2 V4.H8, V5.S4
+	VUXTL V4.H4, V4.S4
+	WORD $0x6e21d884 // ucvtf v4.4s, v4.4s
+	WORD $0x6e21d8a5 // ucvtf v5.4s, v5.4s
+	FMOVQ 112(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 224(R2)
+	ADD $64, R20, R1
+	ADD $256, R2
 	FLDPQ 0(R1), (F0, F1)
 	VAND V17.B16, V0.B16, V0.B16
 	FMOVQ 512(R1), F2
@@ -19216,32 +17864,124 @@ block:
 	VUSHR $3, V6.B16, V6.B16
 	VBIT V18.B16, V6.B16, V5.B16
 	FSTPQ (F4, F5), 992(R2)
-	ADD $640, R1
+	ADD $704, R20
 	ADD $1024, R2
 	SUBS $1, R14
 	BNE block
+	MOVD R20, R19
 	SUBS $1, R23
 	BNE step
 	RET
 
-// unpackQ6KNEON unpacks n blocks of 256 of a panel to bytes.
+// unpackQ6KNEON unpacks n blocks of 256 of a panel.
 TEXT ·unpackQ6KNEON(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD dst+0(FP), R2
-	MOVD src+8(FP), R1
+	MOVD src+8(FP), R19
 	MOVD n+16(FP), R23
 	VMOVI $15, V17.B16
 	VMOVI $48, V18.B16
 step:
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
+	ADD $64, R19, R20
 	MOVD $8, R14
 block:
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
-	FLDPQ.P 32(R1), (F0, F1)
-	FSTPQ.P (F0, F1), 32(R2)
+	FMOVD 0(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 0(R2)
+	FMOVD 8(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 32(R2)
+	FMOVD 16(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 64(R2)
+	FMOVD 24(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 96(R2)
+	FMOVD 32(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 0(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 128(R2)
+	FMOVD 40(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 16(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 160(R2)
+	FMOVD 48(R20), F0
+	WORD $0x0f08a400 // sxtl v0.8h, v0.8b
+	WORD $0x4f10a401 // sxtl2 v1.4s, v0.8h
+	WORD $0x0f10a400 // sxtl v0.4s, v0.4h
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	FMOVQ 32(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	WORD $0x6e22dc00 // fmul v0.4s, v0.4s, v2.4s
+	WORD $0x6e23dc21 // fmul v1.4s, v1.4s, v3.4s
+	FSTPQ (F0, F1), 192(R2)
+	FMOVD 56(R20), F4
+	WORD $0x0f08a484 // sxtl v4.8h, v4.8b
+	WORD $0x4f10a485 // sxtl2 v5.4s, v4.8h
+	WORD $0x0f10a484 // sxtl v4.4s, v4.4h
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	WORD $0x6e26dc84 // fmul v4.4s, v4.4s, v6.4s
+	WORD $0x6e27dca5 // fmul v5.4s, v5.4s, v7.4s
+	FSTPQ (F4, F5), 224(R2)
+	ADD $64, R20, R1
+	ADD $256, R2
 	FLDPQ 0(R1), (F0, F1)
 	VAND V17.B16, V0.B16, V0.B16
 	FMOVQ 512(R1), F2
@@ -19546,10 +18286,11 @@ block:
 	VUSHR $2, V6.B16, V6.B16
 	VBIT V18.B16, V6.B16, V5.B16
 	FSTPQ (F4, F5), 992(R2)
-	ADD $768, R1
+	ADD $832, R20
 	ADD $1024, R2
 	SUBS $1, R14
 	BNE block
+	MOVD R20, R19
 	SUBS $1, R23
 	BNE step
 	RET

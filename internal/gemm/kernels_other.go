@@ -12,6 +12,8 @@ func engineFor(Type, cpu.Level, bool) (engine, bool) { return engine{}, false }
 
 func (*engine) run(*tile) {}
 
+const wideStep = 0
+
 func engineOf(int) engine { return engine{} }
 
 func (*engine) unpack(unsafe.Pointer, unsafe.Pointer, int) {}

@@ -39,9 +39,7 @@ const (
 	kWords = Panel * 4         // bytes of four elements of a panel's outputs
 	kLow   = Panel * block / 2 // bytes of the low bits of a packed block
 
-	// Unpacked, the bits of a packed block of 32 are [8][Panel][4]u8, and all else is as it was. So many steps of that, 35 KB, are a
-	// slice: more gain nothing, fewer put accumulators by too often.
-	wideStep  = 4*Panel + super/block*(2*Panel+Panel*block)
+	// Unpacked, so many steps of 256, 35 to 41 KB, are a slice: more gain nothing, fewer put accumulators by too often.
 	wideSteps = 4
 )
 

@@ -113,7 +113,7 @@ func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) 
 	}
 	bytes, w := stepBytes[m.t], unsafe.Pointer(&m.data[0])
 	if e.wide != 0 {
-		bytes = wideStep - 4*Panel + kTypes[m.t].head
+		bytes = wideStep
 		b := make([]byte, total*bytes+64)
 		e.unpack(unsafe.Pointer(&b[0]), w, total)
 		w = unsafe.Pointer(&b[0])

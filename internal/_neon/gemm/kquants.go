@@ -15,19 +15,19 @@ const (
 type kQuant struct {
 	intKernel
 	bits int
-	wide bool // the elements were unpacked to bytes: [8][Panel][4]u8
+	wide bool // unpacked: a block is [2][Panel]f32, what sums and minimums or the halves' sums are scaled by, and [8][Panel][4]u8
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
 func (k *kQuant) head() int { return map[int]int{4: 128, 5: 128, 6: 64}[k.bits] }
 func (k *kQuant) high() int { return (k.bits - 4) * words }
 
-func (k *kQuant) block() int {
-	if k.wide {
-		return kScales + turns*words
-	}
-	return kScales + kLow + k.high()
-}
+func (k *kQuant) block() int { return kScales + kLow + k.high() }
+
+const (
+	wideScales = 2 * accRow
+	wideBlock  = wideScales + turns*words
+)
 
 func kKernels(f *asm.File) {
 	for _, t := range []struct {
@@ -36,7 +36,7 @@ func kKernels(f *asm.File) {
 		wide      bool
 	}{
 		{"Q4K", "", 4, false}, {"Q5K", "", 5, false}, {"Q6K", "", 6, false},
-		{"Wide4K", ", unpacked to bytes,", 4, true}, {"Wide5K", ", unpacked to bytes,", 5, true}, {"Wide6K", ", unpacked to bytes,", 6, true},
+		{"Wide", ", unpacked,", 4, true}, {"Wide6K", ", unpacked,", 6, true}, // Q5_K is then as Q4_K
 	} {
 		for i := range shapes {
 			if t.wide && shapes[i].suffix != "" { // of many rows alone
@@ -59,9 +59,6 @@ func kKernels(f *asm.File) {
 }
 
 func (k *kQuant) setMasks() {
-	if k.wide {
-		return
-	}
 	k.setMask(0, 0x0f)
 	switch k.bits {
 	case 5:
@@ -78,6 +75,10 @@ func (k *kQuant) prefetches() int {
 
 func (k *kQuant) generate() {
 	k.begin(func() {
+		if k.wide {
+			k.I("ADD $%d, %s", wideScales, w)
+			return
+		}
 		k.arg(tileScale, heads)
 		// Of a part's outputs elements are 4 bytes, d 2 and scales 1.
 		k.I("SUB %s, %s, %s", heads, w, tmp)
@@ -119,15 +120,21 @@ func (k *kQuant) generate() {
 			k.scales(r, 0)
 			k.minimums(r)
 		}
-		k.advance(r, k.block(), small)
+		if k.wide {
+			k.advance(r, wideBlock)
+		} else {
+			k.advance(r, k.block(), small)
+		}
 		k.I("SUBS $1, %s", left)
 		k.I("BNE %s", label("block", r))
 		k.whole(r)
 		k.I("SUBS $1, %s", group)
 		k.I("BNE %s", label("group", r))
-		k.I("ADD $%d, %s", k.head(), w)
-		k.I("ADD $%d, %s", k.head(), small)
-		k.I("ADD $%d, %s", k.head()+2*blocks*k.block(), heads)
+		if !k.wide {
+			k.I("ADD $%d, %s", k.head(), w)
+			k.I("ADD $%d, %s", k.head(), small)
+			k.I("ADD $%d, %s", k.head()+2*blocks*k.block(), heads)
+		}
 		k.I("SUBS $1, %s", steps)
 		k.I("BNE %s", label("step", r))
 		k.I("RET")
@@ -190,8 +197,16 @@ func (k *kQuant) elements(turn, v, a, b, t int) {
 	}
 }
 
-// factor makes the products of a block's integers, so far into its scales, and of the f16 so far into the head.
-func (k *kQuant) factor(v, scales, head, a, b, t, u int) {
+// factor makes the products of a block's integers and of the f16 in the head: the first of a block's, or the second.
+func (k *kQuant) factor(v, which, a, b, t, u int) {
+	if k.wide {
+		k.load(w, which*accRow-wideScales+v*16, a, b)
+		return
+	}
+	scales, head := which*32, which*64
+	if k.bits == 6 { // of the halves, with one f16
+		head = 0
+	}
 	k.I("FMOVD %d(%s), F%d", scales+v*4, small, a)
 	if k.bits == 6 {
 		k.SxtlB(a, a)
@@ -215,7 +230,7 @@ func (k *kQuant) factor(v, scales, head, a, b, t, u int) {
 func (k *kQuant) scales(r, h int) {
 	a, b, t, u := k.temp(0), k.temp(1), k.temp(2), k.temp(3)
 	for v := 0; v < k.vecs; v += 2 {
-		k.factor(v, h*32, 0, a, b, t, u)
+		k.factor(v, h, a, b, t, u)
 		k.scale(r, v, a, b)
 	}
 }
@@ -224,7 +239,7 @@ func (k *kQuant) scales(r, h int) {
 func (k *kQuant) minimums(r int) {
 	a, b, t, u := k.temp(0), k.temp(1), k.temp(2), k.temp(3)
 	for v := 0; v < k.vecs; v += 2 {
-		k.factor(v, 32, 64, a, b, t, u)
+		k.factor(v, 1, a, b, t, u)
 		for row := range r {
 			k.I("FMOVS %d(%s), F%d", kSum, x(row), t)
 			k.FmlaElem(k.part(row, v), a, t, 0)
@@ -233,38 +248,41 @@ func (k *kQuant) minimums(r int) {
 	}
 }
 
-// unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them
-// doing it anew.
+// unpack emits the function that makes bytes of a panel's elements, and f32 of its scales: for many rows that is less work than
+// every few of them doing it anew.
 func (k *kQuant) unpack() {
 	k.name = map[int]string{4: "unpackQ4KNEON", 5: "unpackQ5KNEON", 6: "unpackQ6KNEON"}[k.bits]
-	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel to bytes.", 24)
+	k.Func(k.name, k.name+" unpacks n blocks of 256 of a panel.", 24)
 	const dst = "R2"
 	k.I("MOVD dst+0(FP), %s", dst)
-	k.I("MOVD src+8(FP), %s", w)
+	k.I("MOVD src+8(FP), %s", heads)
 	k.I("MOVD n+16(FP), %s", steps)
 	k.setMasks()
-	copies := func(bytes int) { // as they are
-		for range bytes / 32 {
-			k.I("FLDPQ.P 32(%s), (F0, F1)", w)
-			k.I("FSTPQ.P (F0, F1), 32(%s)", dst)
-		}
-	}
 	k.Label("step")
-	copies(k.head())
+	k.I("ADD $%d, %s, %s", k.head(), heads, small)
 	k.I("MOVD $%d, %s", 2*blocks, left)
 	k.Label("block")
-	copies(kScales)
+	for which := range 2 {
+		for v := 0; v < k.vecs; v += 2 {
+			a := v % 4 * 2
+			k.factor(v, which, a, a+1, a+2, a+3)
+			k.store(dst, which*accRow+v*16, a, a+1)
+		}
+	}
+	k.I("ADD $%d, %s, %s", kScales, small, w)
+	k.I("ADD $%d, %s", wideScales, dst)
 	for turn := range turns {
-		for v := 0; v < 8; v += 2 {
+		for v := 0; v < k.vecs; v += 2 {
 			a := v % 4 * 2
 			k.elements(turn, v, a, a+1, a+2)
 			k.store(dst, turn*words+v*16, a, a+1)
 		}
 	}
-	k.I("ADD $%d, %s", kLow+k.high(), w)
+	k.I("ADD $%d, %s", k.block(), small)
 	k.I("ADD $%d, %s", turns*words, dst)
 	k.I("SUBS $1, %s", left)
 	k.I("BNE block")
+	k.I("MOVD %s, %s", small, heads)
 	k.I("SUBS $1, %s", steps)
 	k.I("BNE step")
 	k.I("RET")
