@@ -63,6 +63,9 @@ func mulQ6KFewNEON(t *tile)
 func mulQ6KNEON(t *tile)
 
 //go:noescape
+func mulWideQ8NEON(t *tile)
+
+//go:noescape
 func mulWideNEON(t *tile)
 
 //go:noescape
@@ -73,6 +76,9 @@ func mulPackedF32NEON(t *tile)
 
 //go:noescape
 func mulPackedBF16NEON(t *tile) (flushed int)
+
+//go:noescape
+func unpackQ8NEON(dst, src *byte, n int)
 
 //go:noescape
 func unpackQ4KNEON(dst, src *byte, n int)
@@ -123,6 +129,7 @@ const (
 	idQ6KOne
 	idQ6KFew
 	idQ6K
+	idWideQ8
 	idWide4K
 	idWide5K
 	idWide6K
@@ -142,7 +149,7 @@ var engines = [...]engine{
 
 	idQ8One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
 	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ8One},
-	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, few: 3, fewer: idQ8Few},
+	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWideQ8, many: 12, few: 3, fewer: idQ8Few},
 
 	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 930},
 	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 570, few: 1, fewer: idQ4KOne},
@@ -156,6 +163,7 @@ var engines = [...]engine{
 	idQ6KFew: {lanes: 16, rows: 3, turn: 1, dense: 24, sparse: 24, cost: 780, few: 1, fewer: idQ6KOne},
 	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
+	idWideQ8: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
 	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
 	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
 	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
@@ -228,6 +236,8 @@ func (e *engine) run(t *tile) {
 		mulQ6KFewNEON(t)
 	case idQ6K:
 		mulQ6KNEON(t)
+	case idWideQ8:
+		mulWideQ8NEON(t)
 	case idWide4K, idWide5K:
 		mulWideNEON(t)
 	case idWide6K:
@@ -238,13 +248,15 @@ func (e *engine) run(t *tile) {
 }
 
 // Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
-// dmin, and its elements, [8][Panel][4]u8.
+// dmin, and its elements, [8][Panel][4]u8; of Q8_0 it is [Panel]f32 and [8][Panel][4]int8.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
-// unpack makes bytes of so many steps of a K type's panel, for one of the kernels that multiply those.
+// unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)
 	switch e.id {
+	case idWideQ8:
+		unpackQ8NEON(d, s, steps)
 	case idWide4K:
 		unpackQ4KNEON(d, s, steps)
 	case idWide5K:

@@ -6747,6 +6747,1179 @@ block1:
 	CBNZ R23, group1
 	RET
 
+// mulWideQ8NEON multiplies a quarter of a Q8_0 panel, unpacked, by groups of int8.
+TEXT ·mulWideQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	ADD $128, R1
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 640(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started6
+zero6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started6:
+group6:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	FMOVQ 0(R7), F29
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 16(R7), F29
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FLDPQ -128(R1), (F30, F31)
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	VFMLA V30.S4, V10.S4, V22.S4
+	VFMLA V31.S4, V11.S4, V23.S4
+	ADD $1152, R1
+	ADD $36, R2
+	ADD $36, R3
+	ADD $36, R4
+	ADD $36, R5
+	ADD $36, R6
+	ADD $36, R7
+	SUBS $1, R14
+	BNE block6
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R7), F29
+	FLDPQ 0(R13), (F10, F11)
+	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
+	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
+	FSTPQ (F10, F11), 0(R13)
+	CBNZ R23, group6
+	RET
+rows5:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 512(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started5
+zero5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started5:
+group5:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FLDPQ -128(R1), (F30, F31)
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V30.S4, V8.S4, V20.S4
+	VFMLA V31.S4, V9.S4, V21.S4
+	ADD $1152, R1
+	ADD $36, R2
+	ADD $36, R3
+	ADD $36, R4
+	ADD $36, R5
+	ADD $36, R6
+	SUBS $1, R14
+	BNE block5
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R6), F28
+	FLDPQ 0(R13), (F8, F9)
+	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
+	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
+	FSTPQ (F8, F9), 0(R13)
+	CBNZ R23, group5
+	RET
+rows4:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 384(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started4
+zero4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started4:
+group4:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FLDPQ -128(R1), (F30, F31)
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V30.S4, V6.S4, V18.S4
+	VFMLA V31.S4, V7.S4, V19.S4
+	ADD $1152, R1
+	ADD $36, R2
+	ADD $36, R3
+	ADD $36, R4
+	ADD $36, R5
+	SUBS $1, R14
+	BNE block4
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R5), F27
+	FLDPQ 0(R13), (F6, F7)
+	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
+	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
+	FSTPQ (F6, F7), 0(R13)
+	CBNZ R23, group4
+	RET
+rows3:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 256(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started3
+zero3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started3:
+group3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FLDPQ -128(R1), (F30, F31)
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V30.S4, V4.S4, V16.S4
+	VFMLA V31.S4, V5.S4, V17.S4
+	ADD $1152, R1
+	ADD $36, R2
+	ADD $36, R3
+	ADD $36, R4
+	SUBS $1, R14
+	BNE block3
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R4), F26
+	FLDPQ 0(R13), (F4, F5)
+	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
+	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
+	FSTPQ (F4, F5), 0(R13)
+	CBNZ R23, group3
+	RET
+rows2:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FLDPQ 128(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started2
+zero2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+	ADD R11, R13, R13
+	FSTPQ (F0, F0), 0(R13)
+started2:
+group2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FLDPQ -128(R1), (F30, F31)
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V30.S4, V2.S4, V14.S4
+	VFMLA V31.S4, V3.S4, V15.S4
+	ADD $1152, R1
+	ADD $36, R2
+	ADD $36, R3
+	SUBS $1, R14
+	BNE block2
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	ADD R11, R13, R13
+	FMOVS.P 4(R3), F25
+	FLDPQ 0(R13), (F2, F3)
+	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
+	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
+	FSTPQ (F2, F3), 0(R13)
+	CBNZ R23, group2
+	RET
+rows1:
+	MOVD 40(R0), R12
+	MOVD R10, R13
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F0, F1)
+	FSTPQ (F0, F1), 0(R13)
+	B started1
+zero1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	FSTPQ (F0, F0), 0(R13)
+started1:
+group1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	MOVD $4, R14
+	CMP R14, R23
+	CSEL LT, R23, R14, R14
+	SUB R14, R23, R23
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FLDPQ -128(R1), (F30, F31)
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V12.S4
+	VFMLA V31.S4, V1.S4, V13.S4
+	ADD $1152, R1
+	ADD $36, R2
+	SUBS $1, R14
+	BNE block1
+	MOVD R10, R13
+	FMOVS.P 4(R2), F24
+	FLDPQ 0(R13), (F0, F1)
+	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
+	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
+	FSTPQ (F0, F1), 0(R13)
+	CBNZ R23, group1
+	RET
+
+// unpackQ8NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackQ8NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $128, V17.B16
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	ADD $64, R19, R1
+	ADD $128, R2
+	FLDPQ 0(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 32(R2)
+	FLDPQ 64(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 64(R2)
+	FLDPQ 96(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 160(R2)
+	FLDPQ 192(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 192(R2)
+	FLDPQ 224(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 288(R2)
+	FLDPQ 320(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 320(R2)
+	FLDPQ 352(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 416(R2)
+	FLDPQ 448(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 448(R2)
+	FLDPQ 480(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 480(R2)
+	FLDPQ 512(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 544(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 544(R2)
+	FLDPQ 576(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 576(R2)
+	FLDPQ 608(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 608(R2)
+	FLDPQ 640(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 672(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 672(R2)
+	FLDPQ 704(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 704(R2)
+	FLDPQ 736(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 736(R2)
+	FLDPQ 768(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 800(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 800(R2)
+	FLDPQ 832(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 832(R2)
+	FLDPQ 864(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 864(R2)
+	FLDPQ 896(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 928(R1), (F2, F3)
+	VEOR V17.B16, V2.B16, V2.B16
+	VEOR V17.B16, V3.B16, V3.B16
+	FSTPQ (F2, F3), 928(R2)
+	FLDPQ 960(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 960(R2)
+	FLDPQ 992(R1), (F6, F7)
+	VEOR V17.B16, V6.B16, V6.B16
+	VEOR V17.B16, V7.B16, V7.B16
+	FSTPQ (F6, F7), 992(R2)
+	ADD $1088, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
 // mulQ4KOneNEON multiplies a Q4_K panel by groups of int8.
 TEXT ·mulQ4KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0

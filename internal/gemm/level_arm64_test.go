@@ -54,7 +54,7 @@ func TestKernelsAlone(t *testing.T) {
 	r := rand.New(rand.NewPCG(15, 16))
 	const out = 2*Panel + 5
 	for typ, ids := range map[Type][]int{
-		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8},
+		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8},
 		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K},
 	} {
 		for _, in := range []int{2*super - 2, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two
@@ -75,7 +75,7 @@ func TestKernelsAlone(t *testing.T) {
 			for _, id := range ids {
 				e := engineOf(id)
 				e.few, e.wide = 0, 0
-				if id == idWide4K || id == idWide5K || id == idWide6K {
+				if id >= idWideQ8 && id <= idWide6K {
 					e.wide, e.many = id, 1
 				}
 				for rows := 1; rows <= n; rows++ {
@@ -113,7 +113,9 @@ func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) 
 	}
 	bytes, w := stepBytes[m.t], unsafe.Pointer(&m.data[0])
 	if e.wide != 0 {
-		bytes = wideStep
+		if bytes = wideStep; m.t == Q8_0 {
+			bytes = (4 + block) * Panel
+		}
 		b := make([]byte, total*bytes+64)
 		e.unpack(unsafe.Pointer(&b[0]), w, total)
 		w = unsafe.Pointer(&b[0])

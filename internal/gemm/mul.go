@@ -199,7 +199,7 @@ func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 	)
 	switch {
 	case s.bytes != nil:
-		slice = wideSteps
+		slice = wideSteps * super / stepK[m.t]
 	case calls > 1:
 		slices := (total*bytes + sliceBytes - 1) / sliceBytes
 		// Equal slices, of whole groups of Q8_0 and whole turns of loops.

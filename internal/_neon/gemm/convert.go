@@ -8,8 +8,6 @@ func convertKernels(f *asm.File) {
 	quantize(f, "quantizeKNEON", kX)
 }
 
-const q8X = 32 + 4 // bytes of a block of Q8_0's activations
-
 // rounding is f32 to bf16 in the f32 format: u + 0x7fff + (bit 16 of u), the low half cleared. A subnormal is zero before
 // rounding; a NaN is made quiet and not rounded, as the carry might make it an infinity or a zero.
 type rounding struct {

@@ -141,5 +141,5 @@ func (k *intKernel) describe(shape int, typ, how string) {
 	k.vecs, k.maxRows = s.vecs, s.rows
 	k.name = fmt.Sprintf("mul%s%sNEON", typ, s.suffix)
 	k.doc = fmt.Sprintf("%s multiplies %sa %s panel%s by groups of int8.", k.name, s.part, map[string]string{
-		"Q8": "Q8_0", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K", "Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K"}[typ], how)
+		"Q8": "Q8_0", "WideQ8": "Q8_0", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K", "Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K"}[typ], how)
 }
