@@ -135,7 +135,7 @@ func (k *intKernel) advance(r, bytes int, scales ...string) {
 	}
 }
 
-// name makes a kernel of a shape one of a type.
+// describe makes a kernel one of a type, of a shape.
 func (k *intKernel) describe(shape int, typ, how string) {
 	s := shapes[shape]
 	k.vecs, k.maxRows = s.vecs, s.rows
