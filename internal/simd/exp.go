@@ -137,7 +137,7 @@ func geluGeneric(dst, x []float32) {
 		for _, c := range [...]float32{tail8, tail7, tail6, tail5, tail4, tail3, tail2, tail1, tail0} {
 			t = num.FMA(t, u, c)
 		}
-		t *= e
+		t = float32(t * e) // not to be fused with the subtraction
 		if !math.Signbit(float64(v)) {
 			t = 1 - t
 		}

@@ -15,6 +15,7 @@ import (
 type source struct {
 	*rand.Rand
 	wild  bool // infinities, NaNs, subnormals and whatever bits there are
+	exact bool // without NormFloat64, which rounds as the processor has it
 	spans []span
 }
 
@@ -30,12 +31,16 @@ func (s *source) slice(n int) []float32 {
 	whole := make([]float32, off+n+20)
 	for i := range whole {
 		switch {
+		case !s.wild && s.exact:
+			whole[i] = float32(int32(s.Uint32())) * 0x1p-28
 		case !s.wild:
 			whole[i] = float32(s.NormFloat64() * 3)
 		case s.IntN(3) == 0:
 			whole[i] = specials[s.IntN(len(specials))]
 		case s.IntN(2) == 0:
 			whole[i] = math.Float32frombits(s.Uint32())
+		case s.exact:
+			whole[i] = float32(int32(s.Uint32())) * 0x1p-24
 		default:
 			whole[i] = float32(s.NormFloat64() * 40)
 		}
