@@ -4,7 +4,6 @@ package simd
 
 import (
 	"go/ast"
-	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
@@ -49,21 +48,6 @@ func TestProcessorLevelIsFound(t *testing.T) {
 	if ls := cpu.Levels(); ls[len(ls)-1] != want {
 		t.Errorf("the levels tested are %v, up to %v is claimed", ls, want)
 	}
-}
-
-func parse(t *testing.T, name string) []*ast.FuncDecl {
-	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var fs []*ast.FuncDecl
-	for _, d := range f.Decls {
-		if fn, ok := d.(*ast.FuncDecl); ok {
-			fs = append(fs, fn)
-		}
-	}
-	return fs
 }
 
 func TestDispatchReachesEveryKernel(t *testing.T) {
