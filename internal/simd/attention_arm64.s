@@ -2032,8 +2032,91 @@ l72:
 	JMP l67
 l68:
 l73:
-	CMP $16, R19
+	CMP $32, R19
 	BLT l74
+	SUB $64, R20, R16
+	MOVD R21, R13
+	MOVD R2, R9
+	MOVD R7, R22
+	MOVD R22, R14
+	VLD1.P 64(R14), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R14), [V4.S4, V5.S4, V6.S4, V7.S4]
+	SUBS $4, R8, R17
+	BLT l76
+l75:
+	FMOVQ.P 16(R9), F8
+	VLD1.P 64(R13), [V9.S4, V10.S4, V11.S4, V12.S4]
+	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
+	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
+	WORD $0x4f881162 // fmla v2.4s, v11.4s, v8.s[0]
+	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
+	VLD1.P (R13)(R16), [V13.S4, V14.S4, V15.S4, V16.S4]
+	WORD $0x4f8811a4 // fmla v4.4s, v13.4s, v8.s[0]
+	WORD $0x4f8811c5 // fmla v5.4s, v14.4s, v8.s[0]
+	WORD $0x4f8811e6 // fmla v6.4s, v15.4s, v8.s[0]
+	WORD $0x4f881207 // fmla v7.4s, v16.4s, v8.s[0]
+	VLD1.P 64(R13), [V9.S4, V10.S4, V11.S4, V12.S4]
+	WORD $0x4fa81120 // fmla v0.4s, v9.4s, v8.s[1]
+	WORD $0x4fa81141 // fmla v1.4s, v10.4s, v8.s[1]
+	WORD $0x4fa81162 // fmla v2.4s, v11.4s, v8.s[1]
+	WORD $0x4fa81183 // fmla v3.4s, v12.4s, v8.s[1]
+	VLD1.P (R13)(R16), [V13.S4, V14.S4, V15.S4, V16.S4]
+	WORD $0x4fa811a4 // fmla v4.4s, v13.4s, v8.s[1]
+	WORD $0x4fa811c5 // fmla v5.4s, v14.4s, v8.s[1]
+	WORD $0x4fa811e6 // fmla v6.4s, v15.4s, v8.s[1]
+	WORD $0x4fa81207 // fmla v7.4s, v16.4s, v8.s[1]
+	VLD1.P 64(R13), [V9.S4, V10.S4, V11.S4, V12.S4]
+	WORD $0x4f881920 // fmla v0.4s, v9.4s, v8.s[2]
+	WORD $0x4f881941 // fmla v1.4s, v10.4s, v8.s[2]
+	WORD $0x4f881962 // fmla v2.4s, v11.4s, v8.s[2]
+	WORD $0x4f881983 // fmla v3.4s, v12.4s, v8.s[2]
+	VLD1.P (R13)(R16), [V13.S4, V14.S4, V15.S4, V16.S4]
+	WORD $0x4f8819a4 // fmla v4.4s, v13.4s, v8.s[2]
+	WORD $0x4f8819c5 // fmla v5.4s, v14.4s, v8.s[2]
+	WORD $0x4f8819e6 // fmla v6.4s, v15.4s, v8.s[2]
+	WORD $0x4f881a07 // fmla v7.4s, v16.4s, v8.s[2]
+	VLD1.P 64(R13), [V9.S4, V10.S4, V11.S4, V12.S4]
+	WORD $0x4fa81920 // fmla v0.4s, v9.4s, v8.s[3]
+	WORD $0x4fa81941 // fmla v1.4s, v10.4s, v8.s[3]
+	WORD $0x4fa81962 // fmla v2.4s, v11.4s, v8.s[3]
+	WORD $0x4fa81983 // fmla v3.4s, v12.4s, v8.s[3]
+	VLD1.P (R13)(R16), [V13.S4, V14.S4, V15.S4, V16.S4]
+	WORD $0x4fa819a4 // fmla v4.4s, v13.4s, v8.s[3]
+	WORD $0x4fa819c5 // fmla v5.4s, v14.4s, v8.s[3]
+	WORD $0x4fa819e6 // fmla v6.4s, v15.4s, v8.s[3]
+	WORD $0x4fa81a07 // fmla v7.4s, v16.4s, v8.s[3]
+	SUBS $4, R17, R17
+	BGE l75
+l76:
+	ADDS $4, R17, R17
+	BEQ l78
+l77:
+	FMOVS.P 4(R9), F8
+	VLD1.P 64(R13), [V9.S4, V10.S4, V11.S4, V12.S4]
+	WORD $0x4f881120 // fmla v0.4s, v9.4s, v8.s[0]
+	WORD $0x4f881141 // fmla v1.4s, v10.4s, v8.s[0]
+	WORD $0x4f881162 // fmla v2.4s, v11.4s, v8.s[0]
+	WORD $0x4f881183 // fmla v3.4s, v12.4s, v8.s[0]
+	VLD1.P (R13)(R16), [V13.S4, V14.S4, V15.S4, V16.S4]
+	WORD $0x4f8811a4 // fmla v4.4s, v13.4s, v8.s[0]
+	WORD $0x4f8811c5 // fmla v5.4s, v14.4s, v8.s[0]
+	WORD $0x4f8811e6 // fmla v6.4s, v15.4s, v8.s[0]
+	WORD $0x4f881207 // fmla v7.4s, v16.4s, v8.s[0]
+	SUBS $1, R17, R17
+	BNE l77
+l78:
+	MOVD R7, R22
+	MOVD R22, R14
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R14)
+	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R14)
+	ADD $128, R7, R7
+	ADD $128, R21, R21
+	SUB $32, R19, R19
+	JMP l73
+l74:
+l79:
+	CMP $16, R19
+	BLT l80
 	SUB $0, R20, R16
 	MOVD R21, R13
 	MOVD R2, R9
@@ -2041,8 +2124,8 @@ l73:
 	MOVD R22, R14
 	VLD1.P 64(R14), [V0.S4, V1.S4, V2.S4, V3.S4]
 	SUBS $4, R8, R17
-	BLT l76
-l75:
+	BLT l82
+l81:
 	FMOVQ.P 16(R9), F4
 	VLD1.P (R13)(R16), [V5.S4, V6.S4, V7.S4, V8.S4]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -2065,11 +2148,11 @@ l75:
 	WORD $0x4fa41962 // fmla v2.4s, v11.4s, v4.s[3]
 	WORD $0x4fa41983 // fmla v3.4s, v12.4s, v4.s[3]
 	SUBS $4, R17, R17
-	BGE l75
-l76:
+	BGE l81
+l82:
 	ADDS $4, R17, R17
-	BEQ l78
-l77:
+	BEQ l84
+l83:
 	FMOVS.P 4(R9), F4
 	VLD1.P (R13)(R16), [V5.S4, V6.S4, V7.S4, V8.S4]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
@@ -2077,19 +2160,19 @@ l77:
 	WORD $0x4f8410e2 // fmla v2.4s, v7.4s, v4.s[0]
 	WORD $0x4f841103 // fmla v3.4s, v8.4s, v4.s[0]
 	SUBS $1, R17, R17
-	BNE l77
-l78:
+	BNE l83
+l84:
 	MOVD R7, R22
 	MOVD R22, R14
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R14)
 	ADD $64, R7, R7
 	ADD $64, R21, R21
 	SUB $16, R19, R19
-	JMP l73
-l74:
-l79:
+	JMP l79
+l80:
+l85:
 	CMP $4, R19
-	BLT l80
+	BLT l86
 	SUB $0, R20, R16
 	MOVD R21, R13
 	MOVD R2, R9
@@ -2097,61 +2180,16 @@ l79:
 	MOVD R22, R14
 	VLD1.P 16(R14), [V0.S4]
 	SUBS $4, R8, R17
-	BLT l82
-l81:
-	FMOVQ.P 16(R9), F1
-	VLD1.P (R13)(R16), [V2.S4]
-	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	VLD1.P (R13)(R16), [V3.S4]
-	WORD $0x4fa11060 // fmla v0.4s, v3.4s, v1.s[1]
-	VLD1.P (R13)(R16), [V2.S4]
-	WORD $0x4f811840 // fmla v0.4s, v2.4s, v1.s[2]
-	VLD1.P (R13)(R16), [V3.S4]
-	WORD $0x4fa11860 // fmla v0.4s, v3.4s, v1.s[3]
-	SUBS $4, R17, R17
-	BGE l81
-l82:
-	ADDS $4, R17, R17
-	BEQ l84
-l83:
-	FMOVS.P 4(R9), F1
-	VLD1.P (R13)(R16), [V2.S4]
-	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	SUBS $1, R17, R17
-	BNE l83
-l84:
-	MOVD R7, R22
-	MOVD R22, R14
-	VST1.P [V0.S4], 16(R14)
-	ADD $16, R7, R7
-	ADD $16, R21, R21
-	SUB $4, R19, R19
-	JMP l79
-l80:
-l85:
-	CMP $1, R19
-	BLT l86
-	SUB $0, R20, R16
-	MOVD R21, R13
-	MOVD R2, R9
-	MOVD R7, R22
-	MOVD R22, R14
-	FMOVS (R14), F0
-	SUBS $4, R8, R17
 	BLT l88
 l87:
 	FMOVQ.P 16(R9), F1
-	FMOVS (R13), F2
-	ADD R16, R13, R13
+	VLD1.P (R13)(R16), [V2.S4]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
-	FMOVS (R13), F3
-	ADD R16, R13, R13
+	VLD1.P (R13)(R16), [V3.S4]
 	WORD $0x4fa11060 // fmla v0.4s, v3.4s, v1.s[1]
-	FMOVS (R13), F2
-	ADD R16, R13, R13
+	VLD1.P (R13)(R16), [V2.S4]
 	WORD $0x4f811840 // fmla v0.4s, v2.4s, v1.s[2]
-	FMOVS (R13), F3
-	ADD R16, R13, R13
+	VLD1.P (R13)(R16), [V3.S4]
 	WORD $0x4fa11860 // fmla v0.4s, v3.4s, v1.s[3]
 	SUBS $4, R17, R17
 	BGE l87
@@ -2160,20 +2198,65 @@ l88:
 	BEQ l90
 l89:
 	FMOVS.P 4(R9), F1
-	FMOVS (R13), F2
-	ADD R16, R13, R13
+	VLD1.P (R13)(R16), [V2.S4]
 	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
 	SUBS $1, R17, R17
 	BNE l89
 l90:
 	MOVD R7, R22
 	MOVD R22, R14
+	VST1.P [V0.S4], 16(R14)
+	ADD $16, R7, R7
+	ADD $16, R21, R21
+	SUB $4, R19, R19
+	JMP l85
+l86:
+l91:
+	CMP $1, R19
+	BLT l92
+	SUB $0, R20, R16
+	MOVD R21, R13
+	MOVD R2, R9
+	MOVD R7, R22
+	MOVD R22, R14
+	FMOVS (R14), F0
+	SUBS $4, R8, R17
+	BLT l94
+l93:
+	FMOVQ.P 16(R9), F1
+	FMOVS (R13), F2
+	ADD R16, R13, R13
+	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
+	FMOVS (R13), F3
+	ADD R16, R13, R13
+	WORD $0x4fa11060 // fmla v0.4s, v3.4s, v1.s[1]
+	FMOVS (R13), F2
+	ADD R16, R13, R13
+	WORD $0x4f811840 // fmla v0.4s, v2.4s, v1.s[2]
+	FMOVS (R13), F3
+	ADD R16, R13, R13
+	WORD $0x4fa11860 // fmla v0.4s, v3.4s, v1.s[3]
+	SUBS $4, R17, R17
+	BGE l93
+l94:
+	ADDS $4, R17, R17
+	BEQ l96
+l95:
+	FMOVS.P 4(R9), F1
+	FMOVS (R13), F2
+	ADD R16, R13, R13
+	WORD $0x4f811040 // fmla v0.4s, v2.4s, v1.s[0]
+	SUBS $1, R17, R17
+	BNE l95
+l96:
+	MOVD R7, R22
+	MOVD R22, R14
 	FMOVS F0, (R14)
 	ADD $4, R7, R7
 	ADD $4, R21, R21
 	SUB $1, R19, R19
-	JMP l85
-l86:
+	JMP l91
+l92:
 	ADD R1, R0, R0
 	ADD R3, R2, R2
 	SUB $1, R4, R4

@@ -173,7 +173,7 @@ func mix(g *gen) {
 	for _, shape := range []struct {
 		rows  int
 		tiles []int
-	}{{4, []int{4, 1}}, {3, []int{8, 4, 1}}, {2, []int{8, 4, 1}}, {1, []int{16, 4, 1}}} {
+	}{{4, []int{4, 1}}, {3, []int{8, 4, 1}}, {2, []int{8, 4, 1}}, {1, []int{16, 8, 4, 1}}} {
 		again, next := fmt.Sprintf("rows%d", shape.rows), fmt.Sprintf("fewer%d", shape.rows)
 		g.Label("%s", again)
 		g.I("CMP $%d, %s", shape.rows, rows)

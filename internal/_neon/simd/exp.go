@@ -139,9 +139,10 @@ func (g *gen) exp(x vec) vec {
 	return e
 }
 
-// expReduced is expReduced of ../../simd/exp.go; low may be nil. It uses t, r, p and q, and leaves the result in q.
+// expReduced is expReduced of ../../simd/exp.go; low may be nil. It uses t, r, p and q, and the result is in
+// one of the last two.
 func (g *gen) expReduced(x, t, r, p, q, low vec) vec {
-	op2x(g.mov, t, kMagic)
+	g.copies(t, kMagic)
 	elem(g.FmlaElem, t, x, kFactors, 0)
 	n := p
 	op2(g.Fsub, n, t, g.same(kMagic))
@@ -159,7 +160,7 @@ func (g *gen) expReduced(x, t, r, p, q, low vec) vec {
 		p, q = q, p
 	}
 	for range 2 {
-		op2x(g.mov, q, kOne)
+		g.copies(q, kOne)
 		op2(g.Fmla, q, p, r)
 		p, q = q, p
 	}
@@ -168,13 +169,6 @@ func (g *gen) expReduced(x, t, r, p, q, low vec) vec {
 	}
 	op2(g.add, p, p, t)
 	return p
-}
-
-// op2x writes an instruction on every register of a vector and one of constants.
-func op2x(f func(d, n int), d vec, n int) {
-	for _, v := range d {
-		f(v, n)
-	}
 }
 
 // gelu goes two vectors at a time: its two polynomials are as many chains as four exponentials.

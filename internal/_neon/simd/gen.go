@@ -174,6 +174,13 @@ func (g *gen) set(d vec, n, index int) {
 	}
 }
 
+// copies fills vectors with a register of constants.
+func (g *gen) copies(d vec, n int) {
+	for _, v := range d {
+		g.mov(v, n)
+	}
+}
+
 // load reads the next lanes at ptr, and zeros for those that do not exist.
 func (g *gen) load(v vec, ptr string) { g.read(v, ptr, ptr) }
 
@@ -269,9 +276,9 @@ func (g *gen) each(n string, width int, body func()) {
 	g.Label("%s", done)
 }
 
-// sums are the 16 lanes of a reduction: four registers from acc on. In a loop's tail, where registers come one at a
-// time, sum makes room for the next by passing them round, which the fold does not notice: it adds lanes 8 apart, then 4
-// apart, and these are the same whatever place the round begins at.
+// sum adds to the 16 lanes of a reduction, four registers from acc on. In a loop's tail, where registers come one at a
+// time, it makes room for the next by passing them round, which the fold does not notice: it adds lanes 8 apart, then 4
+// apart, and these are the same whatever place the round begins at. t is free.
 func (g *gen) sum(acc, t int, into func(acc vec)) {
 	into(g.vec(acc))
 	if g.width == 1 && g.rest == "" {
@@ -289,7 +296,7 @@ func (g *gen) clears(v, n int) {
 	}
 }
 
-// fold adds 16 lanes up: those 8 apart, 4, 2, 1; it returns the sum.
+// fold adds 16 lanes up, those 8 apart, 4, 2, 1, and returns the sum.
 func (g *gen) fold(acc int) {
 	g.Fadd(acc, acc, acc+2)
 	g.Fadd(acc+1, acc+1, acc+3)

@@ -35,18 +35,19 @@ func hashSearch(g *gen, listed bool) {
 	g.Label("%s", loop)
 	g.I("CMP %s, %s", n, i)
 	g.I("BGE %s", done)
-	for j := range 4 {
-		if listed {
-			g.I("MOVW.P 4(%s), %s", tokens, h(j))
-		} else {
-			g.I("ADD %s, %s, %s", step, key, h(j))
-			g.I("MOVD %s, %s", h(j), key)
-		}
-	}
 	if listed {
+		for j := range 4 {
+			g.I("MOVW.P 4(%s), %s", tokens, h(j))
+		}
 		for j := range 4 {
 			g.I("MADD %s, %s, %s, %s", step, key, h(j), h(j))
 		}
+	} else {
+		g.I("ADD %s, %s, %s", step, key, h(0))
+		for j := 1; j < 4; j++ {
+			g.I("ADD %s, %s, %s", step, h(j-1), h(j))
+		}
+		g.I("MOVD %s, %s", h(3), key)
 	}
 	each := func(format string, args ...any) {
 		for j := range 4 {
