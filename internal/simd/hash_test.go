@@ -54,6 +54,40 @@ func TestFirstHashOf(t *testing.T) {
 	})
 }
 
+// Every place of a turn is searched: the largest of many hashes is found where it is, and nothing above it.
+func TestFirstHashOfTheLargest(t *testing.T) {
+	atLevels(t, func(t *testing.T) {
+		r := newRand(3)
+		for range 2000 {
+			key, n := r.Uint64(), 1+r.IntN(80)
+			tokens := make([]int32, n)
+			var best, bestOf uint64
+			at, atOf := 0, 0
+			for i := range tokens {
+				tokens[i] = int32(r.Uint32())
+				if h := hash(key + uint64(i+1)*golden); h > best {
+					best, at = h, i
+				}
+				if h := hash(key + uint64(int64(tokens[i])+1)*golden); h > bestOf {
+					bestOf, atOf = h, i
+				}
+			}
+			if got := FirstHash(key, n, best); got != at {
+				t.Fatalf("the largest hash of %d is at %d, found at %d", n, at, got)
+			}
+			if got := FirstHash(key, n, best+1); got != n {
+				t.Fatalf("found at %d of %d, there is none", got, n)
+			}
+			if got := FirstHashOf(key, tokens, bestOf); got != atOf {
+				t.Fatalf("the largest listed hash of %d is at %d, found at %d", n, atOf, got)
+			}
+			if got := FirstHashOf(key, tokens, bestOf+1); got != n {
+				t.Fatalf("found at %d of %d listed, there is none", got, n)
+			}
+		}
+	})
+}
+
 func BenchmarkFirstHash(b *testing.B) {
 	for _, l := range cpu.Levels() {
 		b.Run(l.String(), func(b *testing.B) {
