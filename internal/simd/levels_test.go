@@ -14,8 +14,9 @@ import (
 // case can be run again at another level.
 type source struct {
 	*rand.Rand
-	wild  bool // infinities, NaNs, subnormals and whatever bits there are
-	exact bool // without NormFloat64, which rounds as the processor has it
+	wild  bool                              // infinities, NaNs, subnormals and whatever bits there are
+	exact bool                              // without NormFloat64, which rounds as the processor has it
+	place func(n int, atEnd bool) []float32 // where operands lie, when not nil
 	spans []span
 }
 
@@ -46,6 +47,10 @@ func (s *source) slice(n int) []float32 {
 		}
 	}
 	v := whole[off : off+n : off+n]
+	if s.place != nil {
+		v = s.place(n, s.IntN(4) > 0)
+		copy(v, whole[off:])
+	}
 	s.spans = append(s.spans, span{whole, v})
 	return v
 }
