@@ -107,7 +107,7 @@ func encodeQ8_0(src []float32, dst []byte) (bad int) {
 	}
 	binary.LittleEndian.PutUint16(dst, h)
 	for i, x := range src {
-		dst[2+i] = byte(int8(roundAway(x * inverse)))
+		dst[2+i] = byte(int8(roundAway(float32(x * inverse)))) // which subtracts: not to be fused
 	}
 	return -1
 }

@@ -12,12 +12,15 @@ import (
 // are then rounded themselves, to multiples of a half for the whole block, and the elements for the last time.
 //
 // Errors count by an element's size as well (what multiplies large activations is often large), about as in ggml.
+//
+// Products that are added to something are converted to what they are, which keeps compilers from fusing the two: a file has the
+// same bytes whatever processor made it.
 
 // affine is the scale s ≥ 0 and minimum m ≥ 0 for which s·q − m comes closest to x, with q from 0 to most.
 func affine(x []float32, most int) (s, m float32) {
 	lo, hi, square := float32(0), x[0], 0.0
 	for _, v := range x {
-		lo, hi, square = min(lo, v), max(hi, v), square+float64(v)*float64(v)
+		lo, hi, square = min(lo, v), max(hi, v), square+float64(float64(v)*float64(v))
 	}
 	if hi <= lo {
 		return 0, -lo
@@ -27,7 +30,7 @@ func affine(x []float32, most int) (s, m float32) {
 	for _, v := range x {
 		v := float64(v)
 		w := root + math.Abs(v)
-		sw, sx, sxx = sw+w, sx+w*v, sxx+w*v*v
+		sw, sx, sxx = sw+w, sx+float64(w*v), sxx+float64(w*v*v)
 	}
 	// fit rounds x with a scale and a lowest value, and finds those that do best with what came out, and their error.
 	fit := func(scale, low float64) (_, _, err float64) {
@@ -37,15 +40,15 @@ func affine(x []float32, most int) (s, m float32) {
 			v := float64(v)
 			q := min(max(math.RoundToEven((v-low)*inverse), 0), top)
 			w := (root + math.Abs(v)) * q
-			sq, sqq, sqx = sq+w, sqq+w*q, sqx+w*v
+			sq, sqq, sqx = sq+w, sqq+float64(w*q), sqx+float64(w*v)
 		}
-		if det := sw*sqq - sq*sq; det > 0 {
-			scale, low = (sw*sqx-sq*sx)/det, (sqq*sx-sq*sqx)/det
+		if det := float64(sw*sqq) - float64(sq*sq); det > 0 {
+			scale, low = (float64(sw*sqx)-float64(sq*sx))/det, (float64(sqq*sx)-float64(sq*sqx))/det
 		}
 		if low > 0 && sqq > 0 {
 			scale, low = sqx/sqq, 0
 		}
-		return scale, low, scale*scale*sqq + low*low*sw + sxx + 2*(scale*low*sq-scale*sqx-low*sx)
+		return scale, low, float64(scale*scale*sqq) + float64(low*low*sw) + sxx + 2*(float64(scale*low*sq)-float64(scale*sqx)-float64(low*sx))
 	}
 	best, bestScale, bestLow := math.Inf(1), float64(hi-lo)/float64(most), float64(lo)
 	for try := -9; try <= 9; try += 2 {
@@ -84,7 +87,7 @@ func signed(x []float32, most int) float32 {
 			v := float64(v)
 			q := min(max(math.RoundToEven(v*inverse), least), greatest)
 			w := v * v * q
-			sxq, sqq = sxq+w*v, sqq+w*q
+			sxq, sqq = sxq+float64(w*v), sqq+float64(w*q)
 		}
 		if sqq > 0 && sxq*sxq > best*sqq { // what is left of Σ v²·v² shrinks by sxq²/sqq
 			best, s = sxq*sxq/sqq, float32(sxq/sqq)
