@@ -158,7 +158,6 @@ func elem(f func(d, n, m, index int), d, n vec, m, index int) {
 
 func (g *gen) dup(d, n, index int)  { g.I("VDUP V%d.S[%d], V%d.S4", n, index, d) }
 func (g *gen) mov(d, n int)         { g.I("VMOV V%d.B16, V%d.B16", n, d) }
-func (g *gen) clear(d int)          { g.I("VEOR V%d.B16, V%d.B16, V%d.B16", d, d, d) }
 func (g *gen) and(d, n, m int)      { g.I("VAND V%d.B16, V%d.B16, V%d.B16", m, n, d) }
 func (g *gen) orr(d, n, m int)      { g.I("VORR V%d.B16, V%d.B16, V%d.B16", m, n, d) }
 func (g *gen) add(d, n, m int)      { g.I("VADD V%d.S4, V%d.S4, V%d.S4", m, n, d) }
@@ -292,7 +291,7 @@ func (g *gen) sum(acc, t int, into func(acc vec)) {
 
 func (g *gen) clears(v, n int) {
 	for i := range n {
-		g.clear(v + i)
+		g.Zero(v + i)
 	}
 }
 
