@@ -18,7 +18,7 @@ type Exec struct {
 	logits, teacher Buffer // of a part of a loss without a tape
 
 	listJob listJob
-	rider   rideJob // work that the next region takes along
+	rider   rider // work that the next region takes along
 }
 
 // inputTypes is the number of types that products read their rows in.

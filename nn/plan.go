@@ -73,7 +73,9 @@ func (e *Exec) run() {
 	if e.plan.held > 0 && e.tape == nil || len(e.plan.phases) == 0 {
 		return
 	}
-	e.rider.board(&e.plan.phases[0])
+	if len(e.rider.phases) > 0 {
+		e.rider.board(&e.plan)
+	}
 	e.pool.RunPhases(e.plan.take())
 }
 

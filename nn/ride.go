@@ -1,36 +1,60 @@
 // Work beside a pass. A small network that chooses what a pass's last product computes should not wait for the pass, nor the pass
-// for it. A region of its own would cost about as much as it does; so the pass's next region takes its tasks along.
+// for it. Regions of its own would cost about as much as it does; so the phases of the pass's next region take its phases along.
 
 package nn
 
 import "github.com/grovellm/grove/internal/par"
 
-// Ride has the first phase of the next region take tasks of j along. Land must follow.
-func (e *Exec) Ride(tasks int, j par.Job) {
-	e.rider = rideJob{rider: j, tasks: tasks}
+// Planned hands out what was put off since a Hold, which it ends, as phases for others to run. They are good until the next operation.
+func (e *Exec) Planned() []par.Phase {
+	e.plan.held--
+	return e.plan.take()
 }
 
-// Land runs the tasks if no region took them along.
+// Ride has the next region take phases along, in their order. Land must follow.
+func (e *Exec) Ride(phases []par.Phase) { e.rider.phases = phases }
+
+// Land runs the phases if no region took them along.
 func (e *Exec) Land() {
-	if e.rider.own == nil && e.rider.rider != nil {
-		e.pool.Run(e.rider.tasks, e.rider.rider)
+	if len(e.rider.phases) > 0 {
+		e.pool.RunPhases(e.rider.phases)
+		e.rider.phases = nil
 	}
-	e.rider = rideJob{}
+}
+
+// rider is phases that wait for a region, and the phases made of its own and of those.
+type rider struct {
+	phases []par.Phase
+	rides  slots[rideJob]
+}
+
+// board adds the phases that wait to those of a region, each to one after that of the phase before, and what is left over after them.
+// Rows go with anything; what takes longer goes with a product, which takes longer still.
+func (r *rider) board(p *plan) {
+	r.rides.used = 0
+	at := 0
+	for i := range p.phases {
+		if at == len(r.phases) {
+			break
+		}
+		own := &p.phases[i]
+		_, product := own.Job.(*linearJob)
+		if _, rows := r.phases[at].Job.(*blockJob); !product && !rows {
+			continue
+		}
+		j := r.rides.next()
+		*j = rideJob{own: own.Job, rider: r.phases[at].Job, tasks: r.phases[at].Tasks, all: own.Tasks + r.phases[at].Tasks}
+		*own = par.Phase{Tasks: j.all, Job: j}
+		at++
+	}
+	p.phases = append(p.phases, r.phases[at:]...)
+	r.phases = nil
 }
 
 // rideJob is a phase's own tasks with those of a rider, which are spread over them so that each worker's share has some.
 type rideJob struct {
-	rider, own par.Job
+	own, rider par.Job
 	tasks, all int // the rider's; with the phase's own
-}
-
-// board adds the rider's tasks to a phase, unless they are done.
-func (r *rideJob) board(phase *par.Phase) {
-	if r.rider == nil || r.own != nil || r.tasks <= 0 {
-		return
-	}
-	r.own, r.all = phase.Job, phase.Tasks+r.tasks
-	*phase = par.Phase{Tasks: r.all, Job: r}
 }
 
 func (r *rideJob) Do(worker, task int) {

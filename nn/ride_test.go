@@ -16,7 +16,23 @@ import (
 // tally counts how often each task is done.
 type tally []atomic.Int32
 
-func (c tally) Do(_, task int) { c[task].Add(1) }
+// after is a phase of tasks, and those of the phases before.
+type after struct {
+	tally  tally
+	before []tally
+	early  atomic.Int32
+}
+
+func (a *after) Do(_, task int) {
+	for _, c := range a.before {
+		for i := range c {
+			if c[i].Load() == 0 {
+				a.early.Add(1)
+			}
+		}
+	}
+	a.tally[task].Add(1)
+}
 
 // A pass computes the same with a rider and without, to the bit, and the rider's tasks are done once, whatever regions there are,
 // at the landing at the latest.
@@ -33,8 +49,13 @@ func TestRidersArrive(t *testing.T) {
 		e.Linear(Source{X: x}, Proj{Linear: head, Dst: want})
 
 		for range rapid.IntRange(1, 3).Draw(t, "rides") {
-			c := make(tally, rapid.IntRange(0, 30).Draw(t, "tasks"))
-			e.Ride(len(c), c)
+			var riders []tally
+			var phases []par.Phase
+			for range rapid.IntRange(0, 5).Draw(t, "phases") {
+				c := make(tally, rapid.IntRange(0, 30).Draw(t, "tasks"))
+				riders, phases = append(riders, c), append(phases, par.Phase{Tasks: len(c), Job: &after{tally: c, before: riders[:len(riders)]}})
+			}
+			e.Ride(phases)
 			for range rapid.IntRange(0, 2).Draw(t, "regions") {
 				got := NewMat(x.Rows, head.W.Out())
 				e.Linear(Source{X: x}, Proj{Linear: head, Dst: got})
@@ -43,9 +64,14 @@ func TestRidersArrive(t *testing.T) {
 				}
 			}
 			e.Land()
-			for i := range c {
-				if n := c[i].Load(); n != 1 {
-					t.Fatalf("task %d of %d was done %d times", i, len(c), n)
+			for p, c := range riders {
+				if early := phases[p].Job.(*after).early.Load(); early > 0 {
+					t.Fatalf("%d tasks of phase %d were done before all of the phases before", early, p)
+				}
+				for i := range c {
+					if n := c[i].Load(); n != 1 {
+						t.Fatalf("task %d of %d was done %d times", i, len(c), n)
+					}
 				}
 			}
 		}

@@ -38,8 +38,8 @@ type Method interface {
 // Beside is a Method whose lists need not be there before the pass whose last product they are for: what chooses them runs beside it.
 type Beside interface {
 	Method
-	// Start is Choose, but what is in the lists is known only when the tasks are done. One is under way at a time.
-	Start(queries []Query, lists []*List) (tasks int, j par.Job)
+	// Start is Choose, but what is in the lists is known only when the phases are done. One is under way at a time.
+	Start(queries []Query, lists []*List) []par.Phase
 }
 
 // State is what is known of one sequence.

@@ -2,17 +2,16 @@ package shortlist
 
 import (
 	"slices"
-	"sync/atomic"
 
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/nn"
 )
 
-// Start is Choose beside a pass: lists are laid out when the tasks are done. Their places are known at once.
-func (d *Routed) Start(queries []Query, lists []*List) (tasks int, j par.Job) {
+// Start is Choose beside a pass: lists are laid out when the phases are done. Their places are known at once.
+func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	p := &d.picking
-	p.queries, p.of, p.lists, p.stale = append(p.queries[:0], queries...), p.of[:0], p.lists[:0], p.stale[:0]
+	p.queries, p.lists, p.stale = append(p.queries[:0], queries...), p.lists[:0], p.stale[:0]
 	for i, q := range queries {
 		if own := q.State.(*routedState).own; own != nil && (i == 0 || q.State != queries[i-1].State) {
 			for task := range own.fills() {
@@ -20,33 +19,28 @@ func (d *Routed) Start(queries []Query, lists []*List) (tasks int, j par.Job) {
 			}
 		}
 		if i == 0 || q.State != queries[i-1].State || d.o.Budget(q.Step) != d.o.Budget(queries[i-1].Step) {
-			n := len(p.lists)
-			p.lists = slices.Grow(p.lists, 1)[:n+1]
-			p.lists[n] = pickedList{List: q.State.(*routedState).list(q.Step), first: i}
+			p.lists = append(p.lists, pickedList{List: q.State.(*routedState).list(q.Step), first: i})
 		}
 		l := &p.lists[len(p.lists)-1]
 		l.last = i
-		l.left++
-		lists[i], p.of = l.List, append(p.of, int32(len(p.lists)-1))
+		lists[i] = l.List
 	}
-	p.scores = p.sums.Mat(len(queries), d.router.Clusters)
-	p.tasks = min(len(queries), len(p.workers))
-	return p.tasks + len(p.stale), p
+	return p.plan()
 }
 
-// picking is a Choose under way: the router's scores of every row, and the list of rows that share one by the worker that scored the
-// last of them. A router is so small that each worker computes some rows from end to end: nothing is shared out twice.
+// picking is a Choose under way: the router's inputs are gathered, every row's clusters scored, and the lists laid out.
 type picking struct {
 	d       *Routed
+	exec    *nn.Exec
 	queries []Query
-	of      []int32 // of each, the number of its list
 	lists   []pickedList
-	tasks   int // that score rows
 	stale   []fill
 	workers []picks
+	phases  []par.Phase
 
-	sums   nn.Buffer
-	scores nn.Mat
+	router                RouterBuffers
+	embeds, hiddens, sums nn.Buffer
+	embed, hidden, scores nn.Mat
 }
 
 // fill is a task that fills rows of a sequence's own tokens.
@@ -59,47 +53,52 @@ type fill struct {
 type pickedList struct {
 	*List
 	first, last int
-	left        int32 // of them, those without scores
 }
 
 // picks is scratch of a worker.
 type picks struct {
-	exec           *nn.Exec // of this worker alone
-	router         RouterBuffers
-	embeds, hidden nn.Buffer
-
 	clusters []int32
 	scores   []float32
 	picked   []bool // of each cluster
 }
 
-// share is the first row of a task.
-func (p *picking) share(task int) int { return task * len(p.queries) / p.tasks }
+func (p *picking) plan() []par.Phase {
+	n, r := len(p.queries), p.d.router
+	p.embed, p.hidden, p.scores = p.embeds.Mat(n, r.Embed), p.hiddens.Mat(n, r.Hidden), p.sums.Mat(n, r.Clusters)
+	p.exec.Hold()
+	p.exec.PerRow(n+len(p.stale), r.Embed, (*gathering)(p))
+	r.Scores(p.exec, p.embed, p.hidden, p.scores, &p.router)
+	p.phases = append(append(p.phases[:0], p.exec.Planned()...), par.Phase{Tasks: len(p.lists), Job: (*laying)(p)})
+	return p.phases
+}
 
-// Do scores a share of the rows. Of those of a list the first then has the highest scores of all. Or it fills rows.
-func (p *picking) Do(worker, task int) {
-	if task >= p.tasks {
-		f := &p.stale[task-p.tasks]
+// gathering is the phase of picking that gathers what the router reads of each query, and fills rows that lists have.
+type gathering picking
+
+func (p *gathering) Do(worker, task int) {
+	if n := len(p.queries); task >= n {
+		f := &p.stale[task-n]
 		f.Do(worker, f.task)
 		return
 	}
-	from, to, w, r := p.share(task), p.share(task+1), &p.workers[worker], p.d.router
-	embed, hidden := w.embeds.Mat(to-from, r.Embed), w.hidden.Mat(to-from, r.Hidden)
-	for i, q := range p.queries[from:to] {
-		p.d.embed.Row(embed.Row(i), int(q.Token))
-		copy(hidden.Row(i), q.Hidden)
+	q := &p.queries[task]
+	p.d.embed.Row(p.embed.Row(task), int(q.Token))
+	copy(p.hidden.Row(task), q.Hidden)
+}
+
+// laying is the phase of picking that lays out the lists: the clusters with the highest scores for any of a list's rows.
+type laying picking
+
+func (p *laying) Do(worker, task int) {
+	l, w := &p.lists[task], &p.workers[worker]
+	q, scores := &p.queries[l.first], p.scores.Row(l.first)
+	for row := l.first + 1; row <= l.last; row++ {
+		higher(scores, p.scores.Row(row))
 	}
-	r.Scores(w.exec, embed, hidden, p.scores.Slice(from, to), &w.router)
-	for row := to - 1; row > from; row-- {
-		if p.of[row] == p.of[row-1] {
-			higher(p.scores.Row(row-1), p.scores.Row(row))
-		}
-	}
-	for _, of := range p.of[from:to] {
-		if l := &p.lists[of]; atomic.AddInt32(&l.left, -1) == 0 {
-			p.pick(l, w)
-		}
-	}
+	k := p.d.o.Budget(q.Step)
+	w.clusters = w.clusters[:simd.TopK(scores, w.clusters[:k:cap(w.clusters)], w.scores[:k])]
+	slices.Sort(w.clusters)
+	p.d.lay(l.List, q.State.(*routedState).contextState, w)
 }
 
 // higher raises scores to those of another row.
@@ -110,18 +109,4 @@ func higher(scores, other []float32) {
 			scores[c] = other[c]
 		}
 	}
-}
-
-// pick lists the clusters with the highest scores for any of a list's rows.
-func (p *picking) pick(l *pickedList, w *picks) {
-	q, scores := &p.queries[l.first], p.scores.Row(l.first)
-	for task := range p.tasks {
-		if row := p.share(task); row > l.first && row <= l.last {
-			higher(scores, p.scores.Row(row))
-		}
-	}
-	k := p.d.o.Budget(q.Step)
-	w.clusters = w.clusters[:simd.TopK(scores, w.clusters[:k:cap(w.clusters)], w.scores[:k])]
-	slices.Sort(w.clusters)
-	p.d.lay(l.List, q.State.(*routedState).contextState, w)
 }

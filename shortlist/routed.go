@@ -65,11 +65,10 @@ func (d *Routed) Fork() Method {
 // ready gives d scratch of its own.
 func (d *Routed) ready(pool *par.Pool) *Routed {
 	d.pool = pool
-	d.picking = picking{d: d, workers: make([]picks, pool.Threads())}
-	alone := par.New(1)
+	d.picking = picking{d: d, exec: nn.NewExec(pool), workers: make([]picks, pool.Threads())}
 	for i := range d.picking.workers {
 		d.picking.workers[i] = picks{
-			exec: nn.NewExec(alone), clusters: make([]int32, d.o.Clusters), scores: make([]float32, d.o.Clusters), picked: make([]bool, len(d.size)),
+			clusters: make([]int32, d.o.Clusters), scores: make([]float32, d.o.Clusters), picked: make([]bool, len(d.size)),
 		}
 	}
 	return d
@@ -136,8 +135,7 @@ type routedState struct {
 }
 
 func (d *Routed) Choose(queries []Query, lists []*List) {
-	tasks, j := d.Start(queries, lists)
-	d.pool.Run(tasks, j)
+	d.pool.RunPhases(d.Start(queries, lists))
 }
 
 // list is one to lay out for a row of a step.

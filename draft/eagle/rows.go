@@ -30,8 +30,8 @@ type rows struct {
 	step        int         // of the draft, whose first pass is 0
 	bufs        Buffers
 	logits      nn.Logits
-	rider       par.Phase // of the Run to come; may be nothing
-	firstLogits []int     // of each sequence, the first of its rows' logits
+	rider       []par.Phase // of the Run to come; may be none
+	firstLogits []int       // of each sequence, the first of its rows' logits
 }
 
 func newRows(n *Network, pool *par.Pool) *rows {
@@ -97,12 +97,12 @@ func (r *rows) Feature(i, k int) []float32 {
 }
 
 // Ride is for a router, which chooses what is computed of the rows' output.
-func (r *rows) Ride(tasks int, j par.Job) { r.rider = par.Phase{Tasks: tasks, Job: j} }
+func (r *rows) Ride(phases []par.Phase) { r.rider = phases }
 
 // Run computes the rows that were prepared.
 func (r *rows) Run(ctx context.Context) error {
 	rider := r.rider
-	r.rider = par.Phase{}
+	r.rider = nil
 	if err := ctx.Err(); err != nil {
 		for i := range r.laid {
 			r.laid[i].Cache.Reserve(r.laid[i].From, 0)
@@ -123,8 +123,8 @@ func (r *rows) Run(ctx context.Context) error {
 	x := r.xBufs[r.step].Mat(len(r.tokens), n.Hidden)
 	r.exec.Hold()
 	n.Run(r.exec, &r.forest, r.tokens, r.g, x, &r.bufs)
-	if rider.Tasks > 0 { // which logits are computed is not known before it is done
-		r.exec.Ride(rider.Tasks, rider.Job)
+	if len(rider) > 0 { // which logits are computed is not known before it is done
+		r.exec.Ride(rider)
 		r.exec.Release()
 		r.exec.Land()
 		r.exec.Hold()

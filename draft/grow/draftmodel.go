@@ -33,7 +33,7 @@ func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }
 func (m *DraftModel) Feature(int, int) []float32 { return nil }
 
 // Ride is never called: without features there is no router.
-func (m *DraftModel) Ride(int, par.Job) {}
+func (m *DraftModel) Ride([]par.Phase) {}
 
 func (m *DraftModel) Run(ctx context.Context) error {
 	m.rows = m.rows[:0]

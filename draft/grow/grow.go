@@ -38,8 +38,8 @@ type Model interface {
 	// Feature is what the k-th asked row of the i-th sequence is made of besides its token, for a router to read; nil where there is
 	// nothing. It lasts until Run.
 	Feature(i, k int) []float32
-	// Ride has the next Run take tasks of j along, which are done before it comes to logits. Models without features need not know it.
-	Ride(tasks int, j par.Job)
+	// Ride has the next Run take phases along, which are done before it comes to logits. Models without features need not know it.
+	Ride(phases []par.Phase)
 	// Run computes the rows, and Logits those of the k-th asked row of the i-th sequence: of its list if it has one.
 	Run(ctx context.Context) error
 	Logits(i, k int) []float32
