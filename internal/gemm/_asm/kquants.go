@@ -40,11 +40,11 @@ func kQuants() {
 	upper := kMask("upperBits", 0x30303030)
 	ones := kMask("words", 0x00010001)
 	for _, k := range []kQuant{
-		{kernel: kernel{name: "mulQ4KAVX512", maxRows: 5, zmm: true}, bits: 4},
-		{kernel: kernel{name: "mulQ5KAVX512", maxRows: 4, zmm: true}, bits: 5},
-		{kernel: kernel{name: "mulQ6KAVX512", maxRows: 4, zmm: true}, bits: 6},
-		{kernel: kernel{name: "mulWide5KAVX512", maxRows: 5, zmm: true}, bits: 5, wide: true},
-		{kernel: kernel{name: "mulWide6KAVX512", maxRows: 5, zmm: true}, bits: 6, wide: true},
+		{kernel: kernel{name: "mulQ4KAVX512", maxRows: q8Rows, zmm: true}, bits: 4},
+		{kernel: kernel{name: "mulQ5KAVX512", maxRows: q8Rows, zmm: true}, bits: 5},
+		{kernel: kernel{name: "mulQ6KAVX512", maxRows: q8Rows, zmm: true}, bits: 6},
+		{kernel: kernel{name: "mulWide5KAVX512", maxRows: q8Rows, zmm: true}, bits: 5, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX512", maxRows: q8Rows, zmm: true}, bits: 6, wide: true},
 	} {
 		k.doc = k.describe("a")
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
@@ -137,7 +137,7 @@ func (k *kQuant) unpack(low, upper Mem) {
 }
 
 // elements loads turn i into neighbouring registers. t is for AVX2.
-func (k *kQuant) elements(i int, low, upper Mem, t reg.VecPhysical, ws ...reg.VecPhysical) {
+func (k *kQuant) elements(i int, low, upper Op, t reg.VecPhysical, ws ...reg.VecPhysical) {
 	switch {
 	case k.wide:
 		for v, wv := range ws {
@@ -170,7 +170,7 @@ func (k *kQuant) upperAt(i int) (at, bit int) {
 }
 
 // lower512 loads the low four bits of turn i.
-func (k *kQuant) lower512(i int, mask Mem, ws []reg.VecPhysical) {
+func (k *kQuant) lower512(i int, mask Op, ws []reg.VecPhysical) {
 	for v, wv := range ws {
 		at := Mem{Base: w, Disp: kScales + i%4*kWords + v*64}
 		if i < 4 {
@@ -183,7 +183,7 @@ func (k *kQuant) lower512(i int, mask Mem, ws []reg.VecPhysical) {
 }
 
 // upper512 adds the bits above them.
-func (k *kQuant) upper512(i int, mask Mem, ws []reg.VecPhysical) {
+func (k *kQuant) upper512(i int, mask Op, ws []reg.VecPhysical) {
 	t := Z(29)
 	at, bit := k.upperAt(i)
 	for v, wv := range ws {
@@ -201,7 +201,7 @@ func (k *kQuant) upper512(i int, mask Mem, ws []reg.VecPhysical) {
 }
 
 // lower2 is lower512 for registers of half the size.
-func (k *kQuant) lower2(i int, mask Mem, ws []reg.VecPhysical) {
+func (k *kQuant) lower2(i int, mask Op, ws []reg.VecPhysical) {
 	for v, wv := range ws {
 		VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, wv)
 		if i >= 4 {
@@ -212,7 +212,7 @@ func (k *kQuant) lower2(i int, mask Mem, ws []reg.VecPhysical) {
 }
 
 // upper2 is upper512 for them.
-func (k *kQuant) upper2(i int, mask Mem, t reg.VecPhysical, ws []reg.VecPhysical) {
+func (k *kQuant) upper2(i int, mask Op, t reg.VecPhysical, ws []reg.VecPhysical) {
 	at, bit := k.upperAt(i)
 	for v, wv := range ws {
 		VMOVDQU(Mem{Base: w, Disp: at + v*32}, t)

@@ -8,9 +8,18 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// avx512 keeps all of 5 rows in registers, as q8AVX512 does, or of 4 where the upper bits want registers too. A block costs the
+// avx512 keeps all of its rows in registers, as q8AVX512 does, and the masks. A block costs the
 // multiply unit 8 VPDPBUSD and 2 FMA per vector of outputs, a group one more: 78 % of its peak is left for the products.
 func (k *kQuant) avx512(low, upper Mem) {
+	lowMask, upperMask := Z(24), Z(25)
+	k.setup = func() {
+		if !k.wide {
+			VMOVUPS(low, lowMask)
+			if k.bits > 4 {
+				VMOVUPS(upper, upperMask)
+			}
+		}
+	}
 	k.begin()
 	prefetches, sparse := map[int][]int{4: {2, 2, 1, 1, 1, 1, 1, 1}, 5: {2, 2, 2, 2, 1, 1, 1, 1}, 6: {2, 2, 2, 2, 2, 2, 1, 1}}[k.bits], []int{1, 0, 0, 0, 1, 0, 0, 0}
 	for r := 1; r <= k.maxRows; r++ {
@@ -18,8 +27,8 @@ func (k *kQuant) avx512(low, upper Mem) {
 		k.resume(r, k.whole)
 		TESTQ(dense, dense)
 		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
-		k.rows512(r, fmt.Sprintf("dense%d", r), prefetches, low, upper)
-		k.rows512(r, fmt.Sprintf("sparse%d", r), sparse, low, upper)
+		k.rows512(r, fmt.Sprintf("dense%d", r), prefetches, lowMask, upperMask)
+		k.rows512(r, fmt.Sprintf("sparse%d", r), sparse, lowMask, upperMask)
 	}
 }
 
@@ -27,7 +36,7 @@ func (k *kQuant) sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
 func (k *kQuant) part(row, v int) reg.VecPhysical  { return Z(k.maxRows*vecs + row*vecs + v) }
 func (k *kQuant) whole(row, v int) reg.VecPhysical { return Z(2*k.maxRows*vecs + row*vecs + v) }
 
-func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
+func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Op) {
 	w0, w1 := Z(30), Z(31)
 	head := tmp
 
@@ -53,8 +62,10 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
 		prefetch(count)
 		k.elements(i, low, upper, nil, w0, w1)
 		for row := range r {
-			VPDPBUSD_BCST(x(row, i*4), w0, k.sum(row, 0))
-			VPDPBUSD_BCST(x(row, i*4), w1, k.sum(row, 1))
+			b := Z(26 + row%2)
+			VPBROADCASTD(x(row, i*4), b)
+			VPDPBUSD(b, w0, k.sum(row, 0))
+			VPDPBUSD(b, w1, k.sum(row, 1))
 		}
 		if k.bits == 6 && i%4 == 3 {
 			k.scale(r, i/4, w, head, w0, w1, k.sum, k.part)
@@ -71,9 +82,6 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
 	}
 	ADDQ(imm(k.block()), w)
 	ADDQ(imm(kX), x0)
-	if r > 4 {
-		ADDQ(imm(kX), x4)
-	}
 	DECQ(left)
 	JNZ(LabelRef(name + "block"))
 
@@ -83,9 +91,6 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Mem) {
 		}
 	}
 	ADDQ(imm(4), x0)
-	if r > 4 {
-		ADDQ(imm(4), x4)
-	}
 	XORL(U8(1), args.As32())
 	JNZ(LabelRef(name + "group"))
 	DECQ(n)
