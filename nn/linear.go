@@ -62,10 +62,11 @@ type linearJob struct {
 	add    bool // into To
 	rows   int
 
-	// A task is a chunk of the panels, counted through the projections one after another; or, where heads of queries, keys and
-	// values are stored at once, the panels of a head and a part of the rows.
+	// A task is a chunk of the panels, counted through the projections one after another; or, where what is made of the results goes on
+	// at once, a part of the rows and the panels of a head, or of as many columns of an MLP's inner rows as are quantised together.
 	panels, chunk int
 	store         *storeJob
+	inner         innerRows // if it has units
 	rowParts      int
 
 	then *linearJob // the next of the region
@@ -74,7 +75,7 @@ type linearJob struct {
 // ready takes the projections, and says which types they use.
 func (j *linearJob) ready(e *Exec, projs ...Proj) (uses [inputTypes]bool) {
 	j.projs = append(j.projs[:0], projs...)
-	j.add, j.store, j.then = e.tape == nil, nil, nil
+	j.add, j.store, j.inner, j.then = e.tape == nil, nil, innerRows{}, nil
 	j.rows, j.rowParts, j.panels = projs[0].Dst.Rows, 1, 0
 	size := 0
 	for _, p := range projs {
@@ -106,8 +107,11 @@ const (
 )
 
 func (j *linearJob) tasks() int {
-	if j.store != nil {
+	switch {
+	case j.store != nil:
 		return j.store.units() * j.store.a.KVHeads * j.rowParts
+	case j.inner.units > 0:
+		return j.inner.units * j.rowParts
 	}
 	return (j.panels + j.chunk - 1) / j.chunk
 }
@@ -117,18 +121,26 @@ func (j *linearJob) Do(worker, t int) {
 	part := t % j.rowParts
 	r0, r1 := j.rows*part/j.rowParts, j.rows*(part+1)/j.rowParts
 	from, to := j.span(t)
+	if j.inner.units > 0 {
+		j.computeInner(worker, r0, r1, from, to, j.after(worker, t))
+		return
+	}
 	j.compute(worker, r0, r1, from, to, j.after(worker, t))
 	if j.store != nil {
 		j.store.unit(t/j.rowParts, r0, r1)
 	}
 }
 
-// span is the panels of task t.
+// span is the panels of task t, of inner rows those of each projection.
 func (j *linearJob) span(t int) (from, to int) {
-	if j.store != nil {
+	switch {
+	case j.store != nil:
 		size := j.store.a.Dim / gemm.Panel
 		from = j.store.place(t/j.rowParts) * size
 		return from, from + size
+	case j.inner.units > 0:
+		from = t / j.rowParts * innerPanels
+		return from, min(from+innerPanels, j.projs[0].Linear.W.Panels())
 	}
 	return t * j.chunk, min((t+1)*j.chunk, j.panels)
 }
@@ -185,23 +197,33 @@ func (j *linearJob) compute(worker, r0, r1, from, to int, next gemm.Place) {
 
 // run computes a part. Where results are added to others, they are in the sums meanwhile.
 func (p *Proj) run(a *gemm.Part, add bool, sums []float32) {
-	w := p.Linear.W
-	o0, o1 := a.P0*gemm.Panel, min(a.P1*gemm.Panel, w.Out())
+	o0, o1 := a.P0*gemm.Panel, min(a.P1*gemm.Panel, p.Linear.W.Out())
 	dst := p.Dst.Columns(o0, o1).Slice(a.From, a.To)
 	if add = add && p.To.Data != nil; add {
-		dst = Mat{Rows: a.To - a.From, Cols: o1 - o0, Stride: (a.P1 - a.P0) * gemm.Panel, Data: sums}
+		dst = partMat(a, o1-o0, sums)
 	}
-	a.Dst, a.Stride, a.Base = dst.Data, dst.Stride, a.P0
-	w.MulPart(*a)
-	if b := p.Linear.Bias; b != nil {
-		for i := range dst.Rows {
-			simd.Add(dst.Row(i), b[o0:o1])
-		}
-	}
+	p.Linear.part(a, dst)
 	if add {
 		to := p.To.Columns(o0, o1).Slice(a.From, a.To)
 		for i := range dst.Rows {
 			simd.Add(to.Row(i), dst.Row(i))
+		}
+	}
+}
+
+// partMat is a matrix for a part of so many columns.
+func partMat(a *gemm.Part, cols int, data []float32) Mat {
+	return Mat{Rows: a.To - a.From, Cols: cols, Stride: (a.P1 - a.P0) * gemm.Panel, Data: data}
+}
+
+// part computes a part, into dst alone.
+func (l *Linear) part(a *gemm.Part, dst Mat) {
+	a.Dst, a.Stride, a.Base = dst.Data, dst.Stride, a.P0
+	l.W.MulPart(*a)
+	if l.Bias != nil {
+		b := l.Bias[a.P0*gemm.Panel:][:dst.Cols]
+		for i := range dst.Rows {
+			simd.Add(dst.Row(i), b)
 		}
 	}
 }

@@ -21,7 +21,7 @@ func randomBlock(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int) 
 		a.QNorm, a.KNorm = &Norm{Weight: randomRow(r, a.Dim), Eps: 1e-5}, &Norm{Weight: randomRow(r, a.Dim), Eps: 1e-5}
 	}
 	bias := rapid.Bool().Draw(t, "bias")
-	ffn := 32 * rapid.IntRange(1, 9).Draw(t, "ffn")
+	ffn := 32 * rapid.IntRange(1, 33).Draw(t, "ffn")
 	linear := func(out, in int) Linear { return *randomHead(r, typ, out, in, bias) }
 	b = Block{
 		AttnNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5}, MLPNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5},

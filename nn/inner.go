@@ -1,0 +1,62 @@
+package nn
+
+import "github.com/grovellm/grove/internal/gemm"
+
+// innerRows is what becomes of the first products of an MLP: act of their results, handed to the last product's intake by the worker
+// that has them at hand, so that they are stored nowhere, and nobody waits for them all.
+type innerRows struct {
+	act   Activation
+	to    *intake
+	units int // of innerPanels panels
+}
+
+// innerPanels is the panels of a group of activations, which are quantised together.
+const innerPanels = gemm.Group / gemm.Panel
+
+// projectInner plans the products of an MLP's inner rows, which src becomes, and the product down of those. It reports
+// whether it did: few large tasks are not worth it where workers would wait for the last.
+func (e *Exec) projectInner(src Source, act Activation, down Proj, projs ...Proj) bool {
+	w := projs[0].Linear.W
+	rows, units := src.X.Rows, (w.Panels()+innerPanels-1)/innerPanels
+	parts := max(1, rows/headRows)
+	tasks, threads := units*parts, e.Threads()
+	idle := (threads - tasks%threads) % threads
+	if e.tape != nil || rows == 1 || idle*mostIdle > tasks {
+		return false
+	}
+	j, o := e.plan.linears.next(), e.plan.linears.next()
+	j.intake.enter(e, src, j.ready(e, projs...), nil)
+	o.intake.await(e, Source{X: Mat{Rows: rows, Cols: w.Out()}}, o.ready(e, down))
+	j.inner, j.rowParts = innerRows{act: act, to: &o.intake, units: units}, parts
+	e.grow(scratchSizes{sums: len(projs) * (rows + parts - 1) / parts * gemm.Group})
+	e.plan.product(j)
+	e.plan.product(o)
+	return true
+}
+
+// mostIdle is the number of tasks of which one may be idled away.
+const mostIdle = 16
+
+// computeInner makes the columns of panels [from, to) of inner rows [r0, r1).
+func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) {
+	s := &j.intake.e.scratch[worker]
+	o0, o1 := from*gemm.Panel, min(to*gemm.Panel, j.projs[0].Linear.W.Out())
+	var results [2]Mat
+	sums := s.sums
+	for i := range j.projs {
+		l := j.projs[i].Linear
+		a := gemm.Part{X: j.intake.input(worker, l.W.Type()), From: r0, To: r1, P0: from, P1: to, Told: s.next, Next: next}
+		if i+1 < len(j.projs) {
+			a.Next = gemm.Place{M: j.projs[i+1].Linear.W, Panel: from}
+		}
+		s.next = a.Next
+		results[i] = partMat(&a, o1-o0, sums)
+		sums = sums[results[i].Rows*results[i].Stride:]
+		l.part(&a, results[i])
+	}
+	src := Source{X: results[0], Act: j.inner.act, Up: results[1]}
+	for i := range results[0].Rows {
+		x := results[0].Row(i)
+		j.inner.to.part(r0+i, o0, src.row(i, x))
+	}
+}
