@@ -18,8 +18,10 @@ const innerPanels = gemm.Group / gemm.Panel
 func (e *Exec) projectInner(src Source, act Activation, down Proj, projs ...Proj) bool {
 	w := projs[0].Linear.W
 	rows, units := src.X.Rows, (w.Panels()+innerPanels-1)/innerPanels
-	parts := max(1, rows/headRows)
-	tasks, threads := units*parts, e.Threads()
+	threads := e.Threads()
+	// Parts of few rows even out, of many rows leave results in the second-level cache; but each reads the weights again.
+	parts := max(1, min(rows/headRows, (innerTasks*threads+units-1)/units), rows/innerRowsMost)
+	tasks := units * parts
 	idle := (threads - tasks%threads) % threads
 	if e.tape != nil || rows == 1 || idle*mostIdle > tasks {
 		return false
@@ -34,8 +36,11 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, projs ...Proj
 	return true
 }
 
-// mostIdle is the number of tasks of which one may be idled away.
-const mostIdle = 16
+const (
+	innerTasks    = 8 // of a worker, where there are rows enough
+	innerRowsMost = 128
+	mostIdle      = 16 // one of so many tasks may be idled away
+)
 
 // computeInner makes the columns of panels [from, to) of inner rows [r0, r1).
 func (j *linearJob) computeInner(worker, r0, r1, from, to int, next gemm.Place) {
