@@ -139,7 +139,7 @@ func TestPaddingKeepsLogits(t *testing.T) {
 				if (i+j)%4 > 0 && padded.Config.FFN == c.FFN {
 					t.Fatal("the layers are no wider than they were")
 				}
-				for level := cpu.Portable; level <= cpu.Best(); level++ {
+				for _, level := range cpu.Levels() {
 					restore := cpu.Use(level)
 					sameLogits(t, r, plain, padded)
 					restore()

@@ -150,8 +150,8 @@ func (p *program) globals() error {
 		if err != nil {
 			return usagef("--cpu: %w", err)
 		}
-		if level > cpu.Best() {
-			return usagef("--cpu %v: this processor has no more than %v", level, cpu.Best())
+		if !cpu.Has(level) {
+			return usagef("--cpu %v: this processor does not have that; its best is %v", level, cpu.Best())
 		}
 		cpu.Use(level)
 	}

@@ -1,5 +1,5 @@
 // Package cpu says which implementation of the kernels runs: one ordered list of
-// levels for each architecture, the best one this processor has chosen at start. The environment variable
+// levels for each architecture, of which a processor may lack some, the best one this processor has chosen at start. The environment variable
 // GROVE_CPU names a lower one, for tests and for finding a fault.
 //
 // A level is declared where its architecture is: code for all of them knows Portable, and that more is higher.
@@ -15,7 +15,7 @@ import (
 	"sync/atomic"
 )
 
-// Level is a set of instructions the kernels may use; each level has all of those below it.
+// Level is a set of instructions the kernels may use. A higher one is faster.
 type Level int32
 
 // Portable is plain Go, for any processor.
@@ -31,15 +31,15 @@ func (l Level) String() string {
 var active atomic.Int32
 
 func init() {
-	best := detect()
+	best := Best()
 	active.Store(int32(best))
 	if s := os.Getenv("GROVE_CPU"); s != "" {
 		l, err := Parse(s)
 		switch {
 		case err != nil:
 			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU: %v; using %v\n", err, best)
-		case l > best:
-			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU=%v: this processor has no more than %v; using that\n", l, best)
+		case !has(l):
+			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU=%v: this processor does not have that; using %v\n", l, best)
 		default:
 			active.Store(int32(l))
 		}
@@ -65,7 +65,13 @@ func Names() string {
 }
 
 // Best is the highest level this processor has.
-func Best() Level { return detect() }
+func Best() Level {
+	levels := Levels()
+	return levels[len(levels)-1]
+}
+
+// Has says whether this processor has a level.
+func Has(l Level) bool { return has(l) }
 
 // Active is the level in use.
 func Active() Level { return Level(active.Load()) }
@@ -73,8 +79,10 @@ func Active() Level { return Level(active.Load()) }
 // Levels lists the levels this processor can run, lowest first.
 func Levels() []Level {
 	var ls []Level
-	for l := Portable; l <= detect(); l++ {
-		ls = append(ls, l)
+	for l := range Level(len(names)) {
+		if has(l) {
+			ls = append(ls, l)
+		}
 	}
 	return ls
 }
@@ -82,8 +90,8 @@ func Levels() []Level {
 // Use switches to l and returns a function that switches back. It is for checks that
 // compare levels; no pass may be under way. It panics when the processor lacks l.
 func Use(l Level) (restore func()) {
-	if l > detect() {
-		panic(fmt.Sprintf("cpu: level %v is not available here (best: %v)", l, detect()))
+	if !has(l) {
+		panic(fmt.Sprintf("cpu: level %v is not available here (best: %v)", l, Best()))
 	}
 	old := active.Swap(int32(l))
 	return func() { active.Store(old) }

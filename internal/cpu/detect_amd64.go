@@ -4,15 +4,17 @@ package cpu
 
 import "golang.org/x/sys/cpu"
 
-func detect() Level {
+func has(l Level) bool {
 	x := &cpu.X86
-	switch {
-	case !(x.HasAVX2 && x.HasFMA && x.HasF16C):
-		return Portable
-	case !(x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI):
-		return AVX2
-	case !x.HasAVX512BF16:
-		return AVX512
+	switch l {
+	case AVX2:
+		return x.HasAVX2 && x.HasFMA && x.HasF16C
+	case AVXVNNI:
+		return has(AVX2) && x.HasAVXVNNI
+	case AVX512:
+		return has(AVX2) && x.HasAVX512F && x.HasAVX512BW && x.HasAVX512DQ && x.HasAVX512VL && x.HasAVX512VNNI
+	case AVX512BF16:
+		return has(AVX512) && x.HasAVX512BF16
 	}
-	return AVX512BF16
+	return l == Portable
 }

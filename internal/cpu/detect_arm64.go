@@ -8,13 +8,10 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-func detect() Level {
+func has(l Level) bool {
 	x := &cpu.ARM64
-	switch {
-	case runtime.GOOS == "darwin": // every Mac of this architecture has both
-		return NEON
-	case x.HasASIMD && x.HasASIMDDP:
-		return NEON
+	if l == NEON { // every Mac of this architecture has both
+		return runtime.GOOS == "darwin" || x.HasASIMD && x.HasASIMDDP
 	}
-	return Portable
+	return l == Portable
 }

@@ -72,6 +72,27 @@ func mulWide5KAVX2(t *tile)
 func mulWide6KAVX2(t *tile)
 
 //go:noescape
+func mulQ8AVXVNNI(t *tile)
+
+//go:noescape
+func mulQ4KAVXVNNI(t *tile)
+
+//go:noescape
+func mulQ5KAVXVNNI(t *tile)
+
+//go:noescape
+func mulQ6KAVXVNNI(t *tile)
+
+//go:noescape
+func mulWide4KAVXVNNI(t *tile)
+
+//go:noescape
+func mulWide5KAVXVNNI(t *tile)
+
+//go:noescape
+func mulWide6KAVXVNNI(t *tile)
+
+//go:noescape
 func unpackQ5KAVX512(dst, src *byte, n int)
 
 //go:noescape
@@ -106,6 +127,7 @@ func readAVX512(p *byte, n int) uint64
 
 func peakFMAAVX2(iters int)
 func peakQ8AVX2(iters int)
+func peakQ8AVXVNNI(iters int)
 func peakFMAAVX512(iters int)
 func peakQ8AVX512(iters int)
 func peakBF16AVX512BF16(iters int)
@@ -134,6 +156,13 @@ const (
 	idWide4KAVX2
 	idWide5KAVX2
 	idWide6KAVX2
+	idQ8AVXVNNI
+	idQ4KAVXVNNI
+	idQ5KAVXVNNI
+	idQ6KAVXVNNI
+	idWide4KAVXVNNI
+	idWide5KAVXVNNI
+	idWide6KAVXVNNI
 	idPackedF32AVX512
 	idPackedBF16AVX512BF16
 	idPackedF32AVX2
@@ -161,6 +190,14 @@ var engines = [...]engine{
 	idWide5KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320},
 	idWide6KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
 
+	idQ8AVXVNNI:     {lanes: 16, rows: 3, turn: 1, dense: 8, sparse: 8, cost: 32},
+	idQ4KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160, wide: idWide4KAVXVNNI, many: 8},
+	idQ5KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160, wide: idWide5KAVXVNNI, many: 4},
+	idQ6KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160, wide: idWide6KAVXVNNI, many: 4},
+	idWide4KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160},
+	idWide5KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160},
+	idWide6KAVXVNNI: {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160},
+
 	idPackedF32AVX512:      {lanes: 32, rows: 8},
 	idPackedBF16AVX512BF16: {lanes: 32, rows: 8},
 	idPackedF32AVX2:        {lanes: 16, rows: 6},
@@ -173,6 +210,8 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	switch {
 	case l >= cpu.AVX512:
 		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
+	case l >= cpu.AVXVNNI && t.integer():
+		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
 	case l >= cpu.AVX2:
 		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
 	default:
@@ -234,6 +273,20 @@ func (e *engine) run(t *tile) {
 		mulWide5KAVX2(t)
 	case idWide6KAVX2:
 		mulWide6KAVX2(t)
+	case idQ8AVXVNNI:
+		mulQ8AVXVNNI(t)
+	case idQ4KAVXVNNI:
+		mulQ4KAVXVNNI(t)
+	case idQ5KAVXVNNI:
+		mulQ5KAVXVNNI(t)
+	case idQ6KAVXVNNI:
+		mulQ6KAVXVNNI(t)
+	case idWide4KAVXVNNI:
+		mulWide4KAVXVNNI(t)
+	case idWide5KAVXVNNI:
+		mulWide5KAVXVNNI(t)
+	case idWide6KAVXVNNI:
+		mulWide6KAVXVNNI(t)
 	case idPackedF32AVX512:
 		mulPackedF32AVX512(t)
 	case idPackedBF16AVX512BF16:
@@ -254,11 +307,11 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 		unpackQ5KAVX512(d, s, steps)
 	case idWide6KAVX512:
 		unpackQ6KAVX512(d, s, steps)
-	case idWide4KAVX2:
+	case idWide4KAVX2, idWide4KAVXVNNI:
 		unpackQ4KAVX2(d, s, steps)
-	case idWide5KAVX2:
+	case idWide5KAVX2, idWide5KAVXVNNI:
 		unpackQ5KAVX2(d, s, steps)
-	case idWide6KAVX2:
+	case idWide6KAVX2, idWide6KAVXVNNI:
 		unpackQ6KAVX2(d, s, steps)
 	}
 }
@@ -320,6 +373,9 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 	case t.integer() && l >= cpu.AVX512:
 		peakQ8AVX512(iters)
 		return chains * 16 * 4 * 2
+	case t.integer() && l >= cpu.AVXVNNI:
+		peakQ8AVXVNNI(iters)
+		return chains * 8 * 4 * 2
 	case t.integer():
 		peakQ8AVX2(iters)
 		return chains * 8 * 4 * 2

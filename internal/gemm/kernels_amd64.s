@@ -10996,6 +10996,868 @@ block4:
 	VZEROUPPER
 	RET
 
+// func mulQ8AVXVNNI(t *byte)
+// Requires: AVX, AVX2, CMOV, F16C, FMA3, MMX+
+TEXT ·mulQ8AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      group1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+group1:
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+	MOVL    $0x00000004, AX
+	CMPQ    CX, AX
+	CMOVQLT CX, AX
+	SUBQ    AX, CX
+
+block1:
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VCVTPH2PS    (R13), Y12
+	VCVTPH2PS    16(R13), Y13
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y13, Y1, Y7
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x24, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	TESTQ        CX, CX
+	JNZ          group1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      group2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+group2:
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+	VPXOR   Y8, Y8, Y8
+	VPXOR   Y9, Y9, Y9
+	MOVL    $0x00000004, AX
+	CMPQ    CX, AX
+	CMOVQLT CX, AX
+	SUBQ    AX, CX
+
+block2:
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VCVTPH2PS    (R13), Y12
+	VCVTPH2PS    16(R13), Y13
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y13, Y1, Y7
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y13, Y3, Y9
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x24, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	TESTQ        CX, CX
+	JNZ          group2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      group3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+group3:
+	VPXOR   Y6, Y6, Y6
+	VPXOR   Y7, Y7, Y7
+	VPXOR   Y8, Y8, Y8
+	VPXOR   Y9, Y9, Y9
+	VPXOR   Y10, Y10, Y10
+	VPXOR   Y11, Y11, Y11
+	MOVL    $0x00000004, AX
+	CMPQ    CX, AX
+	CMOVQLT CX, AX
+	SUBQ    AX, CX
+
+block3:
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*2), Y4
+	VMOVDQA      Y4, Y5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VCVTPH2PS    (R13), Y12
+	VCVTPH2PS    16(R13), Y13
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y13, Y1, Y7
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y13, Y3, Y9
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y13, Y5, Y11
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x24, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	TESTQ        CX, CX
+	JNZ          group3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
 DATA nibbles<>+0(SB)/4, $0x0f0f0f0f
 DATA nibbles<>+4(SB)/4, $0x0f0f0f0f
 DATA nibbles<>+8(SB)/4, $0x0f0f0f0f
@@ -22586,6 +23448,6234 @@ block2:
 	VZEROUPPER
 	RET
 
+// func mulQ4KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ4KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x00000240, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00001280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x00000240, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00001280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x00000240, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00001280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulQ5KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ5KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x000002c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00001680, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x000002c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00001680, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x01, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x03, Y15, Y15
+	VPAND        fifthBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x000002c0, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00001680, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulQ6KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulQ6KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x40, SI
+	ADDQ $0x40, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPBROADCASTD 36(DI), Y0
+	VMOVDQA      Y0, Y1
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	ADDQ         $0x00000340, SI
+	ADDQ         $0x00000340, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00001a40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPBROADCASTD 36(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	ADDQ         $0x00000340, SI
+	ADDQ         $0x00000340, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00001a40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*2), Y4
+	VMOVDQA      Y4, Y5
+	VMOVDQU      64(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      576(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      608(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPBROADCASTD 36(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 36(DI)(R9*2), Y4
+	VMOVDQA      Y4, Y5
+	VMOVDQU      64(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      96(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x04, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      224(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSLLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      352(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VPSRLW       $0x04, Y12, Y12
+	VPAND        nibbles<>+0(SB), Y12, Y12
+	VMOVDQU      480(SI), Y13
+	VPSRLW       $0x04, Y13, Y13
+	VPAND        nibbles<>+0(SB), Y13, Y13
+	VMOVDQU      704(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y12, Y12
+	VMOVDQU      736(SI), Y15
+	VPSRLW       $0x02, Y15, Y15
+	VPAND        upperBits<>+0(SB), Y15, Y15
+	VPOR         Y15, Y13, Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	ADDQ         $0x00000340, SI
+	ADDQ         $0x00000340, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00001a40, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulWide4KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulWide4KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00002280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00002280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00002280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulWide5KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulWide5KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x00000080, SI
+	ADDQ $0x00000080, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00002280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00002280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPXOR        Y0, Y0, Y0
+	VPXOR        Y1, Y1, Y1
+	VPXOR        Y2, Y2, Y2
+	VPXOR        Y3, Y3, Y3
+	VPXOR        Y4, Y4, Y4
+	VPXOR        Y5, Y5, Y5
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVZXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVZXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPMOVZXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    64(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y6
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y8
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y10
+	VPMOVZXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    80(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VBROADCASTSS 40(DI), Y14
+	VFMADD231PS  Y14, Y12, Y7
+	VBROADCASTSS 40(DI)(R9*1), Y14
+	VFMADD231PS  Y14, Y12, Y9
+	VBROADCASTSS 40(DI)(R9*2), Y14
+	VFMADD231PS  Y14, Y12, Y11
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00002280, R8
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+// func mulWide6KAVXVNNI(t *byte)
+// Requires: AVX, AVX2, F16C, FMA3, MMX+
+TEXT ·mulWide6KAVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ t+0(FP), R15
+	MOVQ (R15), SI
+	MOVQ 8(R15), DI
+	MOVQ 16(R15), R9
+	LEAQ (R9)(R9*2), R10
+	LEAQ (DI)(R9*4), R8
+	MOVQ 24(R15), CX
+	MOVQ 64(R15), R11
+	MOVQ 72(R15), R12
+	MOVQ 80(R15), R13
+	MOVQ 32(R15), BX
+	MOVQ 96(R15), R8
+	MOVQ R8, R13
+	SUBQ SI, R13
+	SARQ $0x01, R13
+	ADDQ R8, R13
+	ADDQ $0x40, SI
+	ADDQ $0x40, R13
+	MOVQ 88(R15), DX
+	CMPQ DX, $0x01
+	JEQ  rows1
+	CMPQ DX, $0x02
+	JEQ  rows2
+	JMP  rows3
+
+rows1:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step1
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+
+step1:
+	XORL R15, R15
+
+group1:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	MOVL  $0x00000004, AX
+
+block1:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VPBROADCASTD 36(DI), Y0
+	VMOVDQA      Y0, Y1
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block1
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group1
+	ADDQ         $0x00002240, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step1
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows2:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step2
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+
+step2:
+	XORL R15, R15
+
+group2:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	MOVL  $0x00000004, AX
+
+block2:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VPBROADCASTD 36(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block2
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group2
+	ADDQ         $0x00002240, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step2
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
+rows3:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      step3
+	VPXOR   Y15, Y15, Y15
+	VMOVUPS Y15, (BX)
+	VMOVUPS Y15, 32(BX)
+	VMOVUPS Y15, 128(BX)
+	VMOVUPS Y15, 160(BX)
+	VMOVUPS Y15, 256(BX)
+	VMOVUPS Y15, 288(BX)
+
+step3:
+	XORL R15, R15
+
+group3:
+	VPXOR Y6, Y6, Y6
+	VPXOR Y7, Y7, Y7
+	VPXOR Y8, Y8, Y8
+	VPXOR Y9, Y9, Y9
+	VPXOR Y10, Y10, Y10
+	VPXOR Y11, Y11, Y11
+	MOVL  $0x00000004, AX
+
+block3:
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPBROADCASTD 32(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 32(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 32(DI)(R9*2), Y4
+	VMOVDQA      Y4, Y5
+	VMOVDQU      64(SI), Y12
+	VMOVDQU      96(SI), Y13
+	VPBROADCASTD (DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD (DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD (DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      192(SI), Y12
+	VMOVDQU      224(SI), Y13
+	VPBROADCASTD 4(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 4(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 4(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      320(SI), Y12
+	VMOVDQU      352(SI), Y13
+	VPBROADCASTD 8(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 8(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 8(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      448(SI), Y12
+	VMOVDQU      480(SI), Y13
+	VPBROADCASTD 12(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 12(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 12(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVSXBD    (R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVSXBD    8(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	VPBROADCASTD 36(DI), Y0
+	VMOVDQA      Y0, Y1
+	VPBROADCASTD 36(DI)(R9*1), Y2
+	VMOVDQA      Y2, Y3
+	VPBROADCASTD 36(DI)(R9*2), Y4
+	VMOVDQA      Y4, Y5
+	VMOVDQU      576(SI), Y12
+	VMOVDQU      608(SI), Y13
+	VPBROADCASTD 16(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 16(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 16(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      704(SI), Y12
+	VMOVDQU      736(SI), Y13
+	VPBROADCASTD 20(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 20(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 20(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      832(SI), Y12
+	VMOVDQU      864(SI), Y13
+	VPBROADCASTD 24(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 24(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 24(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VMOVDQU      960(SI), Y12
+	VMOVDQU      992(SI), Y13
+	VPBROADCASTD 28(DI), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xc6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xce
+	VPBROADCASTD 28(DI)(R9*1), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xd6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xde
+	VPBROADCASTD 28(DI)(R9*2), Y14
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x1d
+	BYTE         $0x50
+	BYTE         $0xe6
+	BYTE         $0xc4
+	BYTE         $0xc2
+	BYTE         $0x15
+	BYTE         $0x50
+	BYTE         $0xee
+	VPMOVSXBD    32(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    (R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y0, Y0
+	VFMADD231PS  Y12, Y0, Y6
+	VCVTDQ2PS    Y2, Y2
+	VFMADD231PS  Y12, Y2, Y8
+	VCVTDQ2PS    Y4, Y4
+	VFMADD231PS  Y12, Y4, Y10
+	VPMOVSXBD    40(R13), Y12
+	VCVTDQ2PS    Y12, Y12
+	VCVTPH2PS    16(R8), Y13
+	VMULPS       Y13, Y12, Y12
+	VCVTDQ2PS    Y1, Y1
+	VFMADD231PS  Y12, Y1, Y7
+	VCVTDQ2PS    Y3, Y3
+	VFMADD231PS  Y12, Y3, Y9
+	VCVTDQ2PS    Y5, Y5
+	VFMADD231PS  Y12, Y5, Y11
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x00000440, R13
+	ADDQ         $0x2c, DI
+	DECQ         AX
+	JNZ          block3
+	VBROADCASTSS (DI), Y14
+	VMOVUPS      (BX), Y15
+	VFMADD231PS  Y14, Y6, Y15
+	VMOVUPS      Y15, (BX)
+	VMOVUPS      32(BX), Y15
+	VFMADD231PS  Y14, Y7, Y15
+	VMOVUPS      Y15, 32(BX)
+	VBROADCASTSS (DI)(R9*1), Y14
+	VMOVUPS      128(BX), Y15
+	VFMADD231PS  Y14, Y8, Y15
+	VMOVUPS      Y15, 128(BX)
+	VMOVUPS      160(BX), Y15
+	VFMADD231PS  Y14, Y9, Y15
+	VMOVUPS      Y15, 160(BX)
+	VBROADCASTSS (DI)(R9*2), Y14
+	VMOVUPS      256(BX), Y15
+	VFMADD231PS  Y14, Y10, Y15
+	VMOVUPS      Y15, 256(BX)
+	VMOVUPS      288(BX), Y15
+	VFMADD231PS  Y14, Y11, Y15
+	VMOVUPS      Y15, 288(BX)
+	ADDQ         $0x04, DI
+	XORL         $0x01, R15
+	JNZ          group3
+	ADDQ         $0x00002240, R8
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, R13
+	DECQ         CX
+	JNZ          step3
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      32(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      160(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Y15
+	VMOVUPS      Y15, (SI)
+	VMOVUPS      288(BX), Y15
+	VMOVUPS      Y15, 32(SI)
+	VZEROUPPER
+	RET
+
 // func unpackQ5KAVX512(dst *byte, src *byte, n int)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·unpackQ5KAVX512(SB), NOSPLIT, $0-24
@@ -27735,6 +34825,91 @@ loop:
 	VPMADDUBSW Y12, Y11, Y11
 	DECQ       CX
 	JNZ        loop
+	VZEROUPPER
+	RET
+
+// func peakQ8AVXVNNI(iters int)
+// Requires: AVX
+TEXT ·peakQ8AVXVNNI(SB), NOSPLIT, $0-8
+	MOVQ   iters+0(FP), CX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+	VXORPS Y8, Y8, Y8
+	VXORPS Y9, Y9, Y9
+	VXORPS Y10, Y10, Y10
+	VXORPS Y11, Y11, Y11
+	VXORPS Y12, Y12, Y12
+	VXORPS Y13, Y13, Y13
+
+loop:
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xd4
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xdc
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xe4
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xec
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xf4
+	BYTE $0xc4
+	BYTE $0xc2
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xfc
+	BYTE $0xc4
+	BYTE $0x42
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xc4
+	BYTE $0xc4
+	BYTE $0x42
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xcc
+	BYTE $0xc4
+	BYTE $0x42
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xd4
+	BYTE $0xc4
+	BYTE $0x42
+	BYTE $0x15
+	BYTE $0x50
+	BYTE $0xdc
+	DECQ CX
+	JNZ  loop
 	VZEROUPPER
 	RET
 

@@ -35,6 +35,9 @@ func TestProcessorLevelIsFound(t *testing.T) {
 	want := cpu.Portable
 	if has("avx2", "fma", "f16c") {
 		want = cpu.AVX2
+		if has("avx_vnni") {
+			want = cpu.AVXVNNI
+		}
 		if has("avx512f", "avx512bw", "avx512dq", "avx512vl", "avx512_vnni") {
 			want = cpu.AVX512
 			if has("avx512_bf16") {

@@ -25,6 +25,7 @@ type kQuant struct {
 	bits   int
 	spread int  // AVX2: turns whose sums fit into 16 bits
 	wide   bool // the elements were unpacked to bytes: [8][Panel][4]u8
+	vnni   bool // AVX2 with AVX-VNNI
 }
 
 // head is the bytes of a step's d and dmin, high those of a block's bits above the low four.
@@ -57,6 +58,12 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide4KAVX2", maxRows: 3}, bits: 4, spread: 8, wide: true},
 		{kernel: kernel{name: "mulWide5KAVX2", maxRows: 2}, bits: 5, spread: 4, wide: true},
 		{kernel: kernel{name: "mulWide6KAVX2", maxRows: 2}, bits: 6, spread: 2, wide: true},
+		{kernel: kernel{name: "mulQ4KAVXVNNI", maxRows: vnniRows}, bits: 4, vnni: true},
+		{kernel: kernel{name: "mulQ5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true},
+		{kernel: kernel{name: "mulQ6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true},
+		{kernel: kernel{name: "mulWide4KAVXVNNI", maxRows: vnniRows}, bits: 4, vnni: true, wide: true},
+		{kernel: kernel{name: "mulWide5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true, wide: true},
+		{kernel: kernel{name: "mulWide6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true, wide: true},
 	} {
 		k.doc = k.describe("half a")
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)

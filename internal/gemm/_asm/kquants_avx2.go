@@ -9,12 +9,13 @@ import (
 )
 
 // avx2 takes half a panel: 16 outputs. VPMADDUBSW adds pairs in 16 bits,
-// where spread turns fit, before they are widened. The whole sums stay in memory: a group touches them once.
+// where spread turns fit, before they are widened; VPDPBUSD, where there is AVX-VNNI, fours in 32.
+// The whole sums stay in memory: a group touches them once.
 func (k *kQuant) avx2(low, upper, ones Mem) {
 	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }              // of 16 bits, then of 32
 	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) } // Q5_K, Q6_K: of 32 bits
 	part := func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
-	if k.spread == kTurns {
+	if k.spread == kTurns || k.vnni {
 		part = wide
 	}
 	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
@@ -51,6 +52,14 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		Label(lab("block"))
 		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])
 		for i := range kTurns {
+			half := kTurns / 2
+			if k.vnni {
+				k.turnVNNI(r, i, low, upper, sum, w0, w1, b, t)
+				if k.bits == 6 && i%half == half-1 {
+					k.scale(r, i/half, scales, head, w0, w1, sum, part)
+				}
+				continue
+			}
 			fresh := i%k.spread == 0
 			k.elements(i, low, upper, t, w0, w1)
 			for row := range r {
@@ -67,7 +76,6 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 			if i%k.spread != k.spread-1 {
 				continue
 			}
-			half := kTurns / 2
 			switch first := i < k.spread || k.bits == 6 && i < half+k.spread && i >= half; {
 			case k.spread == kTurns:
 				each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), sum(row, v)) })
@@ -91,7 +99,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		}
 		if k.bits < 6 {
 			sums := wide
-			if k.spread == kTurns {
+			if k.spread == kTurns || k.vnni {
 				sums = sum
 			}
 			k.scale(r, 0, scales, head, w0, w1, sums, part)
@@ -126,19 +134,25 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		DECQ(n)
 		JNZ(LabelRef(lab("step")))
 
-		Load(Param("t"), args)
-		arg(tileOut, w)
-		arg(tileOutS, tmp)
+		k.storeWhole(r, t)
+	}
+}
+
+// turnVNNI multiplies turn i, whose sums begin with the block or, of Q6_K, its half.
+func (k *kQuant) turnVNNI(r, i int, low, upper Mem, sum func(row, v int) reg.VecPhysical, w0, w1, b, t reg.VecPhysical) {
+	switch half := kTurns / 2; {
+	case k.bits == 6 && i%half == 0:
 		for row := range r {
-			for v := range vecs {
-				VMOVUPS(whole(row, v), t)
-				VMOVUPS(t, Mem{Base: w, Disp: v * 32})
-			}
-			if row < r-1 {
-				ADDQ(tmp, w)
-			}
+			VPBROADCASTD(x(row, kHalves+i/half*4), sum(row, 0))
+			VMOVDQA(sum(row, 0), sum(row, 1))
 		}
-		VZEROUPPER()
-		RET()
+	case i == 0:
+		each(r, func(row, v int) { k.zero(sum(row, v)) })
+	}
+	k.elements(i, low, upper, t, w0, w1)
+	for row := range r {
+		VPBROADCASTD(x(row, i*4), b)
+		vpdpbusd(b, w0, sum(row, 0))
+		vpdpbusd(b, w1, sum(row, 1))
 	}
 }

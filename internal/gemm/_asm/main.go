@@ -16,6 +16,7 @@ func main() {
 	floatKernels()
 	q8AVX512()
 	q8AVX2()
+	q8AVXVNNI()
 	kQuants()
 	packedKernels()
 	convertKernels()

@@ -28,6 +28,7 @@ func roofKernels() {
 	fma := func(a, b, acc reg.VecPhysical) { VFMADD231PS(a, b, acc) }
 	peak("peakFMAAVX2", "times VFMADD231PS on YMM.", Y, fma)
 	peak("peakQ8AVX2", "times VPMADDUBSW on YMM.", Y, func(a, b, acc reg.VecPhysical) { VPMADDUBSW(a, acc, acc) })
+	peak("peakQ8AVXVNNI", "times VPDPBUSD on YMM, as AVX-VNNI encodes it.", Y, vpdpbusd)
 	peak("peakFMAAVX512", "times VFMADD231PS on ZMM.", Z, fma)
 	peak("peakQ8AVX512", "times VPDPBUSD on ZMM.", Z, func(a, b, acc reg.VecPhysical) { VPDPBUSD(a, b, acc) })
 	peak("peakBF16AVX512BF16", "times VDPBF16PS on ZMM.", Z, vdpbf16ps)
