@@ -53,7 +53,7 @@ func TestRidersArrive(t *testing.T) {
 			var phases []par.Phase
 			for range rapid.IntRange(0, 5).Draw(t, "phases") {
 				c := make(tally, rapid.IntRange(0, 30).Draw(t, "tasks"))
-				riders, phases = append(riders, c), append(phases, par.Phase{Tasks: len(c), Job: &after{tally: c, before: riders[:len(riders)]}})
+				riders, phases = append(riders, c), append(phases, par.Phase{Tasks: len(c), Job: &after{tally: c, before: riders}})
 			}
 			e.Ride(phases)
 			for range rapid.IntRange(0, 2).Draw(t, "regions") {

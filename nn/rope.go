@@ -1,9 +1,9 @@
 package nn
 
 import (
-	"math"
 	"sync"
 
+	"github.com/grovellm/grove/internal/num"
 	"github.com/grovellm/grove/internal/simd"
 )
 
@@ -28,12 +28,9 @@ func NewRope(freq []float64, neighbours bool) *Rope {
 
 // Frequencies returns base^(−2i/dims) for i in [0, dims/2), each divided by factors[i] where given.
 func Frequencies(base float64, dims int, factors []float32) []float64 {
-	f := make([]float64, dims/2)
-	for i := range f {
-		f[i] = math.Pow(base, -2*float64(i)/float64(dims))
-		if factors != nil {
-			f[i] /= float64(factors[i])
-		}
+	f := num.InversePowers(base, dims/2)
+	for i, factor := range factors {
+		f[i] /= float64(factor)
 	}
 	return f
 }
@@ -48,7 +45,7 @@ func (r *Rope) prepare(p int) {
 		for i := range ropeBlock {
 			pos := float64(len(r.table)*ropeBlock + i)
 			for d, f := range r.freq {
-				sin, cos := math.Sincos(pos * f)
+				sin, cos := num.Sincos(float64(pos * f))
 				block[i*2*h+d], block[i*2*h+h+d] = float32(cos), float32(sin)
 			}
 		}

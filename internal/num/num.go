@@ -1,5 +1,5 @@
-// Package num holds the number formats of model files and the one f32 operation Go lacks:
-// a fused multiply-add that rounds once on every processor.
+// Package num holds the number formats of model files, the one f32 operation Go lacks, a fused multiply-add that
+// rounds once on every processor, and what angles need, the same to the bit on every processor.
 package num
 
 import "math"

@@ -1,0 +1,77 @@
+package model_test
+
+import (
+	"context"
+	"encoding/binary"
+	"hash/fnv"
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// logitSums has a hash of the logits of trees of random models: the same on every processor. A comparison of one
+// processor's levels cannot see that; compilers for some fuse products with sums, and functions of package math differ.
+var logitSums = map[string]uint64{
+	"tiny-llama2 F16":             0x16a6db763ee0c16b,
+	"tiny-llama3 F32":             0x4e4791e79854f731,
+	"tiny-llama3 Q8_0":            0xbb2a291d8941c593,
+	"tiny-qwen2 BF16":             0x5bd0edb62827451c,
+	"tiny-qwen3 Q8_0":             0x85aa129643a213e3,
+	"tiny-gptneox BF16":           0x28110408f884f479,
+	"tiny-gptneox-sequential F32": 0x771637692d3a2ebd,
+	"pythia-70m Q4_K":             0xda40aa6ce8c6c1b9,
+	"pythia-70m Q5_K":             0x74ad8f73373d387c,
+	"pythia-70m Q6_K":             0xceaa4e7c63b095e8,
+}
+
+func TestEveryProcessorSameLogits(t *testing.T) {
+	ctx := context.Background()
+	for _, c := range []struct {
+		shape string
+		typ   tensor.Type
+	}{
+		{"tiny-llama2", tensor.F16}, {"tiny-llama3", tensor.F32}, {"tiny-llama3", tensor.Q8_0}, {"tiny-qwen2", tensor.BF16}, {"tiny-qwen3", tensor.Q8_0},
+		{"tiny-gptneox", tensor.BF16}, {"tiny-gptneox-sequential", tensor.F32}, {"pythia-70m", tensor.Q4_K}, {"pythia-70m", tensor.Q5_K}, {"pythia-70m", tensor.Q6_K},
+	} {
+		name, levels := c.shape+" "+c.typ.String(), cpu.Levels()
+		if c.shape == "pythia-70m" { // rows of whole blocks of 256 make it large
+			if levels = levels[len(levels)-1:]; testing.Short() {
+				continue
+			}
+		}
+		m := open(t, c.shape, c.typ, model.Options{Threads: 2})
+		for _, level := range levels {
+			func() {
+				defer cpu.Use(level)()
+				h := fnv.New64a()
+				r := rand.New(rand.NewPCG(5, 6))
+				p, cache := m.NewPass(), m.NewCache()
+				if err := p.Prefill(ctx, cache, randomTokens(r, m, 70), false); err != nil {
+					t.Fatal(err)
+				}
+				tr := tree.New(r.Int32N(int32(m.Config.Vocab)))
+				all := []int32{0}
+				for tr.Len() < 12 {
+					all = append(all, int32(tr.Len()))
+					tr.Append(r.IntN(tr.Len()), r.Int32N(int32(m.Config.Vocab)), 0)
+				}
+				if err := p.Run(ctx, []model.Rows{{Cache: cache, Tree: tr, Logits: all}}, nil); err != nil {
+					t.Fatal(err)
+				}
+				for i := range all {
+					for _, x := range p.Logits(0, i) {
+						h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+					}
+				}
+				if got := h.Sum64(); got != logitSums[name] {
+					t.Errorf("%v: %q: %#016x,", level, name, got)
+				}
+			}()
+		}
+	}
+}
