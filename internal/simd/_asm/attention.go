@@ -76,6 +76,26 @@ func (g *gen) step(acc [][]reg.VecVirtual, x rowPtr, y func(c int) reg.VecVirtua
 	}
 }
 
+// choose begins a turn over what is left of the rows: it goes to label rows1, rows2 and so on, for so many at once. What is left of two
+// blocks goes in halves, for a small block would wait for its chains.
+func (g *gen) choose(rows reg.Register, most int) {
+	block := g.GP64()
+	g.Label("next")
+	g.MOVQ(rows, block)
+	g.CMPQ(rows, operand.I8(most))
+	g.JLE(operand.LabelRef("chosen"))
+	g.MOVQ(operand.U32(most), block)
+	g.CMPQ(rows, operand.I8(2*most))
+	g.JGE(operand.LabelRef("chosen"))
+	g.LEAQ(operand.Mem{Base: rows, Disp: 1}, block)
+	g.SHRQ(operand.U8(1), block)
+	g.Label("chosen")
+	for n := 1; n < most; n++ {
+		g.CMPQ(block, operand.I8(n))
+		g.JEQ(operand.LabelRef(fmt.Sprintf("rows%d", n)))
+	}
+}
+
 func scores(g *gen) {
 	g.fn("scores", "func(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kPage []float32)")
 	dst, q, page := g.base("dst"), g.base("q"), g.base("kPage")
@@ -87,15 +107,14 @@ func scores(g *gen) {
 	if err != nil {
 		panic(err)
 	}
-	blocks := []int{2, 1}
+	most := 2
 	if g.level.zmm {
-		blocks = []int{8, 4, 2, 1}
+		most = 8
 	}
-	for _, n := range blocks {
-		next, again, loop, done := fmt.Sprintf("next%d", n), fmt.Sprintf("rows%d", n), fmt.Sprintf("loop%d", n), fmt.Sprintf("done%d", n)
-		g.Label(again)
-		g.CMPQ(rows, operand.I8(n))
-		g.JL(operand.LabelRef(next))
+	g.choose(rows, most)
+	for n := most; n > 0; n-- {
+		loop, done := fmt.Sprintf("loop%d", n), fmt.Sprintf("done%d", n)
+		g.Label(fmt.Sprintf("rows%d", n))
 		acc := g.block(n, 32/g.width())
 		for _, a := range acc {
 			for _, v := range a {
@@ -134,10 +153,9 @@ func scores(g *gen) {
 			g.ADDQ(qStride, q)
 		}
 		g.SUBQ(operand.I8(n), rows)
-		g.JMP(operand.LabelRef(again))
-		g.Label(next)
+		g.JNZ(operand.LabelRef("next"))
+		g.ret()
 	}
-	g.ret()
 }
 
 func mix(g *gen) {
@@ -152,22 +170,15 @@ func mix(g *gen) {
 	if err != nil {
 		panic(err)
 	}
-	// Rows in a block, and the vectors of it that are mixed at once. Few rows take more of hd
+	// By the rows of a block, the vectors of them that are mixed at once. Few rows take more of hd
 	// at once: then a page is read from end to end.
-	type shape struct {
-		rows  int
-		tiles []int
-	}
-	shapes := []shape{{2, []int{4, 1}}, {1, []int{8, 4, 1}}}
+	shapes := [][]int{1: {8, 4, 1}, 2: {4, 1}}
 	if g.level.zmm {
-		shapes = []shape{{4, []int{4, 2, 1}}, {2, []int{8, 4, 2, 1}}, {1, []int{8, 4, 2, 1}}}
+		shapes = [][]int{1: {8, 4, 2, 1}, 2: {8, 4, 2, 1}, 3: {4, 2, 1}, 4: {4, 2, 1}}
 	}
-	for _, s := range shapes {
-		n := s.rows
-		next, again := fmt.Sprintf("next%d", n), fmt.Sprintf("rows%d", n)
-		g.Label(again)
-		g.CMPQ(rows, operand.I8(n))
-		g.JL(operand.LabelRef(next))
+	g.choose(rows, len(shapes)-1)
+	for n := len(shapes) - 1; n > 0; n-- {
+		g.Label(fmt.Sprintf("rows%d", n))
 		t := g.GP64() // lanes of hd done
 		g.XORQ(t, t)
 
@@ -234,7 +245,7 @@ func mix(g *gen) {
 				}
 			}
 		}
-		for _, vectors := range s.tiles {
+		for _, vectors := range shapes[n] {
 			lanes := vectors * g.width()
 			loop, done := g.label(), g.label()
 			g.Label(loop)
@@ -258,8 +269,7 @@ func mix(g *gen) {
 			g.ADDQ(pStride, p)
 		}
 		g.SUBQ(operand.I8(n), rows)
-		g.JMP(operand.LabelRef(again))
-		g.Label(next)
+		g.JNZ(operand.LabelRef("next"))
+		g.ret()
 	}
-	g.ret()
 }
