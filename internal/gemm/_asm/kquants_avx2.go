@@ -34,15 +34,9 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 	k.begin()
 	for r := 1; r <= k.maxRows; r++ {
 		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
-		whole := func(row, v int) Mem { return Mem{Base: acc, Disp: row*accRow + v*32} }
 
 		Label(lab("rows"))
-		arg(tileFirst, tmp)
-		TESTQ(tmp, tmp)
-		JZ(LabelRef(lab("step")))
-		VPXOR(t, t, t)
-		each(r, func(row, v int) { VMOVUPS(t, whole(row, v)) })
-
+		k.beginWhole(r, lab("step"), t)
 		Label(lab("step"))
 		XORL(second.As32(), second.As32())
 		Label(lab("group"))
@@ -117,14 +111,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		DECQ(left)
 		JNZ(LabelRef(lab("block")))
 
-		for row := range r {
-			VBROADCASTSS(x(row, 0), b)
-			for v := range vecs {
-				VMOVUPS(whole(row, v), t)
-				VFMADD231PS(b, part(row, v), t)
-				VMOVUPS(t, whole(row, v))
-			}
-		}
+		k.addWhole(r, part, b, t)
 		ADDQ(imm(4), x0)
 		XORL(U8(1), second.As32())
 		JNZ(LabelRef(lab("group")))

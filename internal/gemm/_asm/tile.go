@@ -270,3 +270,44 @@ func (k *kernel) generate() {
 		k.store(r, k.acc)
 	}
 }
+
+// Where registers are too few, the whole sums of a product's groups stay in memory: a group touches them once.
+
+// beginWhole zeroes those of r rows, or goes to a label to resume from them.
+func (k *kernel) beginWhole(r int, resume string, t reg.VecPhysical) {
+	arg(tileFirst, tmp)
+	TESTQ(tmp, tmp)
+	JZ(LabelRef(resume))
+	VPXOR(t, t, t)
+	each(r, func(row, v int) { VMOVUPS(t, k.accMem(row, v)) })
+}
+
+// addWhole adds the parts of a group, times its scales.
+func (k *kernel) addWhole(r int, part func(row, v int) reg.VecPhysical, b, t reg.VecPhysical) {
+	for row := range r {
+		VBROADCASTSS(x(row, 0), b)
+		for v := range vecs {
+			VMOVUPS(k.accMem(row, v), t)
+			VFMADD231PS(b, part(row, v), t)
+			VMOVUPS(t, k.accMem(row, v))
+		}
+	}
+}
+
+// storeWhole copies the whole sums of r rows from memory to where the results go, and returns.
+func (k *kernel) storeWhole(r int, t reg.VecPhysical) {
+	Load(Param("t"), args)
+	arg(tileOut, w)
+	arg(tileOutS, tmp)
+	for row := range r {
+		for v := range vecs {
+			VMOVUPS(k.accMem(row, v), t)
+			VMOVUPS(t, Mem{Base: w, Disp: v * k.width()})
+		}
+		if row < r-1 {
+			ADDQ(tmp, w)
+		}
+	}
+	VZEROUPPER()
+	RET()
+}

@@ -43,15 +43,8 @@ func q8AVXVNNI() {
 	k.begin()
 	for r := 1; r <= k.maxRows; r++ {
 		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
-		whole := func(row, v int) Mem { return k.accMem(row, v) }
-
 		Label(lab("rows"))
-		arg(tileFirst, tmp)
-		TESTQ(tmp, tmp)
-		JZ(LabelRef(lab("group")))
-		VPXOR(t, t, t)
-		each(r, func(row, v int) { VMOVUPS(t, whole(row, v)) })
-
+		k.beginWhole(r, lab("group"), t)
 		Label(lab("group"))
 		each(r, func(row, v int) { k.zero(part(row, v)) })
 		MOVL(U32(q8Group), left.As32())
@@ -86,35 +79,10 @@ func q8AVXVNNI() {
 		DECQ(left)
 		JNZ(LabelRef(lab("block")))
 
-		for row := range r {
-			VBROADCASTSS(x(row, 0), b)
-			for v := range vecs {
-				VMOVUPS(whole(row, v), t)
-				VFMADD231PS(b, part(row, v), t)
-				VMOVUPS(t, whole(row, v))
-			}
-		}
+		k.addWhole(r, part, b, t)
 		ADDQ(imm(4), x0)
 		TESTQ(n, n)
 		JNZ(LabelRef(lab("group")))
 		k.storeWhole(r, t)
 	}
-}
-
-// storeWhole copies the whole sums of r rows from memory to where the results go, and returns.
-func (k *kernel) storeWhole(r int, t reg.VecPhysical) {
-	Load(Param("t"), args)
-	arg(tileOut, w)
-	arg(tileOutS, tmp)
-	for row := range r {
-		for v := range vecs {
-			VMOVUPS(k.accMem(row, v), t)
-			VMOVUPS(t, Mem{Base: w, Disp: v * k.width()})
-		}
-		if row < r-1 {
-			ADDQ(tmp, w)
-		}
-	}
-	VZEROUPPER()
-	RET()
 }
