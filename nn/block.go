@@ -98,17 +98,17 @@ func (b *Block) wholePanels() bool {
 // mlp ends in the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp, src := &b.MLP, Source{X: x, Norm: &b.MLPNorm}
-	up := Proj{Linear: &mlp.Up, Dst: e.Mat(&m.up, x.Rows, mlp.Up.W.Out())}
 	if mlp.Gate == nil {
-		if !e.projectInner(src, GELU, down, up) {
-			e.Linear(src, up)
-			e.Linear(Source{X: up.Dst, Act: GELU}, down)
+		if !e.projectInner(src, GELU, down, &mlp.Up) {
+			up := e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
+			e.Linear(src, Proj{Linear: &mlp.Up, Dst: up})
+			e.Linear(Source{X: up, Act: GELU}, down)
 		}
 		return
 	}
-	gate := Proj{Linear: mlp.Gate, Dst: e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out())}
-	if !e.projectInner(src, SiLUMul, down, gate, up) {
-		e.Linear(src, gate, up)
-		e.Linear(Source{X: gate.Dst, Act: SiLUMul, Up: up.Dst}, down)
+	if !e.projectInner(src, SiLUMul, down, mlp.Gate, &mlp.Up) {
+		gate, up := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out()), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
+		e.Linear(src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
+		e.Linear(Source{X: gate, Act: SiLUMul, Up: up}, down)
 	}
 }

@@ -3,7 +3,7 @@ package nn
 import "github.com/grovellm/grove/internal/gemm"
 
 // innerRows is what becomes of the first products of an MLP: act of their results, handed to the last product's intake by the worker
-// that has them at hand, so that they are stored nowhere, and nobody waits for them all.
+// that has them at hand, so that they are stored nowhere and take no phase of their own.
 type innerRows struct {
 	act   Activation
 	to    *intake
@@ -13,10 +13,10 @@ type innerRows struct {
 // innerPanels is the panels of a group of activations, which are quantised together.
 const innerPanels = gemm.Group / gemm.Panel
 
-// projectInner plans the products of an MLP's inner rows, which src becomes, and the product down of those. It reports
+// projectInner plans the products that make the inner rows of an MLP of src, and the product down of those. It reports
 // whether it did: few large tasks are not worth it where workers would wait for the last.
-func (e *Exec) projectInner(src Source, act Activation, down Proj, projs ...Proj) bool {
-	w := projs[0].Linear.W
+func (e *Exec) projectInner(src Source, act Activation, down Proj, linears ...*Linear) bool {
+	w := linears[0].W
 	rows, units := src.X.Rows, (w.Panels()+innerPanels-1)/innerPanels
 	threads := e.Threads()
 	// Parts of few rows even out, of many rows leave results in the second-level cache; but each reads the weights again.
@@ -27,10 +27,14 @@ func (e *Exec) projectInner(src Source, act Activation, down Proj, projs ...Proj
 		return false
 	}
 	j, o := e.plan.linears.next(), e.plan.linears.next()
-	j.intake.enter(e, src, j.ready(e, projs...), nil)
+	var projs [2]Proj
+	for i, l := range linears {
+		projs[i] = Proj{Linear: l, Dst: Mat{Rows: rows}} // whose results are stored nowhere
+	}
+	j.intake.enter(e, src, j.ready(e, projs[:len(linears)]...), nil)
 	o.intake.await(e, Source{X: Mat{Rows: rows, Cols: w.Out()}}, o.ready(e, down))
 	j.inner, j.rowParts = innerRows{act: act, to: &o.intake, units: units}, parts
-	e.grow(scratchSizes{sums: len(projs) * (rows + parts - 1) / parts * gemm.Group})
+	e.grow(scratchSizes{sums: len(linears) * (rows + parts - 1) / parts * gemm.Group})
 	e.plan.product(j)
 	e.plan.product(o)
 	return true
