@@ -198,7 +198,7 @@ func (p *Pool) Close() {
 		return
 	}
 	p.usable.Store(1)
-	p.phase.Store(phaseWord(number(p.phase.Load())+1, 0, 0))
+	p.publish(phaseWord(number(p.phase.Load())+1, 0, 0))
 	for id := 1; id < p.threads; id++ {
 		p.workers[id].unpark()
 	}

@@ -75,7 +75,7 @@ func (p *Pool) next(n uint32) {
 	}
 	if p.at == len(p.phases) || p.failed.Load() {
 		p.job = nil
-		p.phase.Store(phaseWord(n+1, 0, 0))
+		p.publish(phaseWord(n+1, 0, 0))
 		p.workers[0].unpark()
 		return
 	}
@@ -85,12 +85,16 @@ func (p *Pool) next(n uint32) {
 	sharers := min(int(p.usable.Load()), claims)
 	p.left.Store(int64(claims))
 	p.job, p.tasks, p.size = f.Job, f.Tasks, size // just before the word, with which they share the line that others watch
-	p.phase.Store(phaseWord(n+1, sharers, claims))
+	p.publish(phaseWord(n+1, sharers, claims))
 	// Those that spin come by themselves; wake as many others as there is work for.
 	for id := range sharers {
 		p.workers[id].unpark()
 	}
 }
+
+// publish makes a word the phase's. What follows looks who is parked, while who parks looks at the phase: one of the two sees the
+// other. Both swap, and do not store, because emulators of arm64 have let the look pass an ordered store.
+func (p *Pool) publish(word uint64) { p.phase.Swap(word) }
 
 // finish counts n claims of a phase as done.
 func (p *Pool) finish(phase uint64, n int64) {

@@ -52,7 +52,7 @@ func (p *Pool) await(id int, seen uint64) uint64 {
 			break
 		}
 	}
-	w.parked.Store(true)
+	w.parked.Swap(true) // see publish
 	if p.phase.Load() == seen || !w.parked.CompareAndSwap(true, false) {
 		<-w.wake
 	}
