@@ -93,7 +93,7 @@ func (p *Pool) next(n uint32) {
 }
 
 // publish makes a word the phase's. What follows looks who is parked, while who parks looks at the phase: one of the two sees the
-// other. Both swap, and do not store, because emulators of arm64 have let the look pass an ordered store.
+// other. Both swap, and do not store: under an emulator of arm64, which seems to let a look pass an ordered store, workers slept on.
 func (p *Pool) publish(word uint64) { p.phase.Swap(word) }
 
 // finish counts n claims of a phase as done.
