@@ -1,6 +1,6 @@
-// Package cpu says which implementation of the kernels runs: one ordered list of
-// levels for each architecture, of which a processor may lack some, the best one this processor has chosen at start. The environment variable
-// GROVE_CPU names a lower one, for tests and for finding a fault.
+// Package cpu says which implementation of the kernels runs. Each architecture has a list of levels in order, of which a
+// processor may lack some; at start the highest it has is chosen. The environment variable GROVE_CPU names a lower one, for
+// tests and for finding a fault.
 //
 // A level is declared where its architecture is: code for all of them knows Portable, and that more is higher.
 //
@@ -38,7 +38,7 @@ func init() {
 		switch {
 		case err != nil:
 			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU: %v; using %v\n", err, best)
-		case !has(l):
+		case !Has(l):
 			fmt.Fprintf(os.Stderr, "grove: GROVE_CPU=%v: this processor does not have that; using %v\n", l, best)
 		default:
 			active.Store(int32(l))
@@ -70,9 +70,6 @@ func Best() Level {
 	return levels[len(levels)-1]
 }
 
-// Has says whether this processor has a level.
-func Has(l Level) bool { return has(l) }
-
 // Active is the level in use.
 func Active() Level { return Level(active.Load()) }
 
@@ -80,7 +77,7 @@ func Active() Level { return Level(active.Load()) }
 func Levels() []Level {
 	var ls []Level
 	for l := range Level(len(names)) {
-		if has(l) {
+		if Has(l) {
 			ls = append(ls, l)
 		}
 	}
@@ -90,7 +87,7 @@ func Levels() []Level {
 // Use switches to l and returns a function that switches back. It is for checks that
 // compare levels; no pass may be under way. It panics when the processor lacks l.
 func Use(l Level) (restore func()) {
-	if !has(l) {
+	if !Has(l) {
 		panic(fmt.Sprintf("cpu: level %v is not available here (best: %v)", l, Best()))
 	}
 	old := active.Swap(int32(l))

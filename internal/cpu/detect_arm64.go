@@ -8,7 +8,8 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-func has(l Level) bool {
+// Has says whether this processor has a level.
+func Has(l Level) bool {
 	x := &cpu.ARM64
 	if l == NEON { // every Mac of this architecture has both
 		return runtime.GOOS == "darwin" || x.HasASIMD && x.HasASIMDDP

@@ -2,4 +2,5 @@
 
 package cpu
 
-func has(l Level) bool { return l == Portable }
+// Has says whether this processor has a level.
+func Has(l Level) bool { return l == Portable }

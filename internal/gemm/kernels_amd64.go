@@ -223,12 +223,6 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	return engineOf(id), true
 }
 
-func engineOf(id int) engine {
-	e := engines[id]
-	e.id = id
-	return e
-}
-
 // run calls the assembly. It is a switch and not a function value because what is passed
 // to one escapes, and the tile would be allocated.
 func (e *engine) run(t *tile) {

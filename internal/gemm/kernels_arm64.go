@@ -192,12 +192,6 @@ func packedEngine(t Type, l cpu.Level) (e engine, ok bool) {
 	return engineOf(idPackedBF16), true
 }
 
-func engineOf(id int) engine {
-	e := engines[id]
-	e.id = id
-	return e
-}
-
 // run calls the assembly. It is a switch and not a function value because what is passed
 // to one escapes, and the tile would be allocated.
 func (e *engine) run(t *tile) {

@@ -14,7 +14,7 @@ func (*engine) run(*tile) {}
 
 const wideStep = 0
 
-func engineOf(int) engine { return engine{} }
+var engines [1]engine
 
 func (*engine) unpack(unsafe.Pointer, unsafe.Pointer, int) {}
 

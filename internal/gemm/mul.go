@@ -20,6 +20,13 @@ type engine struct {
 	few, fewer int
 }
 
+// engineOf is the engine of a number.
+func engineOf(id int) engine {
+	e := engines[id]
+	e.id = id
+	return e
+}
+
 // forRows makes e the engine for so many rows.
 func (e *engine) forRows(n int) {
 	for n > 0 && n <= e.few {
