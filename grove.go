@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -29,6 +30,10 @@ type Options struct {
 
 	// Adapt, where it is set, lets drafters with trained heads learn from what is generated; nil: none does.
 	Adapt *AdaptOptions
+
+	// KV is what caches store keys and values as: nn.KVF32 or nn.KVBF16, which takes half the memory; its zero value, nn.KVAuto, is the
+	// latter unless weights are F32 or F16.
+	KV nn.KVType
 
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files
 
@@ -76,7 +81,7 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
-	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, Progress: o.Progress})
+	m, err := target(model.Options{Threads: o.Threads, Context: o.Context, Pad: o.Pad, PadType: o.PadType, KV: o.KV, Progress: o.Progress})
 	if err != nil {
 		return nil, err
 	}

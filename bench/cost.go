@@ -19,7 +19,7 @@ type CostOptions struct {
 	Type  gemm.Type // the type most of its weights are multiplied in
 
 	Rows      []int // sizes of the passes; 1 is always among them
-	Committed int   // tokens in the cache before each pass; 0: 128
+	Committed int   // tokens in the cache before each pass
 	Rounds    int   // 0: 15
 
 	Progress func(done, total int) // called after each round; may be nil
@@ -33,6 +33,8 @@ type CostReport struct {
 	Threads   int       `json:"threads"`
 	Weights   int       `json:"weight_bytes"`
 	Committed int       `json:"committed"`
+	KV        string    `json:"kv"`          // what keys and values are stored as
+	Cache     int       `json:"cache_bytes"` // of a token's
 	Rounds    int       `json:"rounds"`
 	Bandwidth float64   `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
 	ReadShare float64   `json:"read_share"`    // of that, what plain decoding reads its weights at
@@ -52,15 +54,12 @@ type RowCost struct {
 // Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
 // all n. Every round measures bandwidth, peak and each size once, in turn.
 func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error) {
-	if o.Committed == 0 {
-		o.Committed = 128
-	}
 	if o.Rounds == 0 {
 		o.Rounds = 15
 	}
 	r := CostReport{
 		Shape: o.Shape, Type: o.Type.String(), CPU: cpu.Active().String(), Threads: m.Threads(),
-		Weights: m.WeightBytes(), Committed: o.Committed, Rounds: o.Rounds,
+		Weights: m.WeightBytes(), Committed: o.Committed, KV: m.KV().String(), Cache: m.CacheBytes(), Rounds: o.Rounds,
 	}
 	sizes := append([]int{1}, o.Rows...)
 	slices.Sort(sizes)

@@ -27,6 +27,9 @@ type Options struct {
 	Pad     int64
 	PadType tensor.Type
 
+	// KV is what caches store keys and values as; its zero value, nn.KVAuto, goes with the weights: bf16, or f32 where they are F32 or F16.
+	KV nn.KVType
+
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
 
@@ -105,7 +108,7 @@ func load(src source, o Options) (*Model, error) {
 	}
 	m := &Model{
 		Network: *network, Tokenizer: t, limit: o.Context,
-		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim},
+		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks)},
 	}
 	if o.Workers != nil {
 		m.pool, m.guest = o.Workers.pool, true

@@ -27,6 +27,10 @@ func (m *Model) Threads() int { return m.pool.Threads() }
 // NewCache returns an empty cache for one sequence.
 func (m *Model) NewCache() *nn.Cache { return m.pages.NewCache() }
 
+// KV is what its caches store keys and values as; CacheBytes is their memory for a token.
+func (m *Model) KV() nn.KVType   { return m.pages.KV }
+func (m *Model) CacheBytes() int { return m.pages.RowBytes() }
+
 // Pool is the model's workers, for what belongs to its passes.
 func (m *Model) Pool() *par.Pool { return m.pool }
 

@@ -10,12 +10,14 @@ import (
 
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
 
 // logitSums has a hash of the logits of trees of random models: the same on every processor. A comparison of one
-// processor's levels cannot see that; compilers for some fuse products with sums, and functions of package math differ.
+// processor's levels cannot see that; compilers for some fuse products with sums, and functions of package math differ. Keys and values are
+// f32 where nothing else is said.
 var logitSums = map[string]uint64{
 	"tiny-llama2 F16":             0x16a6db763ee0c16b,
 	"tiny-llama3 F32":             0x4e4791e79854f731,
@@ -27,10 +29,17 @@ var logitSums = map[string]uint64{
 	"pythia-70m Q4_K":             0xda40aa6ce8c6c1b9,
 	"pythia-70m Q5_K":             0x74ad8f73373d387c,
 	"pythia-70m Q6_K":             0xceaa4e7c63b095e8,
+
+	"tiny-llama2 F16 bf16":             0x7b4ebd589e37001e,
+	"tiny-llama3 F32 bf16":             0xec8a484b230c7cd3,
+	"tiny-llama3 Q8_0 bf16":            0x6c26e4b7b58fb4f0,
+	"tiny-qwen2 BF16 bf16":             0xf3552bf23a7c39ec,
+	"tiny-qwen3 Q8_0 bf16":             0x6faf4799d68e770a,
+	"tiny-gptneox BF16 bf16":           0x05e2984613fea44b,
+	"tiny-gptneox-sequential F32 bf16": 0x8334a7d01ccde503,
 }
 
 func TestEveryProcessorSameLogits(t *testing.T) {
-	ctx := context.Background()
 	for _, c := range []struct {
 		shape string
 		typ   tensor.Type
@@ -44,34 +53,44 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 				continue
 			}
 		}
-		m := open(t, c.shape, c.typ, model.Options{Threads: 2})
-		for _, level := range levels {
-			func() {
-				defer cpu.Use(level)()
-				h := fnv.New64a()
-				r := rand.New(rand.NewPCG(5, 6))
-				p, cache := m.NewPass(), m.NewCache()
-				if err := p.Prefill(ctx, cache, randomTokens(r, m, 70), false); err != nil {
-					t.Fatal(err)
-				}
-				tr := tree.New(r.Int32N(int32(m.Config.Vocab)))
-				all := []int32{0}
-				for tr.Len() < 12 {
-					all = append(all, int32(tr.Len()))
-					tr.Append(r.IntN(tr.Len()), r.Int32N(int32(m.Config.Vocab)), 0)
-				}
-				if err := p.Run(ctx, []model.Rows{{Cache: cache, Tree: tr, Logits: all}}, nil); err != nil {
-					t.Fatal(err)
-				}
-				for i := range all {
-					for _, x := range p.Logits(0, i) {
-						h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
-					}
-				}
-				if got := h.Sum64(); got != logitSums[name] {
-					t.Errorf("%v: %q: %#016x,", level, name, got)
-				}
-			}()
+		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16} {
+			everyLevelSameLogits(t, name, levels, open(t, c.shape, c.typ, model.Options{Threads: 2, KV: kv}))
+			if c.shape == "pythia-70m" {
+				break
+			}
+			name += " bf16"
 		}
+	}
+}
+
+func everyLevelSameLogits(t *testing.T, name string, levels []cpu.Level, m *model.Model) {
+	ctx := context.Background()
+	for _, level := range levels {
+		func() {
+			defer cpu.Use(level)()
+			h := fnv.New64a()
+			r := rand.New(rand.NewPCG(5, 6))
+			p, cache := m.NewPass(), m.NewCache()
+			if err := p.Prefill(ctx, cache, randomTokens(r, m, 70), false); err != nil {
+				t.Fatal(err)
+			}
+			tr := tree.New(r.Int32N(int32(m.Config.Vocab)))
+			all := []int32{0}
+			for tr.Len() < 12 {
+				all = append(all, int32(tr.Len()))
+				tr.Append(r.IntN(tr.Len()), r.Int32N(int32(m.Config.Vocab)), 0)
+			}
+			if err := p.Run(ctx, []model.Rows{{Cache: cache, Tree: tr, Logits: all}}, nil); err != nil {
+				t.Fatal(err)
+			}
+			for i := range all {
+				for _, x := range p.Logits(0, i) {
+					h.Write(binary.LittleEndian.AppendUint32(nil, math.Float32bits(x)))
+				}
+			}
+			if got := h.Sum64(); got != logitSums[name] {
+				t.Errorf("%v: %q: %#016x,", level, name, got)
+			}
+		}()
 	}
 }

@@ -1,10 +1,6 @@
 package nn
 
-import (
-	"math"
-
-	"github.com/grovellm/grove/internal/simd"
-)
+import "github.com/grovellm/grove/internal/gemm"
 
 // Attention is multi-head attention with grouped queries: Heads/KVHeads neighbouring query
 // heads share a key/value head.
@@ -21,9 +17,9 @@ func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
 // n × (Heads+2·KVHeads)·Dim; queries and keys in it are normalised and rotated in place, keys
 // and values go to the caches as pending rows. out is n × Heads·Dim.
 //
-// A row's scores are laid out in position order wherever its keys are stored: committed rows,
-// then its ancestors. So are the weights when values are summed. The result is therefore the
-// same to the bit for any tree, chunking or batch around the row.
+// A row's scores are weighed in position order wherever its keys are stored: committed rows, then its ancestors. Values are summed in
+// the order of slots, which is that of positions too; those between that the row does not see weigh 0, and a product with 0 changes no sum.
+// The result is therefore the same to the bit for any tree, chunking or batch around the row.
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.tape != nil {
 		e.tape.keepAttention(a, layer, f, qkv, out)
@@ -41,7 +37,7 @@ func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *inta
 	// As many queries as share a walk well, but a task for each worker.
 	j.block = max(1, min(queryBlock/group, (len(f.rows)*a.KVHeads+e.Threads()-1)/e.Threads()))
 	j.blocks = j.blocks[:0]
-	slots, rest := 0, 0
+	slots, rest, dims := 0, 0, a.Dim
 	for _, r := range f.rows {
 		rest = max(rest, r.to-r.from)
 	}
@@ -49,9 +45,12 @@ func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *inta
 		for r := 0; r < g.rows; r += j.block {
 			j.blocks = append(j.blocks, attendBlock{s, r, min(r+j.block, g.rows)})
 		}
-		slots = max(slots, pagesFor(g.base+g.from+g.rows)*PageRows)
+		slots = max(slots, pagesFor(g.slots())*PageRows)
+		if g.cache.mem.KV == KVBF16 {
+			dims = g.cache.mem.valuePanels() * gemm.Panel
+		}
 	}
-	e.grow(scratchSizes{queries: j.block * group * a.Dim, scores: j.block * group * slots, gather: rest * a.Dim})
+	e.grow(scratchSizes{queries: j.block * group * dims, scores: j.block * group * slots, gather: rest, slots: slots})
 	e.plan.phase(len(j.blocks)*a.KVHeads, j)
 }
 
@@ -83,100 +82,3 @@ func (f *Forest) segmentOf(i int) *segment {
 // queryBlock is the number of queries (rows × heads of a group) that share one walk over the
 // keys and values of a head.
 const queryBlock = 16
-
-type attendBlock struct{ seg, from, to int } // rows [from, to) of a sequence
-
-type attendJob struct {
-	e        *Exec
-	a        *Attention
-	layer    int
-	f        *Forest
-	qkv, out Mat
-	in       *intake
-	block    int
-	blocks   []attendBlock
-}
-
-// Do attends for one key/value head and one block of rows.
-func (j *attendJob) Do(worker, task int) {
-	a, d := j.a, j.a.Dim
-	b := j.blocks[task%len(j.blocks)]
-	head := task / len(j.blocks) // a worker's tasks are of few heads, those whose keys it stored
-	g := &j.f.segs[b.seg]
-	rows := j.f.rows[g.row+b.from : g.row+b.to]
-	group := a.Heads / a.KVHeads
-	n := len(rows) * group // queries: row r's heads are r·group .. r·group+group−1
-
-	// shared is the number of leading slots that all rows of the block see in position order; near is one
-	// past those that any of them does. Beyond, rows see single slots from far on, of which last is one past the furthest.
-	shared, near := g.base+rows[0].prefix, 0
-	far, last := math.MaxInt, 0
-	for _, r := range rows {
-		shared = min(shared, g.base+r.prefix)
-		near = max(near, g.base+r.prefix)
-		for _, v := range j.f.rest[r.from:r.to] {
-			far = min(far, g.base+int(v))
-			last = max(last, g.base+int(v)+1)
-		}
-	}
-	last = max(last, near)
-
-	s := &j.e.scratch[worker]
-	q, o := s.queries[:n*d], s.out[:n*d]
-	for i := range rows {
-		row := j.qkv.Row(g.row + b.from + i)
-		copy(q[i*group*d:(i+1)*group*d], row[head*group*d:])
-	}
-	clear(o)
-
-	stride := pagesFor(last) * PageRows
-	w := s.scores[:n*stride]
-	for p := 0; p < pagesFor(last); p++ {
-		if p >= pagesFor(near) { // a branch far behind its trunk: nobody sees what lies between
-			p = max(p, far/PageRows)
-		}
-		simd.Scores(w[p*PageRows:], stride, q, d, n, d, g.cache.keys(j.layer, head, p))
-	}
-	scale := float32(1 / math.Sqrt(float64(d)))
-	for i, r := range rows {
-		rest := j.f.rest[r.from:r.to]
-		ordered := g.base + r.prefix
-		for h := range group {
-			x := w[(i*group+h)*stride:][:stride]
-			for t, v := range rest { // bring the scattered ancestors into position order
-				s.gather[t] = x[g.base+int(v)]
-			}
-			copy(x[ordered:], s.gather[:len(rest)])
-			simd.Softmax(x[:ordered+len(rest)], scale)
-		}
-	}
-
-	for p := 0; p*PageRows < shared; p++ {
-		simd.Mix(o, d, w[p*PageRows:], stride, n, d, min(PageRows, shared-p*PageRows), g.cache.values(j.layer, head, p))
-	}
-	for i, r := range rows {
-		x, y := w[i*group*stride:], o[i*group*d:][:group*d]
-		ordered := g.base + r.prefix
-		for slot := shared; slot < ordered; {
-			count := min(PageRows-slot%PageRows, ordered-slot)
-			simd.Mix(y, d, x[slot:], stride, group, d, count, g.cache.values(j.layer, head, slot/PageRows)[slot%PageRows*d:])
-			slot += count
-		}
-		if rest := j.f.rest[r.from:r.to]; len(rest) > 0 {
-			for t, v := range rest {
-				copy(s.gather[t*d:], g.value(j.layer, head, g.base+int(v), d))
-			}
-			simd.Mix(y, d, x[ordered:], stride, group, d, len(rest), s.gather)
-		}
-		if row := g.row + b.from + i; j.in != nil {
-			j.in.part(row, head*group*d, y)
-		} else {
-			copy(j.out.Row(row)[head*group*d:], y)
-		}
-	}
-}
-
-// value returns the value row in a slot.
-func (g *segment) value(layer, head, slot, d int) []float32 {
-	return g.cache.values(layer, head, slot/PageRows)[slot%PageRows*d:][:d]
-}

@@ -3,11 +3,13 @@ package nn
 import (
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/num"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/tree"
 )
@@ -22,8 +24,15 @@ func randomRow(r *rand.Rand, n int) []float32 {
 
 func randomRope(dim int) *Rope { return NewRope(Frequencies(10000, dim, nil), dim%4 == 0) }
 
-// reference computes the last row's attention over a text in f64, from the definition.
-func reference(a *Attention, rows [][]float32) []float32 {
+// reference computes the last row's attention over a text in f64, from the definition. Queries, keys and values are rounded to bf16 where
+// a cache is of that.
+func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
+	round := func(f float32) float64 {
+		if kv == KVBF16 {
+			f = num.BF16(num.ToBF16(f))
+		}
+		return float64(f)
+	}
 	d, n := a.Dim, len(rows)
 	a.Rope.prepare(n)
 	rotated := func(row []float32, head, pos int) []float64 {
@@ -32,18 +41,18 @@ func reference(a *Attention, rows [][]float32) []float32 {
 		a.Rope.view().rotate(x, cos, sin)
 		y := make([]float64, d)
 		for i := range y {
-			y[i] = float64(x[i])
+			y[i] = round(x[i])
 		}
 		return y
 	}
 	out := make([]float32, a.Heads*d)
 	for h := range a.Heads {
 		q := rotated(rows[n-1], h, n-1)
-		kv := h / (a.Heads / a.KVHeads)
+		head := h / (a.Heads / a.KVHeads)
 		w := make([]float64, n)
 		var sum float64
 		for i, row := range rows {
-			k := rotated(row, a.Heads+kv, i)
+			k := rotated(row, a.Heads+head, i)
 			for j := range q {
 				w[i] += q[j] * k[j]
 			}
@@ -53,7 +62,7 @@ func reference(a *Attention, rows [][]float32) []float32 {
 		for j := range d {
 			var o float64
 			for i, row := range rows {
-				o += w[i] / sum * float64(row[(a.Heads+a.KVHeads+kv)*d+j])
+				o += w[i] / sum * round(row[(a.Heads+a.KVHeads+head)*d+j])
 			}
 			out[h*d+j] = float32(o)
 		}
@@ -80,7 +89,7 @@ func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][
 
 func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }
 
-// Every node of a random tree over a random text, beside another sequence, on any number of
+// Every node of a random tree over a random text, beside another sequence, with keys and values of either type, on any number of
 // workers and at every level, gets the bits it would get were its path run row by row; and
 // those are near the definition's.
 func TestAttentionSeesItsPathAlone(t *testing.T) {
@@ -89,7 +98,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		kv := rapid.IntRange(1, 3).Draw(t, "kv heads")
 		dim := 2 * rapid.IntRange(1, 20).Draw(t, "half dim")
 		a := &Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
-		mem := &Pages{Layers: 1, Heads: kv, Dim: dim}
+		mem := &Pages{Layers: 1, Heads: kv, Dim: dim, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16}).Draw(t, "type")}
 		committed := rapid.IntRange(0, 70).Draw(t, "committed")
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
 		levels := cpu.Levels()
@@ -125,10 +134,15 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		for range mateRows {
 			all = append(all, randomRow(r, a.QKVCols()))
 		}
-		got := attend(e, a, []*Cache{c, mate}, []*tree.Tree{tr, chain(mateRows)}, all)
-
 		node := r.IntN(nodes)
 		path := tr.Visible(node, nil)
+		if other := r.IntN(nodes); rapid.Bool().Draw(t, "wild") && !slices.Contains(path, int32(other)) {
+			// What another branch came to is nothing to the node.
+			values := all[other][(a.Heads+a.KVHeads)*dim:]
+			values[r.IntN(len(values))] = []float32{float32(math.Inf(1)), float32(math.NaN()), math.MaxFloat32}[r.IntN(3)]
+		}
+		got := attend(e, a, []*Cache{c, mate}, []*tree.Tree{tr, chain(mateRows)}, all)
+
 		one := NewExec(par.New(1))
 		line := append([][]float32(nil), past...)
 		alone := mem.NewCache()
@@ -140,12 +154,15 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 			want = attend(one, a, []*Cache{alone}, []*tree.Tree{chain(1)}, [][]float32{row})
 			alone.CommitAll()
 		}
-		ref := reference(a, line)
+		ref, tolerance := reference(a, line, mem.KV), 2e-5
+		if mem.KV == KVBF16 {
+			tolerance = 4 * 0x1p-8 // weights are rounded as well; a value is hardly more than 4
+		}
 		for i, w := range want.Row(0) {
 			if g := got.Row(node)[i]; math.Float32bits(g) != math.Float32bits(w) {
 				t.Fatalf("node %d of %d, element %d: %x in the tree, %x alone", node, nodes, i, g, w)
 			}
-			if math.Abs(float64(w-ref[i])) > 2e-5 {
+			if math.Abs(float64(w-ref[i])) > tolerance {
 				t.Fatalf("element %d is %g, by the definition %g", i, w, ref[i])
 			}
 		}

@@ -11,7 +11,8 @@ import (
 // Pages is the memory of all caches of one network: pages of PageRows rows each, holding
 // keys and values of every layer and head. Freed pages are used again.
 type Pages struct {
-	Layers, Heads, Dim int // key/value heads, and dimensions of a head
+	Layers, Heads, Dim int    // key/value heads, and dimensions of a head
+	KV                 KVType // what keys and values are stored as; KVAuto is KVF32 here
 
 	mu   sync.Mutex
 	free []*page
@@ -21,10 +22,19 @@ type Pages struct {
 const PageRows = simd.PageRows
 
 // page holds, for each layer and head, PageRows keys transposed (Dim × PageRows: scores of
-// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim).
+// neighbouring rows are computed side by side, in lanes), then PageRows values (PageRows × Dim). Of bf16 it is laid out as halfpage.go says.
 type page struct {
 	refs atomic.Int32
 	data []float32
+	half []byte
+}
+
+// RowBytes is the memory of a row: its keys and values of every layer and head.
+func (p *Pages) RowBytes() int {
+	if p.KV == KVBF16 {
+		return p.Layers * p.Heads * p.halfBytes() / PageRows
+	}
+	return p.Layers * p.Heads * 2 * p.Dim * 4
 }
 
 func (p *Pages) get() *page {
@@ -35,7 +45,12 @@ func (p *Pages) get() *page {
 		g = p.free[n-1]
 		p.free = p.free[:n-1]
 	} else {
-		g = &page{data: make([]float32, p.Layers*p.Heads*2*p.Dim*PageRows)}
+		g = new(page)
+		if p.KV == KVBF16 {
+			g.half = make([]byte, p.RowBytes()*PageRows)
+		} else {
+			g.data = make([]float32, p.RowBytes()*PageRows/4)
+		}
 	}
 	g.refs.Store(1)
 	return g
@@ -112,6 +127,7 @@ func (c *Cache) Reserve(keep, n int) {
 		if old := c.pages[i]; old.refs.Load() > 1 {
 			g := c.mem.get()
 			copy(g.data, old.data)
+			copy(g.half, old.half)
 			c.pages[i] = g
 			c.mem.put(old)
 		}
@@ -147,6 +163,10 @@ func (c *Cache) CommitAll() {
 // move copies row src of every layer and head to row dst.
 func (c *Cache) move(dst, src int) {
 	d := c.mem.Dim
+	if c.mem.KV == KVBF16 {
+		c.moveHalf(dst, src)
+		return
+	}
 	to, from := c.pages[dst/PageRows].data, c.pages[src/PageRows].data
 	dst, src = dst%PageRows, src%PageRows
 	size := d * PageRows
@@ -175,6 +195,10 @@ func (c *Cache) values(layer, head, i int) []float32 {
 
 // storeKey writes one head's key of a layer into row slot.
 func (c *Cache) storeKey(layer, head, slot int, k []float32) {
+	if c.mem.KV == KVBF16 {
+		c.storeHalfKey(layer, head, slot, k)
+		return
+	}
 	page := c.keys(layer, head, slot/PageRows)
 	slot %= PageRows
 	for d, x := range k {
@@ -184,6 +208,10 @@ func (c *Cache) storeKey(layer, head, slot int, k []float32) {
 
 // storeValue writes one head's value of a layer into row slot.
 func (c *Cache) storeValue(layer, head, slot int, v []float32) {
+	if c.mem.KV == KVBF16 {
+		c.storeHalfValue(layer, head, slot, v)
+		return
+	}
 	copy(c.values(layer, head, slot/PageRows)[slot%PageRows*len(v):], v)
 }
 

@@ -1,7 +1,11 @@
 package nn
 
 import (
+	"encoding/binary"
+	"math"
 	"testing"
+
+	"github.com/grovellm/grove/internal/num"
 
 	"pgregory.net/rapid"
 )
@@ -29,12 +33,30 @@ func (m *rowModel) write(n int, next *float32) []float32 {
 	return marks
 }
 
+// mark is numbers that bf16 holds too: their eight bits are the row's number, spread over a few dimensions.
 func mark(x float32, layer, head, kind, dim int) []float32 {
 	v := make([]float32, dim)
 	for d := range v {
-		v[d] = x*64 + float32(layer*8+head*4+kind*2+d%2)
+		v[d] = float32(int(x)>>(d%3*6)&63*4+d%4) * float32(math.Ldexp(1, layer*8+head*4+kind*2))
 	}
 	return v
+}
+
+// keyAt and valueAt are a dimension of what a row of a cache holds.
+func keyAt(c *Cache, layer, head, row, d int) float32 {
+	if c.mem.KV == KVBF16 {
+		k, _ := c.halves(layer, head, row/PageRows)
+		return num.BF16(binary.LittleEndian.Uint16(k[d/2*halfStep+(row%PageRows^1)*4+d%2*2:]))
+	}
+	return c.keys(layer, head, row/PageRows)[d*PageRows+row%PageRows]
+}
+
+func valueAt(c *Cache, layer, head, row, d int) float32 {
+	if c.mem.KV == KVBF16 {
+		_, v := c.halves(layer, head, row/PageRows)
+		return num.BF16(binary.LittleEndian.Uint16(v[d/32*halfPanel+row%PageRows/2*halfStep+d%32*4+(1-row%2)*2:]))
+	}
+	return c.values(layer, head, row/PageRows)[row%PageRows*c.mem.Dim+d]
 }
 
 func (m *rowModel) verify(t *rapid.T) {
@@ -47,10 +69,10 @@ func (m *rowModel) verify(t *rapid.T) {
 			for head := range mem.Heads {
 				k, v := mark(x, layer, head, 0, mem.Dim), mark(x, layer, head, 1, mem.Dim)
 				for d := range mem.Dim {
-					if got := m.c.keys(layer, head, i/PageRows)[d*PageRows+i%PageRows]; got != k[d] {
+					if got := keyAt(m.c, layer, head, i, d); got != k[d] {
 						t.Fatalf("row %d layer %d head %d: key %v, want %v", i, layer, head, got, k[d])
 					}
-					if got := m.c.values(layer, head, i/PageRows)[i%PageRows*mem.Dim+d]; got != v[d] {
+					if got := valueAt(m.c, layer, head, i, d); got != v[d] {
 						t.Fatalf("row %d layer %d head %d: value %v, want %v", i, layer, head, got, v[d])
 					}
 				}
@@ -63,7 +85,10 @@ func (m *rowModel) verify(t *rapid.T) {
 // holds the rows it should: none sees another's writes.
 func TestCacheHoldsItsRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		mem := &Pages{Layers: 2, Heads: 2, Dim: 4}
+		mem := &Pages{
+			Layers: 2, Heads: 2, Dim: rapid.SampledFrom([]int{4, 7, 40}).Draw(t, "dim"),
+			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16}).Draw(t, "type"),
+		}
 		caches := []*rowModel{{c: mem.NewCache()}}
 		var next float32
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {

@@ -31,27 +31,32 @@ type workerScratch struct {
 	scores  []float32
 	gather  []float32
 	out     []float32
-	sums    []float32  // results of a product that are added to others
-	next    gemm.Place // the weights that the last product fetched for the next
-	_       [128]byte  // nobody else's cache lines
+	pages   []int32       // that a block sees
+	seen    []bool        // of a page, all false between blocks
+	halves  [2]gemm.Input // queries and weights in bf16
+	blind   page          // a page of values, without those that a row does not see
+	sums    []float32     // results of a product that are added to others
+	next    gemm.Place    // the weights that the last product fetched for the next
+	_       [128]byte     // nobody else's cache lines
 }
 
 // scratchSizes are the lengths of a workerScratch.
-type scratchSizes struct{ row, queries, scores, gather, sums int }
+type scratchSizes struct{ row, queries, scores, gather, slots, sums int }
 
 // grow makes the workers' scratch as large as that. It is looked at rarely from outside the workers, which
 // would have to fetch it back.
 func (e *Exec) grow(n scratchSizes) {
 	g := &e.grown
-	if n.row <= g.row && n.queries <= g.queries && n.scores <= g.scores && n.gather <= g.gather && n.sums <= g.sums {
+	if n.row <= g.row && n.queries <= g.queries && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
 		return
 	}
 	g.row, g.queries, g.scores = max(g.row, n.row), max(g.queries, n.queries), max(g.scores, n.scores+n.scores/4)
-	g.gather, g.sums = max(g.gather, n.gather), max(g.sums, n.sums)
+	g.gather, g.slots, g.sums = max(g.gather, n.gather), max(g.slots, n.slots+n.slots/4), max(g.sums, n.sums)
 	for w := range e.scratch {
 		s := &e.scratch[w]
 		s.row, s.queries, s.out = grow(s.row, g.row), grow(s.queries, g.queries), grow(s.out, g.queries)
 		s.scores, s.gather, s.sums = grow(s.scores, g.scores), grow(s.gather, g.gather), grow(s.sums, g.sums)
+		s.pages, s.seen = grow(s.pages, pagesFor(g.slots)), grow(s.seen, pagesFor(g.slots))
 	}
 }
 
@@ -85,9 +90,9 @@ type addJob struct{ x, y Mat }
 func (j *addJob) Do(_, i int) { simd.Add(j.x.Row(i), j.y.Row(i)) }
 
 // grow returns s with at least n elements; contents are undefined. What grows once grows again, so it gets room to.
-func grow(s []float32, n int) []float32 {
+func grow[T any](s []T, n int) []T {
 	if cap(s) < n {
-		return make([]float32, n, n+n/4)
+		return make([]T, n, n+n/4)
 	}
 	return s[:n]
 }

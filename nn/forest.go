@@ -22,6 +22,18 @@ type segment struct {
 // slots is one past the last slot of the cache that the sequence's rows may see.
 func (s *segment) slots() int { return s.base + s.from + s.rows }
 
+// sees says which slots of a page a row sees, a bit for each.
+func (s *segment) sees(f *Forest, r forestRow, page int) uint32 {
+	at := page * PageRows
+	seen := uint32(1<<min(PageRows, max(0, s.base+r.prefix-at)) - 1)
+	for _, v := range f.rest[r.from:r.to] {
+		if slot := s.base + int(v) - at; slot >= 0 && slot < PageRows {
+			seen |= 1 << slot
+		}
+	}
+	return seen
+}
+
 // forestRow says what a row sees beyond the committed rows: nodes 0..prefix−1 of its tree,
 // which sit in the cache in position order already, then rest[from:to]. A chain is all
 // prefix; in a tree the prefix is short.

@@ -17,6 +17,11 @@ type rotated struct {
 }
 
 func (t *Tape) keepRotated(a *Attention, f *Forest, rows Mat, heads int) rotated {
+	for i := range f.segs {
+		if f.segs[i].cache.mem.KV == KVBF16 {
+			panic("nn: a gradient through a cache of bf16: its Pages want KVF32")
+		}
+	}
 	r := rotated{a: a, f: f, heads: heads, rows: rows}
 	if a.QNorm != nil || a.KNorm != nil {
 		r.raw = t.plain(rows.Rows, (heads+a.KVHeads)*a.Dim)

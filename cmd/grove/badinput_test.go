@@ -39,6 +39,8 @@ func TestBadInput(t *testing.T) {
 	}{
 		{"fly", "", 2, "unexpected argument fly|grove --help"},
 		{"run --model M --temprature 1 x", "", 2, "--temprature|--temperature|grove run --help"},
+		{"run -m M --kv f8 x", "", 2, "--kv|f8|bf16"},
+		{"bench cost --committed=-1", "", 2, "--committed|-1"},
 		{"run -m M --pad many x", "", 2, "--pad|many|500M"},
 		{"run -m M --pad 1000 x", "", 1, "padding to 1000|has"},
 		{"run -m M --pad 100M --pad-type q4_0 x", "", 2, "--pad-type|q4_0|bf16"},

@@ -36,11 +36,14 @@ type benchCostCmd struct {
 	Model  string `help:"Measure this model instead: a GGUF file or Hugging Face folder." placeholder:"FILE"`
 	Rows   []int  `help:"Sizes of the passes." default:"1,2,4,8,16,32,64,512" placeholder:"N,..."`
 	Rounds int    `help:"Rounds; every round measures everything once." default:"15"`
+
+	Committed int `help:"Tokens in the cache before a pass." default:"128" placeholder:"N"`
+
+	kvFlag
 }
 
 func (benchCostCmd) Help() string {
-	return `Measures a pass of n rows (a tree of n nodes over 128 committed tokens, logits for all of them)
-for each n, and in the same rounds the machine's read bandwidth and multiply peak on the same
+	return `Measures a pass of n rows (a tree of n nodes over the committed tokens, logits for all of them) for each n, and in the same rounds the machine's read bandwidth and multiply peak on the same
 threads. The roof of a pass is the larger of reading the weights at that bandwidth and doing the
 products at that peak; read_share is the share of the bandwidth that plain decoding reads its
 weights at. A shape's random weights go through a temporary file.
@@ -61,6 +64,9 @@ func (cmd *benchCostCmd) Run(p *program) error {
 			return usagef("--rows %d: want 1 to 4096", n)
 		}
 	}
+	if cmd.Committed < 0 {
+		return usagef("--committed %d: want 0 or more", cmd.Committed)
+	}
 	if cmd.Rounds < 1 || cmd.Rounds > 10_000 {
 		return usagef("--rounds %d: want 1 to 10000", cmd.Rounds)
 	}
@@ -74,7 +80,7 @@ func (cmd *benchCostCmd) Run(p *program) error {
 		return err
 	}
 	defer m.Close()
-	o.Rows, o.Rounds = cmd.Rows, cmd.Rounds
+	o.Rows, o.Rounds, o.Committed = cmd.Rows, cmd.Rounds, cmd.Committed
 	bar := p.progress("measuring", false)
 	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
 	r, err := bench.Cost(ctx, m, o)
@@ -85,7 +91,8 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	if p.JSON {
 		return p.printJSON(r)
 	}
-	fmt.Fprintf(p.stdout, "%s %s, %s of weights, %d threads, %s\n", r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU)
+	fmt.Fprintf(p.stdout, "%s %s, %s of weights, %d threads, %s; %d tokens in the cache, %s each as %s\n",
+		r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, size(int64(r.Cache)), r.KV)
 	fmt.Fprintf(p.stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\t")
@@ -104,7 +111,7 @@ func (cmd *benchCostCmd) open(ctx context.Context, p *program) (*model.Model, be
 			return nil, o, err
 		}
 		o.Shape, o.Type = filepath.Base(cmd.Model), kernelType(c.mainType())
-		m, err := p.openWeights(cmd.Model)
+		m, err := p.openWeights(cmd.Model, cmd.kvFlag)
 		return m, o, err
 	}
 	shape, typ, err := shapeAndType(cmd.Shape, cmd.Type)
@@ -124,15 +131,19 @@ func (cmd *benchCostCmd) open(ctx context.Context, p *program) (*model.Model, be
 	if err != nil {
 		return nil, o, err
 	}
-	m, err := p.openWeights(path)
+	m, err := p.openWeights(path, cmd.kvFlag)
 	return m, o, err
 }
 
 // openWeights loads a model, showing how far it is.
-func (p *program) openWeights(path string) (*model.Model, error) {
+func (p *program) openWeights(path string, kv kvFlag) (*model.Model, error) {
+	t, err := kv.parse()
+	if err != nil {
+		return nil, err
+	}
 	bar := p.progress("loading", true)
 	defer bar.end()
-	return model.Open(path, model.Options{Threads: p.Threads, Progress: bar.set})
+	return model.Open(path, model.Options{Threads: p.Threads, KV: t, Progress: bar.set})
 }
 
 // kernelType is the type that tensors of the named one are multiplied in.

@@ -110,6 +110,7 @@ func (cmd *benchSpecCmd) memoryChild(ctx context.Context, p *program, params sam
 		add("head", h)
 	}
 	add("context", fmt.Sprint(cmd.Context))
+	add("kv", cmd.KV)
 	add("pad", cmd.Pad)
 	add("pad-type", cmd.PadType)
 	add("max-tokens", fmt.Sprint(cmd.MaxTokens))

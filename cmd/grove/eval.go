@@ -14,6 +14,7 @@ type evalCmd struct {
 	Stride int    `help:"Tokens by which windows move on; 0 for half a window." default:"0" placeholder:"N"`
 	Limit  int64  `help:"Score about so many tokens, from the start; 0 for all." default:"0" placeholder:"N"`
 
+	kvFlag
 	textFlags
 }
 
@@ -34,7 +35,7 @@ func (cmd *evalCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	m, err := p.openBare(cmd.Model)
+	m, err := p.openBare(cmd.Model, cmd.kvFlag)
 	if err != nil {
 		return err
 	}
@@ -56,9 +57,13 @@ func (cmd *evalCmd) Run(p *program) error {
 }
 
 // openBare opens a model to compute with, without drafters: that at path, or grove's own where there is none.
-func (p *program) openBare(path string) (m *model.Model, err error) {
+func (p *program) openBare(path string, kv kvFlag) (m *model.Model, err error) {
+	t, err := kv.parse()
+	if err != nil {
+		return nil, err
+	}
 	bar := p.progress("loading", true)
-	o := model.Options{Threads: p.Threads, Progress: bar.set}
+	o := model.Options{Threads: p.Threads, KV: t, Progress: bar.set}
 	if path == "" {
 		m, err = model.OpenGGUF(embedded, models.Target(), o)
 	} else {

@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -27,7 +28,21 @@ type modelFlags struct {
 	Adapt      string   `env:"GROVE_ADAPT" help:"Let drafters with trained heads learn from what is generated, and keep what they learn in this folder." placeholder:"DIR"`
 	Context    int      `help:"Most tokens of prompt and answer; 0 for what the model was made for." default:"0" placeholder:"N"`
 
+	kvFlag
 	padFlags
+}
+
+// kvFlag says what caches store.
+type kvFlag struct {
+	KV string `name:"kv" env:"GROVE_KV" help:"What caches store keys and values as: f32, bf16, or auto: bf16, unless the weights are f32 or f16." default:"auto" placeholder:"TYPE"`
+}
+
+func (f kvFlag) parse() (nn.KVType, error) {
+	t, err := nn.ParseKVType(f.KV)
+	if err != nil {
+		return t, usagef("--kv: %v", err)
+	}
+	return t, nil
 }
 
 // padFlags make a small model cost as much as a large one.
@@ -50,6 +65,9 @@ func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error)
 	}
 	var err error
 	if o.Pad, o.PadType, err = f.padding(); err != nil {
+		return nil, err
+	}
+	if o.KV, err = f.kvFlag.parse(); err != nil {
 		return nil, err
 	}
 	bar := p.progress("loading", true)

@@ -46,7 +46,7 @@ func (cmd *ranksCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	m, err := p.openBare(cmd.Model)
+	m, err := p.openBare(cmd.Model, kvFlag{})
 	if err != nil {
 		return err
 	}

@@ -4,7 +4,7 @@ package eagle
 
 import "github.com/grovellm/grove/nn"
 
-// Pages is the memory of caches for the network's rows.
+// Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
 }

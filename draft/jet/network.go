@@ -51,7 +51,7 @@ func NewNetwork(c Config, w model.Weights, embed nn.Table, head nn.Linear) (*Net
 	return n, err
 }
 
-// Pages is the memory of caches for the network's context.
+// Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
 	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -44,6 +45,7 @@ type variant struct {
 	typ    tensor.Type
 	path   string
 	seed   uint64
+	kv     nn.KVType
 	opened [maxThreads]*opened
 
 	headFiles   []draft.Head // see heads
@@ -61,7 +63,7 @@ type opened struct {
 
 func (v *variant) String() string {
 	s := v.shape
-	return fmt.Sprintf("%s %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d)", s.Arch, v.typ, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN)
+	return fmt.Sprintf("%s %v, keys and values %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d)", s.Arch, v.typ, v.kv, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN)
 }
 
 // get returns the model of case n: every architecture and type in turn.
@@ -82,6 +84,7 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 			typ:   typ,
 			path:  filepath.Join(s.dir, fmt.Sprintf("%d-%d.gguf", s.generation, i)),
 			seed:  rng.Uint64(),
+			kv:    randomKV(rng),
 		}
 		if err := synth.Write(ctx, v.path, v.shape, synth.Options{Type: v.typ, Seed: v.seed}); err != nil {
 			return nil, err
@@ -95,7 +98,7 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 func (v *variant) threads(n int) (*opened, error) {
 	o := v.opened[n-1]
 	if o == nil {
-		m, err := model.Open(v.path, model.Options{Threads: n})
+		m, err := model.Open(v.path, model.Options{Threads: n, KV: v.kv})
 		if err != nil {
 			return nil, err
 		}
@@ -104,6 +107,9 @@ func (v *variant) threads(n int) (*opened, error) {
 	}
 	return o, nil
 }
+
+// randomKV draws what caches store, one of both or what goes with the weights.
+func randomKV(rng *rand.Rand) nn.KVType { return nn.KVType(rng.IntN(3)) }
 
 func (v *variant) draftPath() string { return v.path + ".draft" }
 
@@ -125,7 +131,7 @@ func (v *variant) draftFor(ctx context.Context, o *opened) (*model.Model, error)
 		}
 	}
 	var err error
-	o.draft, err = model.Open(v.draftPath(), model.Options{Workers: o.m})
+	o.draft, err = model.Open(v.draftPath(), model.Options{Workers: o.m, KV: randomKV(rand.New(rand.NewPCG(v.seed, 0x6b76)))})
 	return o.draft, err
 }
 

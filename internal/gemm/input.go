@@ -52,6 +52,7 @@ func (x *Input) reset(t Type, n, in int, l cpu.Level, pairs bool) {
 	}
 	x.stride = (size+63)&^63 | 64
 	if need := n * x.stride; len(x.buf) < need {
+		need += need / 4 // rows that grew grow again
 		b := make([]byte, need+63)
 		off := int(-uintptr(unsafe.Pointer(unsafe.SliceData(b))) & 63)
 		x.buf = b[off : off+need]

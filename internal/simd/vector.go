@@ -15,6 +15,9 @@ func Scale(dst []float32, a float32) { scale(dst, a) }
 // Axpy computes dst = FMA(a, x, dst).
 func Axpy(dst []float32, a float32, x []float32) { axpy(dst, a, x[:len(dst)]) }
 
+// Finite reports whether the squares of x add up to a finite number. Where they do, so is every one of x.
+func Finite(x []float32) bool { return sumSquares(x, 0) <= math.MaxFloat32 }
+
 // RMSNorm computes dst = x / sqrt(mean(x²) + eps) · w.
 func RMSNorm(dst, x, w []float32, eps float32) {
 	x, w = x[:len(dst)], w[:len(dst)]

@@ -1,0 +1,108 @@
+package gemm
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/grovellm/grove/internal/cpu"
+)
+
+// A product may also be with panels of bf16 that lie in memory of the caller, who writes them element by element: the
+// keys and values of attention, whose positions are outputs of one product and inputs of the next. Panels are small there, so what
+// their products have in common is made ready once.
+
+// Lent is products of rows of an input by panels in the caller's memory.
+type Lent struct {
+	x     *Input
+	from  int
+	rows  int
+	e     engine
+	asm   bool
+	split int // calls of the kernel take so many rows at most
+	t     tile
+}
+
+// Lend readies products of rows [from, to) of x, an input of BF16.
+func (x *Input) Lend(from, to int) Lent {
+	if x.t != BF16 || from < 0 || from > to || to > x.n {
+		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d %v", from, to, x.n, x.t))
+	}
+	l := Lent{x: x, from: from, rows: to - from}
+	if l.e, l.asm = engineFor(BF16, x.level, x.pairs); l.asm {
+		l.e.forRows(l.rows)
+		l.split = l.e.rows
+		l.t.xs = uintptr(x.stride)
+	}
+	return l
+}
+
+// Mul multiplies elements at, at+1, … of the rows, at even, by as many inputs of a panel, w, as Matrix packs BF16: [inputs/2][Panel][2]bf16.
+// The results of the r-th row go to dst[r·stride:]; with add, whose stride must be Panel, each sum goes on from what is there. It is the
+// chain of a Matrix of BF16. next is fetched into the cache meanwhile. Nothing is allocated.
+func (l *Lent) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
+	const step = Panel * 4
+	x, steps := l.x, len(w)/step
+	if at < 0 || at%2 != 0 || len(w)%step != 0 || at/2+steps > (x.in+1)/2 {
+		panic(fmt.Sprintf("gemm: elements from %d of %d by a panel of %d bytes", at, x.in, len(w)))
+	}
+	if l.rows == 0 {
+		return
+	}
+	if stride < Panel || add && stride != Panel || len(dst) < (l.rows-1)*stride+Panel {
+		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows, on top of what they are: %t", len(dst), stride, l.rows, add))
+	}
+	row := x.buf[l.from*x.stride+xOffset(BF16, at/2, x.pairs):]
+	if l.asm && steps > 0 {
+		l.tiled(dst, stride, unsafe.Pointer(&row[0]), unsafe.Pointer(&w[0]), steps, next, add)
+		return
+	}
+	for r := range l.rows {
+		acc := (*[Panel]float32)(dst[r*stride:])
+		if !add {
+			clear(acc[:])
+		}
+		rowBF16(acc, w, row[r*x.stride:], x.pairs)
+	}
+}
+
+func (l *Lent) tiled(dst []float32, stride int, x, w unsafe.Pointer, steps int, next []byte, add bool) {
+	t, e := &l.t, &l.e
+	parts := Panel / e.lanes
+	t.n, t.outs, t.first = uintptr(steps), uintptr(stride*4), 1
+	if add {
+		t.first = 0
+	}
+	t.pf, t.pfs, t.dense = uintptr(w), 0, 0
+	if next != nil { // the first call alone fetches, if there are others
+		t.prefetch(e, uintptr(unsafe.Pointer(&next[0])), len(next)/parts, 1)
+	}
+	blocks := (l.rows + l.split - 1) / l.split
+	for b := range blocks {
+		r0, r1 := l.rows*b/blocks, l.rows*(b+1)/blocks
+		t.rows, t.x = uintptr(r1-r0), unsafe.Add(x, r0*l.x.stride)
+		out := unsafe.Pointer(&dst[r0*stride])
+		for i := range parts {
+			t.w = unsafe.Add(w, i*e.lanes*4)
+			t.out = unsafe.Add(out, i*e.lanes*4)
+			t.acc = t.out
+			e.run(t)
+			if b == 0 && i < parts-1 {
+				t.pf += uintptr(len(next) / parts)
+			}
+		}
+		t.pf, t.pfs, t.dense = uintptr(w), 0, 0
+	}
+}
+
+// RoundBF16 rounds v to bf16 as SetRow does.
+func RoundBF16(dst []uint16, v []float32) {
+	dst = dst[:len(v)]
+	l := cpu.Active()
+	i := 0
+	if pairsAt(l) {
+		i = pairRow(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), len(dst)*2), v)
+	}
+	for ; i < len(v); i++ {
+		dst[i] = toBF16(v[i])
+	}
+}

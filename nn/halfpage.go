@@ -1,0 +1,108 @@
+package nn
+
+import (
+	"encoding/binary"
+
+	"github.com/grovellm/grove/internal/gemm"
+)
+
+// A page of bf16 holds for each layer and head what gemm multiplies as panels: keys, whose outputs are the page's rows and whose inputs
+// are dimensions, then values, whose outputs are dimensions, a panel for every 32, and whose inputs are rows.
+//
+//	keys    [Dim/2][32 rows][2]bf16
+//	values  [Dim/32][32/2 rows][32 dimensions][2]bf16
+//
+// Of the two rows in a pair the later lies first: VDPBF16PS adds the product of the higher half first, so values are summed
+// in the order of rows, one by one, and one that weighs 0 changes nothing, wherever it stands. Keys lie in that order too, which brings
+// scores and weights into it: row r is number r^halfFlip.
+
+// halfFlip is what a row's place within its pair is turned by.
+const halfFlip = 1
+
+const (
+	halfStep  = gemm.Panel * 4          // bytes of two inputs of a panel
+	halfPanel = PageRows / 2 * halfStep // of a panel of values
+)
+
+var _ = [1]struct{}{}[gemm.Panel-PageRows] // a page is a panel
+
+// halfKeys and halfBytes are the bytes of a page's keys of a layer and head, and of keys and values.
+func (p *Pages) halfKeys() int  { return (p.Dim + 1) / 2 * halfStep }
+func (p *Pages) halfBytes() int { return p.halfKeys() + p.valuePanels()*halfPanel }
+
+// valuePanels is the number of panels of values.
+func (p *Pages) valuePanels() int { return (p.Dim + gemm.Panel - 1) / gemm.Panel }
+
+// halves returns page i's keys and values of a layer and head.
+func (c *Cache) halves(layer, head, i int) (keys, values []byte) {
+	k, size := c.mem.halfKeys(), c.mem.halfBytes()
+	b := c.pages[i].half[(layer*c.mem.Heads+head)*size:][:size]
+	return b[:k], b[k:]
+}
+
+func (c *Cache) storeHalfKey(layer, head, slot int, k []float32) {
+	page, _ := c.halves(layer, head, slot/PageRows)
+	var buf [stackDim]uint16
+	u := rounded(&buf, k)
+	page = page[(slot%PageRows^halfFlip)*4:]
+	for d := 0; d < len(u); d += 2 {
+		binary.LittleEndian.PutUint32(page[d/2*halfStep:], uint32(u[d])|uint32(u[d+1])<<16)
+	}
+}
+
+func (c *Cache) storeHalfValue(layer, head, slot int, v []float32) {
+	_, page := c.halves(layer, head, slot/PageRows)
+	var buf [stackDim]uint16
+	u := rounded(&buf, v)[:len(v)]
+	slot %= PageRows
+	page = page[slot/2*halfStep+(slot%2^halfFlip)*2:]
+	for ; len(u) > 0; u = u[min(gemm.Panel, len(u)):] {
+		for d, x := range u[:min(gemm.Panel, len(u))] {
+			binary.LittleEndian.PutUint16(page[d*4:], x)
+		}
+		page = page[min(halfPanel, len(page)):]
+	}
+}
+
+// stackDim is the dimensions of a head that are rounded without allocating.
+const stackDim = 256
+
+// rounded is x in bf16, of an even number of elements, the last of which may be 0.
+func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
+	u := buf[:]
+	if len(x) > len(u) {
+		u = make([]uint16, (len(x)+1)&^1)
+	}
+	gemm.RoundBF16(u, x)
+	return u[:(len(x)+1)&^1]
+}
+
+// moveHalf copies row src of every layer and head to row dst.
+func (c *Cache) moveHalf(dst, src int) {
+	to, from := c.pages[dst/PageRows].half, c.pages[src/PageRows].half
+	dst, src = dst%PageRows, src%PageRows
+	k, size := c.mem.halfKeys(), c.mem.halfBytes()
+	for ; len(to) > 0; to, from = to[size:], from[size:] {
+		d, s := to[(dst^halfFlip)*4:k], from[(src^halfFlip)*4:k]
+		for i := 0; i < len(d); i += halfStep {
+			copy(d[i:i+4], s[i:])
+		}
+		d, s = to[k+dst/2*halfStep+(dst%2^halfFlip)*2:size], from[k+src/2*halfStep+(src%2^halfFlip)*2:size]
+		for p := 0; p < c.mem.valuePanels(); p++ {
+			for i := p * halfPanel; i < p*halfPanel+(gemm.Panel-1)*4+2; i += 4 {
+				copy(d[i:i+2], s[i:])
+			}
+		}
+	}
+}
+
+// blindHalf copies a page of values without those of the rows that are not seen.
+func blindHalf(dst, src []byte, seen uint32) {
+	for at := 0; at < len(src); at += halfStep {
+		pair := seen >> (at % halfPanel / halfStep * 2)
+		mask := uint32(pair&1*0xffff<<16 | pair>>1&1*0xffff) // the earlier row is the higher half
+		for i := at; i < at+halfStep; i += 4 {
+			binary.LittleEndian.PutUint32(dst[i:], binary.LittleEndian.Uint32(src[i:])&mask)
+		}
+	}
+}
