@@ -22,12 +22,14 @@ type attendJob struct {
 
 // Do attends for one key/value head and one block of rows.
 func (j *attendJob) Do(worker, task int) {
-	b := j.blocks[task%len(j.blocks)]
+	j.attend(worker, task/len(j.blocks), j.blocks[task%len(j.blocks)]) // a worker's tasks are of few heads, those whose keys it stored
+}
+
+func (j *attendJob) attend(worker, head int, b attendBlock) {
 	g := &j.f.segs[b.seg]
 	t := attendTask{
 		attendJob: j, s: &j.e.scratch[worker], g: g, row: g.row + b.from, rows: j.f.rows[g.row+b.from : g.row+b.to],
-		head: task / len(j.blocks), // a worker's tasks are of few heads, those whose keys it stored
-		half: g.cache.mem.KV == KVBF16, group: j.a.Heads / j.a.KVHeads,
+		head: head, half: g.cache.mem.KV == KVBF16, group: j.a.Heads / j.a.KVHeads,
 	}
 	t.n = len(t.rows) * t.group
 	t.look()

@@ -31,27 +31,37 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 
 // attend plans the attention of rows that are stored, into out or, when it is not nil, an intake.
 func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *intake) {
-	group := a.Heads / a.KVHeads
-	j := e.plan.attends.next()
-	j.e, j.a, j.layer, j.f, j.qkv, j.out, j.in = e, a, layer, f, qkv, out, in
-	// As many queries as share a walk well, but a task for each worker.
-	j.block = max(1, min(queryBlock/group, (len(f.rows)*a.KVHeads+e.Threads()-1)/e.Threads()))
+	j := e.attending(a, layer, f, qkv, out)
+	j.in = in
+	// A task for each worker.
+	j.block = max(1, min(j.block, (len(f.rows)*a.KVHeads+e.Threads()-1)/e.Threads()))
 	j.blocks = j.blocks[:0]
-	slots, rest, dims := 0, 0, a.Dim
-	for _, r := range f.rows {
-		rest = max(rest, r.to-r.from)
-	}
 	for s, g := range f.segs {
 		for r := 0; r < g.rows; r += j.block {
 			j.blocks = append(j.blocks, attendBlock{s, r, min(r+j.block, g.rows)})
 		}
+	}
+	e.plan.phase(len(j.blocks)*a.KVHeads, j)
+}
+
+// attending readies an attendJob, of blocks as large as walk the keys and values well.
+func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *attendJob {
+	group := a.Heads / a.KVHeads
+	j := e.plan.attends.next()
+	j.e, j.a, j.layer, j.f, j.qkv, j.out, j.in = e, a, layer, f, qkv, out, nil
+	j.block = max(1, queryBlock/group)
+	slots, rest, dims := 0, 0, a.Dim
+	for _, r := range f.rows {
+		rest = max(rest, r.to-r.from)
+	}
+	for _, g := range f.segs {
 		slots = max(slots, pagesFor(g.slots())*PageRows)
 		if g.cache.mem.KV == KVBF16 {
 			dims = g.cache.mem.valuePanels() * gemm.Panel
 		}
 	}
 	e.grow(scratchSizes{queries: j.block * group * dims, scores: j.block * group * slots, gather: rest, slots: slots})
-	e.plan.phase(len(j.blocks)*a.KVHeads, j)
+	return j
 }
 
 // Keys puts keys and values of rows that are never queries into their caches, as pending rows: kv is n × 2·KVHeads·Dim, keys

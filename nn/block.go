@@ -65,6 +65,17 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		at += w
 	}
 	width := b.Attn.Heads * b.Attn.Dim
+	if n := src.X.Rows; e.strips(n, b.bytes()) {
+		s := e.strip(n)
+		e.product(s, src, projs[:len(b.QKV)]...)
+		s.ops = append(s.ops, e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
+		e.plan.open = nil // all keys and values are there before any row attends
+		attn := e.Mat(&m.attn, n, width)
+		s = e.strip(n)
+		s.ops = append(s.ops, e.attending(&b.Attn, layer, f, qkv, attn))
+		e.product(s, Source{X: attn}, out)
+		return
+	}
 	if e.tape == nil && b.wholePanels() {
 		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
 		if width/b.Attn.KVHeads%gemm.Group == 0 {
@@ -85,6 +96,18 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 	e.Linear(Source{X: attn}, out)
 }
 
+// bytes is the size of the layer's weights.
+func (b *Block) bytes() int {
+	size := b.Out.W.Bytes() + b.MLP.Up.W.Bytes() + b.MLP.Down.W.Bytes()
+	for i := range b.QKV {
+		size += b.QKV[i].W.Bytes()
+	}
+	if b.MLP.Gate != nil {
+		size += b.MLP.Gate.W.Bytes()
+	}
+	return size
+}
+
 // wholePanels says that each head of queries, keys and values is whole panels of its product.
 func (b *Block) wholePanels() bool {
 	for i := range b.QKV {
@@ -98,6 +121,19 @@ func (b *Block) wholePanels() bool {
 // mlp ends in the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp, src := &b.MLP, Source{X: x, Norm: &b.MLPNorm}
+	if e.strips(x.Rows, b.bytes()) {
+		s, up := e.strip(x.Rows), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
+		inner := Source{X: up, Act: GELU}
+		if mlp.Gate == nil {
+			e.product(s, src, Proj{Linear: &mlp.Up, Dst: up})
+		} else {
+			gate := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out())
+			e.product(s, src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
+			inner = Source{X: gate, Act: SiLUMul, Up: up}
+		}
+		e.product(s, inner, down)
+		return
+	}
 	if mlp.Gate == nil {
 		if !e.projectInner(src, GELU, down, &mlp.Up) {
 			up := e.Mat(&m.up, x.Rows, mlp.Up.W.Out())

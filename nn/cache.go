@@ -193,16 +193,26 @@ func (c *Cache) values(layer, head, i int) []float32 {
 	return c.pages[i].data[o : o+size]
 }
 
-// storeKey writes one head's key of a layer into row slot.
-func (c *Cache) storeKey(layer, head, slot int, k []float32) {
-	if c.mem.KV == KVBF16 {
-		c.storeHalfKey(layer, head, slot, k)
-		return
-	}
-	page := c.keys(layer, head, slot/PageRows)
-	slot %= PageRows
-	for d, x := range k {
-		page[d*PageRows+slot] = x
+// storeKeys writes one head's keys of a layer into rows of the cache, from slot on. They go dimension by dimension: neighbouring rows share
+// cache lines, for which workers with rows of their own contend.
+func (c *Cache) storeKeys(layer, head, slot int, k Mat) {
+	for from := 0; from < k.Rows; {
+		at := slot % PageRows
+		n := min(PageRows-at, k.Rows-from)
+		if c.mem.KV == KVBF16 {
+			n = min(n, halfRows)
+			c.storeHalfKeys(layer, head, slot, k.Slice(from, from+n))
+		} else {
+			page := c.keys(layer, head, slot/PageRows)[at:]
+			for d := range k.Cols {
+				dst := page[d*PageRows:][:n]
+				for i := range dst {
+					dst[i] = k.Data[(from+i)*k.Stride+d]
+				}
+			}
+		}
+		slot += n
+		from += n
 	}
 }
 

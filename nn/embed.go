@@ -13,7 +13,7 @@ func (e *Exec) Embed(t Table, tokens []int32, dst Mat) {
 	}
 	j := e.plan.embeds.next()
 	*j = embedJob{t, tokens, dst}
-	e.PerRow(len(tokens), rowCost*dst.Cols, j)
+	e.OwnRows(len(tokens), rowCost*dst.Cols, j)
 }
 
 // rowCost is how many times as long as a copied element an element of a table's row takes.

@@ -31,13 +31,14 @@ type workerScratch struct {
 	scores  []float32
 	gather  []float32
 	out     []float32
-	pages   []int32       // that a block sees
-	seen    []bool        // of a page, all false between blocks
-	halves  [2]gemm.Input // queries and weights in bf16
-	blind   page          // a page of values, without those that a row does not see
-	sums    []float32     // results of a product that are added to others
-	next    gemm.Place    // the weights that the last product fetched for the next
-	_       [128]byte     // nobody else's cache lines
+	inputs  [inputTypes]gemm.Input // rows on their way into the products of a strip
+	pages   []int32                // that a block sees
+	seen    []bool                 // of a page, all false between blocks
+	halves  [2]gemm.Input          // queries and weights in bf16
+	blind   page                   // a page of values, without those that a row does not see
+	sums    []float32              // results of a product that are added to others
+	next    gemm.Place             // the weights that the last product fetched for the next
+	_       [128]byte              // nobody else's cache lines
 }
 
 // scratchSizes are the lengths of a workerScratch.
@@ -82,7 +83,7 @@ func (e *Exec) Add(x, y Mat) {
 func (e *Exec) add(x, y Mat) {
 	j := e.plan.adds.next()
 	*j = addJob{x, y}
-	e.PerRow(x.Rows, x.Cols, j)
+	e.OwnRows(x.Rows, x.Cols, j)
 }
 
 type addJob struct{ x, y Mat }

@@ -40,13 +40,23 @@ func (c *Cache) halves(layer, head, i int) (keys, values []byte) {
 	return b[:k], b[k:]
 }
 
-func (c *Cache) storeHalfKey(layer, head, slot int, k []float32) {
+// halfRows is how many rows of keys are rounded before they are stored.
+const halfRows = 4
+
+// storeHalfKeys stores at most halfRows rows of one page.
+func (c *Cache) storeHalfKeys(layer, head, slot int, k Mat) {
 	page, _ := c.halves(layer, head, slot/PageRows)
-	var buf [stackDim]uint16
-	u := rounded(&buf, k)
-	page = page[(slot%PageRows^halfFlip)*4:]
-	for d := 0; d < len(u); d += 2 {
-		binary.LittleEndian.PutUint32(page[d/2*halfStep:], uint32(u[d])|uint32(u[d+1])<<16)
+	var buf [halfRows][stackDim]uint16
+	var rows [halfRows][]uint16
+	for i := range k.Rows {
+		rows[i] = rounded(&buf[i], k.Row(i))
+	}
+	slot %= PageRows
+	for d := 0; d < len(rows[0]); d += 2 {
+		step := page[d/2*halfStep:][:halfStep]
+		for i := range k.Rows {
+			binary.LittleEndian.PutUint32(step[((slot+i)^halfFlip)*4:], uint32(rows[i][d])|uint32(rows[i][d+1])<<16)
+		}
 	}
 }
 

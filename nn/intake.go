@@ -19,6 +19,7 @@ const (
 // through Act. It is made row by row on the way into the product and never stored.
 type Source struct {
 	X    Mat
+	At   []int32 // the rows of X that are wanted, perhaps some several times; nil: all. Not under a tape
 	Norm *Norm
 	Act  Activation
 	Up   Mat // for SiLUMul
@@ -28,11 +29,22 @@ type Source struct {
 	WithNorm *Norm
 }
 
+// rows is the number of rows.
+func (s *Source) rows() int {
+	if s.At != nil {
+		return len(s.At)
+	}
+	return s.X.Rows
+}
+
 // cols is the width of a row as it enters the product.
 func (s *Source) cols() int { return s.X.Cols + s.With.Cols }
 
 // row returns row i of the source: X's own, or what is made of it in the scratch given.
 func (s *Source) row(i int, scratch []float32) []float32 {
+	if s.At != nil {
+		i = int(s.At[i])
+	}
 	x := s.X.Row(i)
 	switch {
 	case s.With.Cols > 0:
@@ -75,12 +87,12 @@ type intakeRows struct {
 
 // fewElements is up to how many elements of a source each worker makes all rows for itself: it takes about as long as
 // waiting for the others' would.
-const fewElements = 2 << 10
+const fewElements = 4 << 10
 
 // enter plans that the rows of a source are made, for products in the types used.
 func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearRecord) {
 	n.begin(e, src, uses, keep)
-	rows, cols := src.X.Rows, src.cols()
+	rows, cols := src.rows(), src.cols()
 	if n.each = keep == nil && (rows == 1 || rows*cols <= fewElements); n.each {
 		for len(n.own) < e.Threads() {
 			n.own = append(n.own, intakeRows{})
@@ -88,7 +100,7 @@ func (n *intake) enter(e *Exec, src Source, uses [inputTypes]bool, keep *linearR
 		return
 	}
 	n.rows.reset(n)
-	e.perRow(rows, cols, n)
+	e.perRow(rows, cols, n, false)
 }
 
 // await plans that the rows are made part by part, by the phase planned next; src has only the shape of X.
@@ -133,14 +145,14 @@ func (n *intake) Do(worker, i int) { n.rows.set(n, worker, i) }
 func (r *intakeRows) reset(n *intake) {
 	for t, used := range n.uses {
 		if used {
-			r.inputs[t].Reset(gemm.Type(t), n.src.X.Rows, n.src.cols())
+			r.inputs[t].Reset(gemm.Type(t), n.src.rows(), n.src.cols())
 		}
 	}
 }
 
 func (r *intakeRows) make(n *intake, worker int) {
 	r.reset(n)
-	for i := range n.src.X.Rows {
+	for i := range n.src.rows() {
 		r.set(n, worker, i)
 	}
 }

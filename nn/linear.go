@@ -23,8 +23,16 @@ type Proj struct {
 // Linear computes every projection of the source: Dst[i] = W·source(X[i]) + b for each row i.
 func (e *Exec) Linear(src Source, projs ...Proj) {
 	if e.tape == nil {
-		e.project(src, nil, projs)
-		e.run()
+		size := 0
+		for _, p := range projs {
+			size += p.Linear.W.Bytes()
+		}
+		if n := src.rows(); src.At == nil && e.strips(n, size) {
+			e.product(e.strip(n), src, projs...)
+		} else {
+			e.project(src, nil, projs)
+			e.run()
+		}
 		return
 	}
 	e.project(src, e.tape.keep(src, projs), projs)

@@ -5,7 +5,7 @@ type Logits struct {
 	at             []int32 // of each row added: its number among those of all tokens, or -1 less its number among those with a list
 	all, some      []int32 // rows of x
 	lists          []*Shortlist
-	last, out, few Buffer
+	out, few       Buffer
 	outMat, fewMat Mat
 }
 
@@ -36,17 +36,14 @@ func (l *Logits) Run(e *Exec, x Mat, norm *Norm, head *Linear) {
 		width = max(width, list.Width())
 	}
 	l.outMat, l.fewMat = Mat{}, Mat{}
-	last := l.last.Mat(n+len(l.some), x.Cols)
 	e.Hold()
-	e.Gather(x, l.all, last.Slice(0, n))
-	e.Gather(x, l.some, last.Slice(n, last.Rows))
 	if n > 0 {
 		l.outMat = l.out.Mat(n, head.W.Out())
-		e.Linear(Source{X: last.Slice(0, n), Norm: norm}, Proj{Linear: head, Dst: l.outMat})
+		e.Linear(Source{X: x, At: l.all, Norm: norm}, Proj{Linear: head, Dst: l.outMat})
 	}
 	if len(l.some) > 0 {
 		l.fewMat = l.few.Mat(len(l.some), width)
-		e.Shortlist(Source{X: last.Slice(n, last.Rows), Norm: norm}, l.lists, l.fewMat)
+		e.Shortlist(Source{X: x, At: l.some, Norm: norm}, l.lists, l.fewMat)
 	}
 	e.Release()
 }

@@ -23,8 +23,11 @@ func (m Mat) Columns(from, to int) Mat {
 	return v
 }
 
-// Slice returns rows [from, to).
+// Slice returns rows [from, to). Of no matrix it is none.
 func (m Mat) Slice(from, to int) Mat {
+	if m.Data == nil {
+		return m
+	}
 	v := m
 	v.Rows, v.Data = to-from, m.Data[from*m.Stride:]
 	if m.grad != nil {

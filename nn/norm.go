@@ -34,7 +34,7 @@ func (e *Exec) Normalise(norm *Norm, x, dst Mat) {
 	}
 	j := e.plan.norms.next()
 	*j = normJob{norm, x, dst}
-	e.PerRow(x.Rows, x.Cols, j)
+	e.OwnRows(x.Rows, x.Cols, j)
 }
 
 type normJob struct {

@@ -10,14 +10,18 @@ type plan struct {
 	held   int        // Holds without their Release
 	last   *linearJob // the last product planned
 
-	linears slots[linearJob]
-	stores  slots[storeJob]
-	attends slots[attendJob]
-	blocks  slots[blockJob]
-	adds    slots[addJob]
-	norms   slots[normJob]
-	embeds  slots[embedJob]
-	gathers slots[gatherJob]
+	open *strip // a strip that more may come to, if nothing was planned since
+
+	linears  slots[linearJob]
+	stores   slots[storeJob]
+	attends  slots[attendJob]
+	blocks   slots[blockJob]
+	adds     slots[addJob]
+	norms    slots[normJob]
+	embeds   slots[embedJob]
+	gathers  slots[gatherJob]
+	strips   slots[strip]
+	products slots[productJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -51,7 +55,8 @@ func (p *plan) product(j *linearJob) {
 // take empties the plan. What it gives is good until the next phase is added.
 func (p *plan) take() []par.Phase {
 	phases := p.phases
-	p.phases, p.last = phases[:0], nil
+	p.phases, p.last, p.open = phases[:0], nil, nil
+	p.strips.used, p.products.used = 0, 0
 	p.linears.used, p.stores.used, p.attends.used = 0, 0, 0
 	p.embeds.used, p.gathers.used = 0, 0
 	p.blocks.used, p.adds.used, p.norms.used = 0, 0, 0
@@ -97,15 +102,25 @@ func (e *Exec) share(tasks, elements int, j par.Job) {
 
 // PerRow has j do tasks 0 to n-1, of about cols elements' work each: what follows an operation row by row.
 func (e *Exec) PerRow(n, cols int, j par.Job) {
-	e.perRow(n, cols, j)
+	e.perRow(n, cols, j, false)
+	e.run()
+}
+
+// OwnRows is PerRow where task i has to do with row i alone of what operations about it read and write.
+func (e *Exec) OwnRows(n, cols int, j par.Job) {
+	e.perRow(n, cols, j, true)
 	e.run()
 }
 
 // perRow plans j over n rows of cols elements each, a few rows to a task.
-func (e *Exec) perRow(n, cols int, j par.Job) {
+func (e *Exec) perRow(n, cols int, j par.Job, own bool) {
 	b := e.plan.blocks.next()
-	*b = blockJob{j, n, max(1, n/(e.Threads()*4))}
+	*b = blockJob{j, n, max(1, n/(e.Threads()*4)), own}
 	if n > 0 {
+		if own && e.plan.open != nil && e.plan.open.n == n && e.plan.phases[len(e.plan.phases)-1].Job == e.plan.open {
+			e.plan.open.ops = append(e.plan.open.ops, b)
+			return
+		}
 		e.share((n+b.size-1)/b.size, n*cols, b)
 	}
 }
@@ -114,6 +129,7 @@ func (e *Exec) perRow(n, cols int, j par.Job) {
 type blockJob struct {
 	row     par.Job
 	n, size int
+	own     bool // a task has to do with its row alone
 }
 
 func (b *blockJob) Do(worker, task int) {

@@ -83,6 +83,7 @@ func TestLayersAreTheirOperations(t *testing.T) {
 		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 21))
 		b, hidden := randomBlock(t, r, rapid.SampledFrom([]gemm.Type{gemm.F32, gemm.BF16, gemm.Q8_0}).Draw(t, "type"))
 		pages := &Pages{Layers: 3, Heads: b.Attn.KVHeads, Dim: b.Attn.Dim}
+		defer UseStrips(rapid.Bool().Draw(t, "strips"))()
 		var want [2]Mat
 		first, second := rapid.IntRange(1, 70).Draw(t, "text"), rapid.IntRange(1, 70).Draw(t, "rows")
 		x := []Mat{randomMat(r, first, hidden), randomMat(r, second, hidden)}
@@ -166,4 +167,62 @@ func TestProductsTogetherReadTheirOwnRows(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Of a small network every layer is one strip from attention to attention; of a large one, or with fewer rows than workers, or of
+// training, none is.
+func TestStrips(t *testing.T) {
+	pool := par.New(3)
+	defer pool.Close()
+	r := rand.New(rand.NewPCG(4, 5))
+	linear := func(out, in int) Linear { return *randomHead(r, gemm.BF16, out, in, false) }
+	const hidden, heads, dim = 64, 2, 32
+	ones := Norm{Weight: randomRow(r, hidden), Eps: 1e-5}
+	b := Block{
+		AttnNorm: ones, MLPNorm: ones, Attn: Attention{Heads: heads, KVHeads: heads, Dim: dim, Rope: randomRope(dim)},
+		QKV: []Linear{linear(3*heads*dim, hidden)}, Out: linear(hidden, heads*dim), MLP: MLP{Up: linear(96, hidden), Down: linear(hidden, 96)},
+	}
+	phases := func(rows, layers int) (strips, others int) {
+		e, x, m := NewExec(pool), NewMat(rows, hidden), new(BlockBuffers)
+		pages := Pages{Layers: layers, Heads: b.Attn.KVHeads, Dim: b.Attn.Dim}
+		c := pages.NewCache()
+		defer c.Free()
+		var f Forest
+		f.Add(c, chain(rows), 0)
+		c.Reserve(0, rows)
+		e.Hold()
+		e.Normalise(nil, x, x)
+		for layer := range layers {
+			e.Block(&b, layer, &f, x, m)
+		}
+		e.Normalise(nil, x, x)
+		for _, p := range e.Planned() {
+			if _, ok := p.Job.(*strip); ok {
+				strips++
+			} else {
+				others++
+			}
+		}
+		return strips, others
+	}
+	if strips, others := phases(9, 4); strips != 5 || others != 0 {
+		t.Errorf("9 rows of 4 layers: %d strips and %d other phases, want 5 and none", strips, others)
+	}
+	if strips, others := phases(2, 4); strips != 0 || others == 0 {
+		t.Errorf("2 rows, 3 workers: %d strips and %d other phases, want no strip", strips, others)
+	}
+	e := NewExec(pool)
+	e.Hold()
+	for _, c := range []struct {
+		rows, bytes int
+		want        bool
+	}{{3, stripBytes, true}, {2, stripBytes, false}, {3, stripBytes + 1, false}, {60, 20 * stripRowBytes, true}, {6000, stripMost + 1, false}} {
+		if got := e.strips(c.rows, c.bytes); got != c.want {
+			t.Errorf("%d rows by %d bytes: strips %t, want %t", c.rows, c.bytes, got, c.want)
+		}
+	}
+	e.tape = new(Tape)
+	if e.strips(3, stripBytes) {
+		t.Error("strips under a tape")
+	}
 }

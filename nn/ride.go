@@ -39,6 +39,9 @@ func (r *rider) board(p *plan) {
 		}
 		own := &p.phases[i]
 		_, product := own.Job.(*linearJob)
+		if _, strip := own.Job.(*strip); strip {
+			product = true
+		}
 		if _, rows := r.phases[at].Job.(*blockJob); !product && !rows {
 			continue
 		}

@@ -59,20 +59,31 @@ func (j *storeJob) place(u int) int {
 func (j *storeJob) unit(u, from, to int) {
 	a, d := j.a, j.a.Dim
 	place := j.place(u)
-	for i := from; i < to; i++ {
-		x := j.rows.Row(i)[place*d:][:d]
-		if place < j.heads {
-			j.prepare(x, a.QNorm, i)
-			continue
+	rows := j.rows.Columns(place*d, (place+1)*d)
+	head := place - j.heads
+	if head < a.KVHeads {
+		norm := a.QNorm
+		if head >= 0 {
+			norm = a.KNorm
 		}
-		g := j.f.segmentOf(i)
-		slot := g.base + g.from + i - g.row
-		if head := place - j.heads; head < a.KVHeads {
-			j.prepare(x, a.KNorm, i)
-			g.cache.storeKey(j.layer, head, slot, x)
+		for i := from; i < to; i++ {
+			j.prepare(rows.Row(i), norm, i)
+		}
+	}
+	if head < 0 {
+		return
+	}
+	for from < to {
+		g := j.f.segmentOf(from)
+		slot, end := g.base+g.from+from-g.row, min(to, g.row+g.rows)
+		if head < a.KVHeads {
+			g.cache.storeKeys(j.layer, head, slot, rows.Slice(from, end))
 		} else {
-			g.cache.storeValue(j.layer, head-a.KVHeads, slot, x)
+			for i := from; i < end; i++ {
+				g.cache.storeValue(j.layer, head-a.KVHeads, slot+i-from, rows.Row(i))
+			}
 		}
+		from = end
 	}
 }
 

@@ -28,7 +28,7 @@ func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	return p.plan()
 }
 
-// picking is a Choose under way: the router's inputs are gathered, every row's clusters scored, and the lists laid out.
+// picking is a Choose under way: the router's inputs are gathered and every row's clusters scored, then the lists are laid out.
 type picking struct {
 	d       *Routed
 	exec    *nn.Exec
@@ -66,30 +66,31 @@ func (p *picking) plan() []par.Phase {
 	n, r := len(p.queries), p.d.router
 	p.embed, p.hidden, p.scores = p.embeds.Mat(n, r.Embed), p.hiddens.Mat(n, r.Hidden), p.sums.Mat(n, r.Clusters)
 	p.exec.Hold()
-	p.exec.PerRow(n+len(p.stale), r.Embed, (*gathering)(p))
+	p.exec.OwnRows(n, r.Embed, (*gathering)(p))
 	r.Scores(p.exec, p.embed, p.hidden, p.scores, &p.router)
-	p.phases = append(append(p.phases[:0], p.exec.Planned()...), par.Phase{Tasks: len(p.lists), Job: (*laying)(p)})
+	p.phases = append(append(p.phases[:0], p.exec.Planned()...), par.Phase{Tasks: len(p.lists) + len(p.stale), Job: (*laying)(p)})
 	return p.phases
 }
 
-// gathering is the phase of picking that gathers what the router reads of each query, and fills rows that lists have.
+// gathering gathers what the router reads of each query.
 type gathering picking
 
-func (p *gathering) Do(worker, task int) {
-	if n := len(p.queries); task >= n {
-		f := &p.stale[task-n]
-		f.Do(worker, f.task)
-		return
-	}
+func (p *gathering) Do(_, task int) {
 	q := &p.queries[task]
 	p.d.embed.Row(p.embed.Row(task), int(q.Token))
 	copy(p.hidden.Row(task), q.Hidden)
 }
 
-// laying is the phase of picking that lays out the lists: the clusters with the highest scores for any of a list's rows.
+// laying is the phase of picking that lays out the lists, the clusters with the highest scores for any of a list's rows, and fills rows that
+// they have.
 type laying picking
 
 func (p *laying) Do(worker, task int) {
+	if n := len(p.lists); task >= n {
+		f := &p.stale[task-n]
+		f.Do(worker, f.task)
+		return
+	}
 	l, w := &p.lists[task], &p.workers[worker]
 	q, scores := &p.queries[l.first], p.scores.Row(l.first)
 	for row := l.first + 1; row <= l.last; row++ {

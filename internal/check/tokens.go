@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/grovellm/grove/nn"
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/cpu"
@@ -143,6 +144,7 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 	if err != nil {
 		return err
 	}
+	defer nn.UseStrips(rng.IntN(3) > 0)()
 	var seqs []*spec.Sequence
 	defer func() {
 		for _, s := range seqs {
