@@ -216,13 +216,16 @@ func TestStrips(t *testing.T) {
 	for _, c := range []struct {
 		rows, bytes int
 		want        bool
-	}{{3, stripBytes, true}, {2, stripBytes, false}, {3, stripBytes + 1, false}, {60, 20 * stripRowBytes, true}, {6000, stripMost + 1, false}} {
+	}{
+		{3, stripTiny, true}, {2, stripTiny, false}, {3, stripTiny + 1, false}, {8, stripSmall, true}, {7, stripSmall, false}, {9, stripSmall + 1, false},
+		{60, 20 * stripRowBytes, true}, {60, 20*stripRowBytes + 1, false}, {6000, stripMost, true}, {6000, stripMost + 1, false},
+	} {
 		if got := e.strips(c.rows, c.bytes); got != c.want {
 			t.Errorf("%d rows by %d bytes: strips %t, want %t", c.rows, c.bytes, got, c.want)
 		}
 	}
 	e.tape = new(Tape)
-	if e.strips(3, stripBytes) {
+	if e.strips(3, stripTiny) {
 		t.Error("strips under a tape")
 	}
 }

@@ -30,9 +30,12 @@ func (s *strip) Do(worker, part int) {
 }
 
 const (
-	stripBytes    = 1 << 20   // of weights, that stay near a core from pass to pass or come from the cache that cores share
-	stripMost     = 8 << 20   // of weights, with rows enough
-	stripRowBytes = 256 << 10 // a row of a worker's takes as long as so many bytes of weights take to come
+	stripTiny     = 256 << 10 // of weights, that stay near a core from pass to pass
+	stripSmall    = 1 << 20   // of weights, that come from the cache that cores share, with
+	stripRows     = 8         // so many rows and
+	stripShare    = 2         // so many of each worker's
+	stripMost     = 8 << 20   // of weights, with rows enough:
+	stripRowBytes = 256 << 10 // a row of a worker's takes as long as so many bytes take to come
 )
 
 var noStrips atomic.Bool
@@ -46,8 +49,11 @@ func UseStrips(on bool) (restore func()) {
 // strips says whether rows of operations by so many bytes of weights are shared out: of the weights of a layer, where it is one.
 func (e *Exec) strips(rows, bytes int) bool {
 	threads := e.Threads()
-	return e.tape == nil && e.plan.held > 0 && !noStrips.Load() && threads > 1 && rows >= threads &&
-		(bytes <= stripBytes || bytes <= min(stripMost, rows/threads*stripRowBytes))
+	if e.tape != nil || e.plan.held == 0 || noStrips.Load() || threads == 1 || rows < threads {
+		return false
+	}
+	each := rows / threads
+	return bytes <= stripTiny || bytes <= stripSmall && rows >= stripRows && each >= stripShare || bytes <= min(stripMost, each*stripRowBytes)
 }
 
 // strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in what was planned row by row before it.
