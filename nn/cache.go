@@ -5,6 +5,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/simd"
 )
 
@@ -27,6 +28,7 @@ type page struct {
 	refs atomic.Int32
 	data []float32
 	half []byte
+	mem  any // keeps them
 }
 
 // RowBytes is the memory of a row: its keys and values of every layer and head.
@@ -47,9 +49,9 @@ func (p *Pages) get() *page {
 	} else {
 		g = new(page)
 		if p.KV == KVBF16 {
-			g.half = make([]byte, p.RowBytes()*PageRows)
+			g.half, g.mem = gemm.Memory(p.RowBytes() * PageRows)
 		} else {
-			g.data = make([]float32, p.RowBytes()*PageRows/4)
+			g.data, g.mem = gemm.Floats(p.RowBytes() * PageRows / 4)
 		}
 	}
 	g.refs.Store(1)
