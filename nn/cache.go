@@ -195,26 +195,35 @@ func (c *Cache) values(layer, head, i int) []float32 {
 	return c.pages[i].data[o : o+size]
 }
 
-// storeKeys writes one head's keys of a layer into rows of the cache, from slot on. They go dimension by dimension: neighbouring rows share
-// cache lines, for which workers with rows of their own contend.
-func (c *Cache) storeKeys(layer, head, slot int, k Mat) {
-	for from := 0; from < k.Rows; {
+// storeKeys writes one head's keys of a layer, n numbers Dim wide and stride apart, into rows of the cache, from slot on. They go dimension by
+// dimension: neighbouring rows share cache lines, for which workers with rows of their own contend.
+func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
+	for n > 0 {
 		at := slot % PageRows
-		n := min(PageRows-at, k.Rows-from)
-		if c.mem.KV == KVBF16 {
-			n = min(n, halfRows)
-			c.storeHalfKeys(layer, head, slot, k.Slice(from, from+n))
-		} else {
-			page := c.keys(layer, head, slot/PageRows)[at:]
-			for d := range k.Cols {
-				dst := page[d*PageRows:][:n]
-				for i := range dst {
-					dst[i] = k.Data[(from+i)*k.Stride+d]
+		m := min(PageRows-at, n)
+		switch {
+		case c.mem.KV == KVBF16:
+			m = min(m, halfRows)
+			c.storeHalfKeys(layer, head, slot, m, k, stride)
+		case m == 1:
+			page := c.keys(layer, head, slot/PageRows)
+			for d, x := range k[:c.mem.Dim] {
+				page[d*PageRows+at] = x
+			}
+		default:
+			page := c.keys(layer, head, slot/PageRows)
+			for d := range c.mem.Dim {
+				o := d
+				for i := d*PageRows + at; i < d*PageRows+at+m; i++ {
+					page[i] = k[o]
+					o += stride
 				}
 			}
 		}
-		slot += n
-		from += n
+		slot, n = slot+m, n-m
+		if n > 0 {
+			k = k[m*stride:]
+		}
 	}
 }
 

@@ -25,7 +25,7 @@ func (m *rowModel) write(n int, next *float32) []float32 {
 		marks = append(marks, *next)
 		for layer := range m.c.mem.Layers {
 			for head := range m.c.mem.Heads {
-				m.c.storeKeys(layer, head, m.c.Len()+i, Mat{Rows: 1, Cols: m.c.mem.Dim, Stride: m.c.mem.Dim, Data: mark(*next, layer, head, 0, m.c.mem.Dim)})
+				m.c.storeKeys(layer, head, m.c.Len()+i, 1, mark(*next, layer, head, 0, m.c.mem.Dim), m.c.mem.Dim)
 				m.c.storeValue(layer, head, m.c.Len()+i, mark(*next, layer, head, 1, m.c.mem.Dim))
 			}
 		}

@@ -43,18 +43,18 @@ func (c *Cache) halves(layer, head, i int) (keys, values []byte) {
 // halfRows is how many rows of keys are rounded before they are stored.
 const halfRows = 4
 
-// storeHalfKeys stores at most halfRows rows of one page.
-func (c *Cache) storeHalfKeys(layer, head, slot int, k Mat) {
+// storeHalfKeys stores n rows of one page, at most halfRows.
+func (c *Cache) storeHalfKeys(layer, head, slot, n int, k []float32, stride int) {
 	page, _ := c.halves(layer, head, slot/PageRows)
 	var buf [halfRows][stackDim]uint16
 	var rows [halfRows][]uint16
-	for i := range k.Rows {
-		rows[i] = rounded(&buf[i], k.Row(i))
+	for i := range n {
+		rows[i] = rounded(&buf[i], k[i*stride:][:c.mem.Dim])
 	}
 	slot %= PageRows
 	for d := 0; d < len(rows[0]); d += 2 {
 		step := page[d/2*halfStep:][:halfStep]
-		for i := range k.Rows {
+		for i := range n {
 			binary.LittleEndian.PutUint32(step[((slot+i)^halfFlip)*4:], uint32(rows[i][d])|uint32(rows[i][d+1])<<16)
 		}
 	}

@@ -57,9 +57,9 @@ func (j *storeJob) place(u int) int {
 
 // unit prepares the u-th head of rows [from, to).
 func (j *storeJob) unit(u, from, to int) {
-	a, d := j.a, j.a.Dim
+	a, d, stride := j.a, j.a.Dim, j.rows.Stride
 	place := j.place(u)
-	rows := j.rows.Columns(place*d, (place+1)*d)
+	rows := j.rows.Data[place*d:]
 	head := place - j.heads
 	if head < a.KVHeads {
 		norm := a.QNorm
@@ -67,7 +67,7 @@ func (j *storeJob) unit(u, from, to int) {
 			norm = a.KNorm
 		}
 		for i := from; i < to; i++ {
-			j.prepare(rows.Row(i), norm, i)
+			j.prepare(rows[i*stride:][:d], norm, i)
 		}
 	}
 	if head < 0 {
@@ -77,10 +77,10 @@ func (j *storeJob) unit(u, from, to int) {
 		g := j.f.segmentOf(from)
 		slot, end := g.base+g.from+from-g.row, min(to, g.row+g.rows)
 		if head < a.KVHeads {
-			g.cache.storeKeys(j.layer, head, slot, rows.Slice(from, end))
+			g.cache.storeKeys(j.layer, head, slot, end-from, rows[from*stride:], stride)
 		} else {
 			for i := from; i < end; i++ {
-				g.cache.storeValue(j.layer, head-a.KVHeads, slot+i-from, rows.Row(i))
+				g.cache.storeValue(j.layer, head-a.KVHeads, slot+i-from, rows[i*stride:][:d])
 			}
 		}
 		from = end
