@@ -39,14 +39,12 @@ func (r *rider) board(p *plan) {
 		}
 		own := &p.phases[i]
 		_, product := own.Job.(*linearJob)
-		if _, strip := own.Job.(*strip); strip {
-			product = true
-		}
-		if _, rows := r.phases[at].Job.(*blockJob); !product && !rows {
+		_, strip := own.Job.(*strip)
+		if _, rows := r.phases[at].Job.(*blockJob); !product && !strip && !rows {
 			continue
 		}
 		j := r.rides.next()
-		*j = rideJob{own: own.Job, rider: r.phases[at].Job, tasks: r.phases[at].Tasks, all: own.Tasks + r.phases[at].Tasks}
+		*j = rideJob{own: own.Job, rider: r.phases[at].Job, tasks: r.phases[at].Tasks, all: own.Tasks + r.phases[at].Tasks, first: !strip}
 		*own = par.Phase{Tasks: j.all, Job: j}
 		at++
 	}
@@ -54,14 +52,20 @@ func (r *rider) board(p *plan) {
 	r.phases = nil
 }
 
-// rideJob is a phase's own tasks with those of a rider, which are spread over them so that each worker's share has some.
+// rideJob is a phase's own tasks with those of a rider, which are spread over them so that each worker's share has some. They come before
+// own tasks that are many and short, since those even out what is left, and after those that are one a worker.
 type rideJob struct {
 	own, rider par.Job
 	tasks, all int // the rider's; with the phase's own
+	first      bool
 }
 
 func (r *rideJob) Do(worker, task int) {
-	before, after := task*r.tasks/r.all, (task+1)*r.tasks/r.all
+	round := 0
+	if r.first {
+		round = r.all - 1
+	}
+	before, after := (task*r.tasks+round)/r.all, ((task+1)*r.tasks+round)/r.all
 	if before < after {
 		r.rider.Do(worker, before)
 	} else {
