@@ -117,8 +117,8 @@ func (e *Exec) perRow(n, cols int, j par.Job, own bool) {
 	b := e.plan.blocks.next()
 	*b = blockJob{j, n, max(1, n/(e.Threads()*4)), own}
 	if n > 0 {
-		if own && e.plan.open != nil && e.plan.open.n == n && e.plan.phases[len(e.plan.phases)-1].Job == e.plan.open {
-			e.plan.open.ops = append(e.plan.open.ops, b)
+		if s := e.plan.openStrip(n); own && s != nil {
+			s.ops = append(s.ops, b)
 			return
 		}
 		e.share((n+b.size-1)/b.size, n*cols, b)

@@ -59,11 +59,10 @@ func (e *Exec) strips(rows, bytes int) bool {
 // strip is the plan's last phase, where that is a strip of n rows, or a new one, which takes in what was planned row by row before it.
 func (e *Exec) strip(n int) *strip {
 	p := &e.plan
-	at := len(p.phases)
-	if s := p.open; s != nil && s.n == n && p.phases[at-1].Job == s {
+	if s := p.openStrip(n); s != nil {
 		return s
 	}
-	s := p.strips.next()
+	s, at := p.strips.next(), len(p.phases)
 	s.n, s.parts, s.ops, s.product = n, min(n, e.Threads()), s.ops[:0], nil
 	for ; at > 0; at-- {
 		if b, ok := p.phases[at-1].Job.(*blockJob); !ok || !b.own || b.n != n {
@@ -77,6 +76,14 @@ func (e *Exec) strip(n int) *strip {
 	p.phase(s.parts, s)
 	p.open = s
 	return s
+}
+
+// openStrip is the last phase, if it is a strip of n rows that more may come to.
+func (p *plan) openStrip(n int) *strip {
+	if s := p.open; s != nil && s.n == n && p.phases[len(p.phases)-1].Job == s {
+		return s
+	}
+	return nil
 }
 
 func (b *blockJob) span(worker, from, to int) {
