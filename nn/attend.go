@@ -110,14 +110,22 @@ func (t *attendTask) score() {
 		x.SetRow(i, t.q[i*d:(i+1)*d])
 	}
 	lent := x.Lend(0, t.n)
-	for i, p := range t.pages {
-		keys, next := t.g.cache.halves(t.layer, t.head, int(p)) // then come the values, unless there is another page
-		if i+1 < len(t.pages) {
-			next, _ = t.g.cache.halves(t.layer, t.head, int(t.pages[i+1]))
+	var keys, nexts [fewPages][]byte
+	for i := 0; i < len(t.pages); {
+		k, first := 0, t.pages[i]
+		for ; k < fewPages && i+k < len(t.pages) && t.pages[i+k] == first+int32(k); k++ {
+			keys[k], nexts[k] = t.g.cache.halves(t.layer, t.head, int(first)+k) // then come the values, unless there are other pages
+			if next := i + k + fewPages; next < len(t.pages) {
+				nexts[k], _ = t.g.cache.halves(t.layer, t.head, int(t.pages[next]))
+			}
 		}
-		lent.Mul(t.w[p*PageRows:], t.stride, 0, keys, next, false)
+		lent.MulAll(t.w[first*PageRows:], PageRows, t.stride, 0, keys[:k], nexts[:k], false)
+		i += k
 	}
 }
+
+// fewPages is how many pages of keys are multiplied at once: of few queries one page's sums would wait for each other.
+const fewPages = 4
 
 // weigh turns scores into weights.
 func (t *attendTask) weigh() {
@@ -192,12 +200,17 @@ func (t *attendTask) mix() {
 // mixHalf adds a page of bf16 to outputs, or begins with it.
 func (t *attendTask) mixHalf(lent *gemm.Lent, p int, o []float32, values, next []byte, add bool) {
 	size := min(PageRows, (t.last-p*PageRows+1)&^1) / 2 * halfStep
-	for at := 0; at < len(values); at += halfPanel {
-		var ahead []byte
-		if next != nil {
-			ahead = next[at : at+halfPanel]
+	var panels, ahead [stackDim / gemm.Panel][]byte
+	for at := 0; at < len(values); {
+		k := 0
+		for ; k < len(panels) && at+k*halfPanel < len(values); k++ {
+			from := at + k*halfPanel
+			if panels[k], ahead[k] = values[from:from+size], nil; next != nil {
+				ahead[k] = next[from : from+halfPanel]
+			}
 		}
-		lent.Mul(o[at/halfPanel*t.n*gemm.Panel:], gemm.Panel, p*PageRows, values[at:at+size], ahead, add)
+		lent.MulAll(o[at/halfPanel*t.n*gemm.Panel:], t.n*gemm.Panel, gemm.Panel, p*PageRows, panels[:k], ahead[:k], add)
+		at += k * halfPanel
 	}
 }
 

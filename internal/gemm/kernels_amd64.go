@@ -24,6 +24,9 @@ func mulBF16AVX512(t *tile)
 func mulBF16AVX512BF16(t *tile)
 
 //go:noescape
+func mulFewBF16AVX512BF16(t *fewTile)
+
+//go:noescape
 func mulQ8AVX512(t *tile)
 
 //go:noescape
@@ -134,6 +137,7 @@ func peakBF16AVX512BF16(iters int)
 
 // The offsets that the assembly knows.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
+var _ = [1]struct{}{}[unsafe.Offsetof(fewTile{}.rows)-120]
 
 const (
 	idF32AVX512 = iota
@@ -380,6 +384,9 @@ func peakAsm(t Type, l cpu.Level, iters int) int {
 	peakFMAAVX2(iters)
 	return chains * 8 * 2
 }
+
+// mulFew multiplies rows of pairs by four panels.
+func mulFew(t *fewTile) { mulFewBF16AVX512BF16(t) }
 
 // pairsAt says whether kernels of level l read bf16 activations as pairs.
 func pairsAt(l cpu.Level) bool { return l >= cpu.AVX512BF16 && nativePairs() }

@@ -34456,6 +34456,268 @@ DATA pairs<>+56(SB)/4, $0x001e000e
 DATA pairs<>+60(SB)/4, $0x001f000f
 GLOBL pairs<>(SB), RODATA|NOPTR, $64
 
+// func mulFewBF16AVX512BF16(t *byte)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·mulFewBF16AVX512BF16(SB), NOSPLIT, $0-8
+	MOVQ    t+0(FP), R15
+	MOVQ    (R15), SI
+	MOVQ    32(R15), R11
+	MOVQ    8(R15), R8
+	MOVQ    40(R15), R12
+	MOVQ    16(R15), R9
+	MOVQ    48(R15), R13
+	MOVQ    24(R15), R10
+	MOVQ    56(R15), BX
+	MOVQ    64(R15), DI
+	MOVQ    72(R15), DX
+	MOVQ    80(R15), CX
+	MOVQ    120(R15), AX
+	CMPQ    AX, $0x01
+	JEQ     rows1
+	MOVQ    112(R15), AX
+	TESTQ   AX, AX
+	JZ      zero2
+	MOVQ    88(R15), AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	VMOVUPS (AX)(R14*1), Z8
+	VMOVUPS 64(AX)(R14*1), Z9
+	MOVQ    104(R15), R14
+	ADDQ    R14, AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z2
+	VMOVUPS 64(AX), Z3
+	VMOVUPS (AX)(R14*1), Z10
+	VMOVUPS 64(AX)(R14*1), Z11
+	MOVQ    104(R15), R14
+	ADDQ    R14, AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z4
+	VMOVUPS 64(AX), Z5
+	VMOVUPS (AX)(R14*1), Z12
+	VMOVUPS 64(AX)(R14*1), Z13
+	MOVQ    104(R15), R14
+	ADDQ    R14, AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z6
+	VMOVUPS 64(AX), Z7
+	VMOVUPS (AX)(R14*1), Z14
+	VMOVUPS 64(AX)(R14*1), Z15
+	JMP     step2
+
+zero2:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+
+step2:
+	VMOVUPS      (SI), Z16
+	PREFETCHT1   (R11)
+	VMOVUPS      64(SI), Z17
+	PREFETCHT1   64(R11)
+	VMOVUPS      (R8), Z18
+	PREFETCHT1   (R12)
+	VMOVUPS      64(R8), Z19
+	PREFETCHT1   64(R12)
+	VMOVUPS      (R9), Z20
+	PREFETCHT1   (R13)
+	VMOVUPS      64(R9), Z21
+	PREFETCHT1   64(R13)
+	VMOVUPS      (R10), Z22
+	PREFETCHT1   (BX)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT1   64(BX)
+	VPBROADCASTD (DI), Z31
+	LONG         $0x4006b262
+	WORD         $0xc052
+	LONG         $0x4006b262
+	WORD         $0xc952
+	LONG         $0x4006b262
+	WORD         $0xd252
+	LONG         $0x4006b262
+	WORD         $0xdb52
+	LONG         $0x4006b262
+	WORD         $0xe452
+	LONG         $0x4006b262
+	WORD         $0xed52
+	LONG         $0x4006b262
+	WORD         $0xf652
+	LONG         $0x4006b262
+	WORD         $0xff52
+	VPBROADCASTD (DI)(DX*1), Z30
+	LONG         $0x400e3262
+	WORD         $0xc052
+	LONG         $0x400e3262
+	WORD         $0xc952
+	LONG         $0x400e3262
+	WORD         $0xd252
+	LONG         $0x400e3262
+	WORD         $0xdb52
+	LONG         $0x400e3262
+	WORD         $0xe452
+	LONG         $0x400e3262
+	WORD         $0xed52
+	LONG         $0x400e3262
+	WORD         $0xf652
+	LONG         $0x400e3262
+	WORD         $0xff52
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x00000080, R13
+	ADDQ         $0x00000080, R10
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x04, DI
+	DECQ         CX
+	JNZ          step2
+	MOVQ         88(R15), AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	VMOVUPS      Z8, (AX)(R14*1)
+	VMOVUPS      Z9, 64(AX)(R14*1)
+	MOVQ         104(R15), R14
+	ADDQ         R14, AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z2, (AX)
+	VMOVUPS      Z3, 64(AX)
+	VMOVUPS      Z10, (AX)(R14*1)
+	VMOVUPS      Z11, 64(AX)(R14*1)
+	MOVQ         104(R15), R14
+	ADDQ         R14, AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, 64(AX)
+	VMOVUPS      Z12, (AX)(R14*1)
+	VMOVUPS      Z13, 64(AX)(R14*1)
+	MOVQ         104(R15), R14
+	ADDQ         R14, AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z6, (AX)
+	VMOVUPS      Z7, 64(AX)
+	VMOVUPS      Z14, (AX)(R14*1)
+	VMOVUPS      Z15, 64(AX)(R14*1)
+	VZEROUPPER
+	RET
+
+rows1:
+	MOVQ    112(R15), AX
+	TESTQ   AX, AX
+	JZ      zero1
+	MOVQ    88(R15), AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z0
+	VMOVUPS 64(AX), Z1
+	MOVQ    104(R15), R14
+	ADDQ    R14, AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z2
+	VMOVUPS 64(AX), Z3
+	MOVQ    104(R15), R14
+	ADDQ    R14, AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z4
+	VMOVUPS 64(AX), Z5
+	MOVQ    104(R15), R14
+	ADDQ    R14, AX
+	MOVQ    96(R15), R14
+	VMOVUPS (AX), Z6
+	VMOVUPS 64(AX), Z7
+	JMP     step1
+
+zero1:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+
+step1:
+	VMOVUPS      (SI), Z16
+	PREFETCHT1   (R11)
+	VMOVUPS      64(SI), Z17
+	PREFETCHT1   64(R11)
+	VMOVUPS      (R8), Z18
+	PREFETCHT1   (R12)
+	VMOVUPS      64(R8), Z19
+	PREFETCHT1   64(R12)
+	VMOVUPS      (R9), Z20
+	PREFETCHT1   (R13)
+	VMOVUPS      64(R9), Z21
+	PREFETCHT1   64(R13)
+	VMOVUPS      (R10), Z22
+	PREFETCHT1   (BX)
+	VMOVUPS      64(R10), Z23
+	PREFETCHT1   64(BX)
+	VPBROADCASTD (DI), Z31
+	LONG         $0x4006b262
+	WORD         $0xc052
+	LONG         $0x4006b262
+	WORD         $0xc952
+	LONG         $0x4006b262
+	WORD         $0xd252
+	LONG         $0x4006b262
+	WORD         $0xdb52
+	LONG         $0x4006b262
+	WORD         $0xe452
+	LONG         $0x4006b262
+	WORD         $0xed52
+	LONG         $0x4006b262
+	WORD         $0xf652
+	LONG         $0x4006b262
+	WORD         $0xff52
+	ADDQ         $0x00000080, SI
+	ADDQ         $0x00000080, R11
+	ADDQ         $0x00000080, R8
+	ADDQ         $0x00000080, R12
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x00000080, R13
+	ADDQ         $0x00000080, R10
+	ADDQ         $0x00000080, BX
+	ADDQ         $0x04, DI
+	DECQ         CX
+	JNZ          step1
+	MOVQ         88(R15), AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z0, (AX)
+	VMOVUPS      Z1, 64(AX)
+	MOVQ         104(R15), R14
+	ADDQ         R14, AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z2, (AX)
+	VMOVUPS      Z3, 64(AX)
+	MOVQ         104(R15), R14
+	ADDQ         R14, AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z4, (AX)
+	VMOVUPS      Z5, 64(AX)
+	MOVQ         104(R15), R14
+	ADDQ         R14, AX
+	MOVQ         96(R15), R14
+	VMOVUPS      Z6, (AX)
+	VMOVUPS      Z7, 64(AX)
+	VZEROUPPER
+	RET
+
 // func roundAVX2(dst *byte, src *float32, n int)
 // Requires: AVX, AVX2
 TEXT ·roundAVX2(SB), NOSPLIT, $0-24

@@ -296,6 +296,8 @@ func packPairs(dst []byte, src []float32, stride, in int) int {
 // pairsAt says whether kernels of level l read bf16 activations as pairs.
 func pairsAt(cpu.Level) bool { return false }
 
+func mulFew(*fewTile) { panic("gemm: there are no pairs") }
+
 func pairRow([]byte, []float32) int { return 0 }
 
 // readAsm reads what it can of p, and returns how many bytes.

@@ -94,6 +94,62 @@ func (l *Lent) tiled(dst []float32, stride int, x, w unsafe.Pointer, steps int, 
 	}
 }
 
+// fewTile is what a call of the kernel for few rows and several panels works on.
+type fewTile struct {
+	w, next [fewPanels]unsafe.Pointer
+	x       unsafe.Pointer
+	xs      uintptr // bytes from a row to the next
+	n       uintptr // steps
+	out     unsafe.Pointer
+	outs    uintptr // bytes from a row's results to the next's
+	apart   uintptr // and from a panel's
+	add     uintptr
+	rows    uintptr
+}
+
+const (
+	fewPanels = 4
+	fewPairs  = 2 // rows of pairs
+)
+
+// MulAll is Mul of several panels of one size. The i-th's results go to dst[i·apart:]; nexts, as many, are fetched meanwhile.
+func (l *Lent) MulAll(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
+	i := 0
+	if l.x.pairs && l.asm && l.rows > 0 && l.rows <= fewPairs {
+		for ; i+fewPanels <= len(ws); i += fewPanels {
+			l.few(dst[i*apart:], apart, stride, at, ws[i:i+fewPanels], nexts[i:i+fewPanels], add)
+		}
+	}
+	for ; i < len(ws); i++ {
+		l.Mul(dst[i*apart:], stride, at, ws[i], nexts[i], add)
+	}
+}
+
+// few is MulAll of as many panels as the kernel takes.
+func (l *Lent) few(dst []float32, apart, stride, at int, ws, nexts [][]byte, add bool) {
+	const step = Panel * 4
+	x, size := l.x, len(ws[0])
+	if at < 0 || at%2 != 0 || size == 0 || size%step != 0 || at/2+size/step > (x.in+1)/2 || apart < 0 || stride < Panel ||
+		len(dst) < (fewPanels-1)*apart+(l.rows-1)*stride+Panel {
+		panic(fmt.Sprintf("gemm: elements from %d of %d by panels of %d bytes, with %d results, %d and %d apart", at, x.in, size, len(dst), apart, stride))
+	}
+	t := fewTile{
+		x:  unsafe.Pointer(&x.buf[l.from*x.stride+xOffset(BF16, at/2, true)]),
+		xs: uintptr(x.stride), n: uintptr(size / step), out: unsafe.Pointer(&dst[0]), outs: uintptr(stride * 4), apart: uintptr(apart * 4), rows: uintptr(l.rows),
+	}
+	if add {
+		t.add = 1
+	}
+	for i, w := range ws {
+		w = w[:size]
+		t.w[i], t.next[i] = unsafe.Pointer(&w[0]), unsafe.Pointer(&w[0])
+		if n := nexts[i]; len(n) >= size {
+			t.next[i] = unsafe.Pointer(&n[0])
+		}
+	}
+	mulFew(&t)
+}
+
 // RoundBF16 rounds v to bf16 as SetRow does.
 func RoundBF16(dst []uint16, v []float32) {
 	dst = dst[:len(v)]

@@ -136,3 +136,57 @@ func TestRoundBF16(t *testing.T) {
 		}
 	})
 }
+
+// Several panels at once are one after the other, for any number of rows and panels, from zero or going on.
+func TestLentPanelsTogether(t *testing.T) {
+	levels(t, func(t *testing.T, l cpu.Level) {
+		rapid.Check(t, func(t *rapid.T) {
+			r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+			wild := rapid.Bool().Draw(t, "wild")
+			n, panels, steps := rapid.IntRange(1, 5).Draw(t, "rows"), rapid.IntRange(0, 9).Draw(t, "panels"), rapid.IntRange(1, 40).Draw(t, "steps")
+			at := 2 * rapid.IntRange(0, 3).Draw(t, "at")
+			row := make([]float32, at+2*steps)
+			var x Input
+			x.Reset(BF16, n, len(row))
+			for i := range n {
+				for k := range row {
+					row[k] = value(r, wild)
+				}
+				x.SetRow(i, row)
+			}
+			ws, nexts := make([][]byte, panels), make([][]byte, panels)
+			for p := range ws {
+				ws[p] = make([]byte, steps*Panel*4)
+				for i := 0; i < len(ws[p]); i += 2 {
+					u := num.ToBF16(value(r, wild))
+					ws[p][i], ws[p][i+1] = byte(u), byte(u>>8)
+				}
+				if r.IntN(2) == 0 {
+					nexts[p] = ws[r.IntN(p+1)]
+				}
+			}
+			add := rapid.Bool().Draw(t, "add")
+			stride, apart := Panel, n*Panel+rapid.IntRange(0, 9).Draw(t, "gap")
+			if !add && rapid.Bool().Draw(t, "side by side") {
+				stride, apart = panels*Panel+rapid.IntRange(0, 9).Draw(t, "more"), Panel
+				stride = max(stride, Panel)
+			}
+			got := make([]float32, panels*apart+n*stride+Panel)
+			for i := range got {
+				got[i] = value(r, false)
+			}
+			want := append([]float32(nil), got...)
+			from := rapid.IntRange(0, n-1).Draw(t, "from")
+			lent := x.Lend(from, n)
+			lent.MulAll(got, apart, stride, at, ws, nexts, add)
+			for p := range ws {
+				lent.Mul(want[p*apart:], stride, at, ws[p], nil, add)
+			}
+			for i := range want {
+				if !same(got[i], want[i]) {
+					t.Fatalf("at %v: result %d is %x, want %x", l, i, got[i], want[i])
+				}
+			}
+		})
+	})
+}

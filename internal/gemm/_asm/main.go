@@ -19,6 +19,7 @@ func main() {
 	q8AVXVNNI()
 	kQuants()
 	packedKernels()
+	fewBF16()
 	convertKernels()
 	roofKernels()
 	Generate()
