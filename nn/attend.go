@@ -137,14 +137,14 @@ func (t *attendTask) weigh() {
 	for i, r := range t.rows {
 		for h := range t.group {
 			x := t.w[(i*t.group+h)*t.stride:][:t.stride]
-			weigh(x, scale, t.g.base, t.g.base+r.prefix, t.f.rest[r.from:r.to], flip, t.s.gather)
+			weighRow(x, scale, t.g.base, t.g.base+r.prefix, t.f.rest[r.from:r.to], flip, t.s.gather)
 		}
 	}
 }
 
-// weigh turns the scores of a row into weights, in the order of slots, where slot s is number s^flip: [0, ordered) and base + each of rest.
+// weighRow turns the scores of a row into weights, in the order of slots, where slot s is number s^flip: [0, ordered) and base + each of rest.
 // The others weigh 0.
-func weigh(x []float32, scale float32, base, ordered int, rest []int32, flip int, gather []float32) {
+func weighRow(x []float32, scale float32, base, ordered int, rest []int32, flip int, gather []float32) {
 	gather = gather[:len(rest)]
 	for t, v := range rest { // bring the scattered ancestors into position order
 		gather[t] = x[(base+int(v))^flip]

@@ -5,9 +5,9 @@ import (
 	"math"
 	"testing"
 
-	"github.com/grovellm/grove/internal/num"
-
 	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/num"
 )
 
 // rowModel is what a cache should hold: one number per committed row.

@@ -31,14 +31,14 @@ type workerScratch struct {
 	scores  []float32
 	gather  []float32
 	out     []float32
-	inputs  [inputTypes]gemm.Input // rows on their way into the products of a strip
-	pages   []int32                // that a block sees
-	seen    []bool                 // of a page, all false between blocks
-	halves  [2]gemm.Input          // queries and weights in bf16
-	blind   page                   // a page of values, without those that a row does not see
-	sums    []float32              // results of a product that are added to others
-	next    gemm.Place             // the weights that the last product fetched for the next
-	_       [128]byte              // nobody else's cache lines
+	inputs  inputs        // rows on their way into the products of a strip
+	pages   []int32       // that a block sees
+	seen    []bool        // of a page, all false between blocks
+	halves  [2]gemm.Input // queries and weights in bf16
+	blind   page          // a page of values, without those that a row does not see
+	sums    []float32     // results of a product that are added to others
+	next    gemm.Place    // the weights that the last product fetched for the next
+	_       [128]byte     // nobody else's cache lines
 }
 
 // scratchSizes are the lengths of a workerScratch.

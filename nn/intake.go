@@ -79,8 +79,29 @@ type intake struct {
 	each bool         // it does
 }
 
+// inputs are rows in every type that products read.
+type inputs [inputTypes]gemm.Input
+
+// reset makes room for rows in the types in use.
+func (in *inputs) reset(uses *[inputTypes]bool, rows, cols int) {
+	for t, used := range uses {
+		if used {
+			in[t].Reset(gemm.Type(t), rows, cols)
+		}
+	}
+}
+
+// set makes row i in those types.
+func (in *inputs) set(uses *[inputTypes]bool, i int, x []float32) {
+	for t, used := range uses {
+		if used {
+			in[t].SetRow(i, x)
+		}
+	}
+}
+
 type intakeRows struct {
-	inputs [inputTypes]gemm.Input
+	inputs inputs
 	made   uint32 // the source they are of
 	_      [64]byte
 }
@@ -142,13 +163,7 @@ func (n *intake) input(worker int, t gemm.Type) *gemm.Input {
 // Do makes row i and hands it to every input type in use.
 func (n *intake) Do(worker, i int) { n.rows.set(n, worker, i) }
 
-func (r *intakeRows) reset(n *intake) {
-	for t, used := range n.uses {
-		if used {
-			r.inputs[t].Reset(gemm.Type(t), n.src.rows(), n.src.cols())
-		}
-	}
-}
+func (r *intakeRows) reset(n *intake) { r.inputs.reset(&n.uses, n.src.rows(), n.src.cols()) }
 
 func (r *intakeRows) make(n *intake, worker int) {
 	r.reset(n)
@@ -162,9 +177,5 @@ func (r *intakeRows) set(n *intake, worker, i int) {
 	if n.keep != nil {
 		n.keep.keepRow(i, x)
 	}
-	for t := range n.uses {
-		if n.uses[t] {
-			r.inputs[t].SetRow(i, x)
-		}
-	}
+	r.inputs.set(&n.uses, i, x)
 }

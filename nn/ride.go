@@ -39,12 +39,12 @@ func (r *rider) board(p *plan) {
 		}
 		own := &p.phases[i]
 		_, product := own.Job.(*linearJob)
-		_, strip := own.Job.(*strip)
-		if _, rows := r.phases[at].Job.(*blockJob); !product && !strip && !rows {
+		_, byRows := own.Job.(*strip)
+		if _, rows := r.phases[at].Job.(*blockJob); !product && !byRows && !rows {
 			continue
 		}
 		j := r.rides.next()
-		*j = rideJob{own: own.Job, rider: r.phases[at].Job, tasks: r.phases[at].Tasks, all: own.Tasks + r.phases[at].Tasks, first: !strip}
+		*j = rideJob{own: own.Job, rider: r.phases[at].Job, tasks: r.phases[at].Tasks, all: own.Tasks + r.phases[at].Tasks, first: !byRows}
 		*own = par.Phase{Tasks: j.all, Job: j}
 		at++
 	}

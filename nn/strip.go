@@ -138,18 +138,9 @@ func (e *Exec) product(s *strip, src Source, projs ...Proj) {
 
 func (j *productJob) span(worker, from, to int) {
 	s, cols := &j.e.scratch[worker], j.src.cols()
-	for t, used := range j.uses {
-		if used {
-			s.inputs[t].Reset(gemm.Type(t), to-from, cols)
-		}
-	}
+	s.inputs.reset(&j.uses, to-from, cols)
 	for i := from; i < to; i++ {
-		x := j.src.row(i, s.row[:cols])
-		for t, used := range j.uses {
-			if used {
-				s.inputs[t].SetRow(i-from, x)
-			}
-		}
+		s.inputs.set(&j.uses, i-from, j.src.row(i, s.row[:cols]))
 	}
 	for i, p := range j.projs {
 		w := p.Linear.W

@@ -43,7 +43,8 @@ type benchCostCmd struct {
 }
 
 func (benchCostCmd) Help() string {
-	return `Measures a pass of n rows (a tree of n nodes over the committed tokens, logits for all of them) for each n, and in the same rounds the machine's read bandwidth and multiply peak on the same
+	return `Measures a pass of n rows (a tree of n nodes over the committed tokens, logits for all of
+them) for each n, and in the same rounds the machine's read bandwidth and multiply peak on the same
 threads. The roof of a pass is the larger of reading the weights at that bandwidth and doing the
 products at that peak; read_share is the share of the bandwidth that plain decoding reads its
 weights at. A shape's random weights go through a temporary file.
