@@ -82,7 +82,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	}
 	r := &DraftCostReport{
 		Target: o.Target.Name, Type: o.Type.String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: c.Vocab, Hidden: c.Hidden, HeadBytes: out.Bytes(),
-		LayerBytes: blockBytes(n.Blocks), Rows: 1 + costK*costDepth, Passes: 1 + costDepth, Rounds: o.Rounds,
+		LayerBytes: n.Blocks[0].Bytes(), Rows: 1 + costK*costDepth, Passes: 1 + costDepth, Rounds: o.Rounds,
 	}
 	lists, err := r.lists(n, w, o.Progress)
 	if err != nil {
@@ -152,8 +152,4 @@ func (r *DraftCostReport) roofs(n *eagle.Network, bandwidth, peak float64) {
 	}
 	r.LayerRoof = product(n.Fuse.W.Bytes(), costRead+1) + product(r.LayerBytes, costRead+1) + costDepth*product(r.LayerBytes, costK)
 	r.FullRoof = r.LayerRoof + product(r.HeadBytes, 1) + costDepth*product(r.HeadBytes, costK)
-}
-
-func blockBytes(blocks []nn.Block) int {
-	return (&model.Network{Blocks: blocks, Head: nn.Linear{W: new(gemm.Matrix)}}).WeightBytes()
 }

@@ -61,13 +61,7 @@ func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
 func (n *Network) WeightBytes() int {
 	size := n.Head.W.Bytes()
 	for i := range n.Blocks {
-		b := &n.Blocks[i]
-		for _, l := range append([]nn.Linear{b.Out, b.MLP.Up, b.MLP.Down}, b.QKV...) {
-			size += l.W.Bytes()
-		}
-		if b.MLP.Gate != nil {
-			size += b.MLP.Gate.W.Bytes()
-		}
+		size += n.Blocks[i].Bytes()
 	}
 	return size
 }

@@ -65,7 +65,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		at += w
 	}
 	width := b.Attn.Heads * b.Attn.Dim
-	if n := src.X.Rows; e.strips(n, b.bytes()) {
+	if n := src.X.Rows; e.strips(n, b.Bytes()) {
 		s := e.strip(n)
 		e.product(s, src, projs[:len(b.QKV)]...)
 		s.ops = append(s.ops, e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
@@ -96,8 +96,8 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 	e.Linear(Source{X: attn}, out)
 }
 
-// bytes is the size of the layer's weights.
-func (b *Block) bytes() int {
+// Bytes is the size of the layer's packed weights.
+func (b *Block) Bytes() int {
 	size := b.Out.W.Bytes() + b.MLP.Up.W.Bytes() + b.MLP.Down.W.Bytes()
 	for i := range b.QKV {
 		size += b.QKV[i].W.Bytes()
@@ -121,7 +121,7 @@ func (b *Block) wholePanels() bool {
 // mlp ends in the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 	mlp, src := &b.MLP, Source{X: x, Norm: &b.MLPNorm}
-	if e.strips(x.Rows, b.bytes()) {
+	if e.strips(x.Rows, b.Bytes()) {
 		s, up := e.strip(x.Rows), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
 		inner := Source{X: up, Act: GELU}
 		if mlp.Gate == nil {

@@ -205,7 +205,7 @@ func (c *Cache) storeKeys(layer, head, slot, n int, k []float32, stride int) {
 		case c.mem.KV == KVBF16:
 			m = min(m, halfRows)
 			c.storeHalfKeys(layer, head, slot, m, k, stride)
-		case m == 1:
+		case m == 1: // as in plain decoding
 			page := c.keys(layer, head, slot/PageRows)
 			for d, x := range k[:c.mem.Dim] {
 				page[d*PageRows+at] = x
