@@ -153,7 +153,7 @@ func TestMemory(t *testing.T) {
 	text := func(s string) string {
 		return "X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s
 	}
-	long := strings.Repeat("x", 1<<20)
+	long := strings.Repeat("x", 1<<17)
 	tensors := func(n int, shape string) string {
 		var b strings.Builder
 		b.WriteString("}" + text("storage") + "\x94ctorch\nFloatStorage\n\x94" + text("0") + "\x94" + text("cpu") + "\x94" + shape +
@@ -166,7 +166,7 @@ func TestMemory(t *testing.T) {
 	}
 	for name, pickle := range map[string]string{
 		"joined names":             text(long) + "\x94" + text(long) + "\x94" + strings.Repeat("h\x00h\x01\x93", 4000) + ".",
-		"joined names in a list":   "](" + text(long) + "\x94" + strings.Repeat("h\x00h\x00\x93", 100_000) + "e.",
+		"joined names in a list":   "](" + text(long) + "\x94" + strings.Repeat("h\x00h\x00\x93", 20_000) + "e.",
 		"marks":                    strings.Repeat("(", 1<<20) + ".",
 		"empty tuples":             strings.Repeat(")", 1<<20) + ".",
 		"dictionaries":             strings.Repeat("}", 1<<20) + ".",
