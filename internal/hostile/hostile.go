@@ -15,11 +15,11 @@ const (
 	multiple = 4        // bytes of memory allowed for each byte of the input
 	constant = 64 << 20 // bytes of memory allowed for any input
 	maxTime  = 2 * time.Second
-	maxSteps = 1 << 20 // allocations allowed for any input, besides multiple for each byte
+	maxSteps = 1 << 22 // allocations allowed for any input, besides multiple for each byte
 )
 
 // Check runs read on an input of size bytes. It fails the test if read takes more than
-// 4 × size + 64 MB of memory at any moment, or allocates more than 4 × size + 2^20 times, which stands
+// 4 × size + 64 MB of memory at any moment, or allocates more than 4 × size + 2^22 times, which stands
 // for its steps. While fuzzing it also fails if read takes more than 2 s; ordinary tests have no limit
 // of time. read may run several times and must do the same each time.
 //
