@@ -6,46 +6,37 @@ import (
 	"unicode"
 )
 
-// Names that prepare puts into a template; no template has them.
-const (
-	nameTojson = "grove_tojson"
-	nameTurn   = "grove_turn"
-	nameEnter  = "grove_enter"
-	nameLeave  = "grove_leave"
-	nameTimes  = "grove_times"
-	nameSize   = "grove_size"
-	namePair   = "grove_pair"
-)
-
 // prepare rewrites a template so that the engine has nothing left to guess:
 //
 //   - White space around tags is settled here by Jinja's rules, with trim_blocks and lstrip_blocks as
 //     Hugging Face sets them, and all text becomes {{ "text" }}: the engine's own trimming takes too
 //     much where two tags stand side by side.
-//   - x | tojson becomes a call of our function, which keeps the order of keys also when it indents.
-//   - Loops and macros count their turns, and products and variables are measured (program.go).
+//   - What operators, filters and methods read is measured (expr.go, meter.go), and so are loops.
 //   - set a, b = x, y, which the engine does not know, becomes two of them.
+//   - A filter block becomes a set block and the filter, for the engine drops a filter's arguments.
 //   - Escapes in strings that the engine does not know become the characters they stand for.
-func prepare(source string) (string, error) {
+func prepare(source string) (text string, called []string, err error) {
 	if len(source) > maxSource {
-		return "", fmt.Errorf("%d bytes long, more than the %d that grove takes", len(source), maxSource)
+		return "", nil, fmt.Errorf("%d bytes long, more than the %d that grove takes", len(source), maxSource)
 	}
 	source = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(source)
 	source = strings.TrimSuffix(source, "\n") // keep_trailing_newline is off
 	p := preparer{src: source, lineStart: true}
 	for p.pos < len(source) {
 		if err := p.next(); err != nil {
-			return "", fmt.Errorf("line %d: %w", 1+strings.Count(source[:p.pos], "\n"), err)
+			return "", nil, fmt.Errorf("line %d: %w", 1+strings.Count(source[:p.pos], "\n"), err)
 		}
 	}
-	return p.out.String(), nil
+	return p.out.String(), p.called, nil
 }
 
 type preparer struct {
 	src       string
 	pos       int
-	lineStart bool // what came before ended a line
-	blocks    int
+	lineStart bool     // what came before ended a line
+	blocks    []string // that are open: the words that end them
+	filters   []string // of the filter blocks that are open
+	called    []string // macros of call blocks
 	out       strings.Builder
 }
 
@@ -104,7 +95,7 @@ func (p *preparer) trailing(t tag) int {
 // the engine's line numbers right.
 func (p *preparer) text(kept, cut string) {
 	if kept != "" {
-		p.out.WriteString(`{{"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(kept) + `"}}`)
+		p.out.WriteString("{{ " + nameOutput + `("` + strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(kept) + `") }}`)
 	}
 	p.lines(cut)
 }
@@ -143,48 +134,16 @@ func (p *preparer) tag(t tag) error {
 		p.lines(t.body)
 		return nil
 	}
-	if err := checkNesting(t.body); err != nil {
-		return err
+	if t.kind != '{' {
+		return p.block(t.word(), t.body)
 	}
-	body, err := rewriteTimes(rewriteTojson(rewriteStrings(t.body)))
+	tokens, err := lex(rewriteStrings(t.body))
 	if err != nil {
 		return err
 	}
-	if t.kind == '{' {
-		p.out.WriteString("{{ " + apartBraces(body) + " }}")
-		return nil
-	}
-	word := t.word()
-	switch word {
-	case "if", "for", "macro", "call", "filter":
-		p.blocks++
-	case "endif", "endfor", "endmacro", "endcall", "endfilter":
-		p.blocks--
-	}
-	if p.blocks > maxNesting {
-		return fmt.Errorf("more than %d blocks within each other", maxNesting)
-	}
-	call := func(name, arg string) { p.out.WriteString("{% set _ = " + name + "(" + arg + ") %}") }
-	switch word {
-	case "set":
-		for _, one := range setOne(body) {
-			p.out.WriteString("{% " + one + " %}")
-			if name, _, ok := strings.Cut(one, "="); ok {
-				call(nameSize, strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(name), "set")))
-			}
-		}
-		return nil
-	case "endmacro":
-		call(nameLeave, "")
-	}
-	p.out.WriteString("{% " + body + " %}")
-	switch word {
-	case "for":
-		call(nameTurn, "")
-	case "macro":
-		call(nameEnter, "")
-	}
-	return nil
+	value, err := (&rewriter{tokens: tokens}).whole(nameOutput, len(t.body))
+	p.out.WriteString("{{ " + value + " }}")
+	return err
 }
 
 // A tag is one {{ }}, {% %} or {# #} of a template.
@@ -200,8 +159,13 @@ func (t tag) word() string {
 	if t.kind != '%' {
 		return ""
 	}
-	word, _, _ := strings.Cut(strings.Join(strings.Fields(t.body), " "), " ")
-	return word
+	body := strings.TrimSpace(t.body)
+	for i := range len(body) {
+		if !identByte(body[i]) {
+			return body[:i]
+		}
+	}
+	return body
 }
 
 // nextTag finds the first tag at or after i. Delimiters within quoted strings do not count.

@@ -128,27 +128,22 @@ type jsonStyle struct {
 	indent       int // −1: on one line
 	item, key    string
 	sort, escape bool // sort_keys, ensure_ascii
+	most         int  // bytes
 }
 
 // tojson is Hugging Face's filter of that name: json.dumps with ensure_ascii off.
-func tojson(args []jinja.Value, kwargs map[string]jinja.Value) (jinja.Value, error) {
-	if len(args) == 0 {
-		return jinja.None(), fmt.Errorf("tojson: nothing to encode")
+func (m *meter) tojson(args values, kwargs keywords) (jinja.Value, error) {
+	if err := m.copied(args[0]); err != nil {
+		return jinja.None(), err
 	}
-	st := jsonStyle{indent: -1, item: ", ", key: ": "}
-	arg := func(i int, name string) jinja.Value {
-		if i < len(args) {
-			return args[i]
-		}
-		return kwargs[name]
-	}
+	st := jsonStyle{indent: -1, item: ", ", key: ": ", most: m.maxMade - m.made}
+	arg := func(i int, name string) jinja.Value { return argument(args, kwargs, i, name) }
 	st.escape = arg(1, "ensure_ascii").IsTruthy()
 	if v := arg(2, "indent"); v.IsInt() {
 		st.indent = int(min(max(v.AsInt(), 0), 64))
 		st.item = ","
 	}
 	if v := arg(3, "separators"); v.IsList() && v.AsList().Len() == 2 {
-		st.item, st.key = fmt.Sprint(v.AsList().Get(0)), fmt.Sprint(v.AsList().Get(1))
 		if a, b := v.AsList().Get(0), v.AsList().Get(1); a.IsString() && b.IsString() {
 			st.item, st.key = a.AsString(), b.AsString()
 		}
@@ -158,7 +153,7 @@ func tojson(args []jinja.Value, kwargs map[string]jinja.Value) (jinja.Value, err
 	if err := st.write(&b, args[0], 0); err != nil {
 		return jinja.None(), err
 	}
-	return jinja.NewString(b.String()), nil
+	return jinja.NewString(b.String()), m.spend(b.Len(), b.Len(), 0)
 }
 
 func (st jsonStyle) line(b *strings.Builder, depth int) {
@@ -173,6 +168,9 @@ func (st jsonStyle) line(b *strings.Builder, depth int) {
 func (st jsonStyle) write(b *strings.Builder, v jinja.Value, depth int) error {
 	if depth > maxDepth {
 		return fmt.Errorf("tojson: nested more than %d deep", maxDepth)
+	}
+	if b.Len() > st.most {
+		return fmt.Errorf("tojson: more than %d bytes", st.most)
 	}
 	switch {
 	case v.IsUndefined():

@@ -8,9 +8,11 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/hostile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -217,17 +219,48 @@ func TestOpenFails(t *testing.T) {
 	}
 }
 
-// FuzzGGUF: no bytes make the parser panic, and what it accepts can be read through and, written again, is the same.
+// readAll reads a file as a program that loads it does.
+func readAll(data []byte) error {
+	f, err := Parse("fuzz.gguf", data)
+	if err != nil {
+		return err
+	}
+	k := f.Keys()
+	for _, kv := range f.Meta {
+		_ = kv.Value.String()
+		f.Strings(kv.Key)
+		f.Ints(kv.Key)
+		f.Floats(kv.Key)
+		f.Bools(kv.Key)
+		k.Int(kv.Key)
+		k.Strings(kv.Key)
+		k.Float(kv.Key, 1)
+	}
+	_ = k.Err()
+	for _, t := range f.Tensors {
+		_, _ = f.Load(t.Name)
+	}
+	return nil
+}
+
+// FuzzGGUF: no bytes make the parser panic or take much memory. What it accepts can be read through
+// and, written again, is the same. The file's end is repeated, so that small inputs make large files.
 func FuzzGGUF(f *testing.F) {
-	f.Add(small())
-	f.Add([]byte(head(2, 0).tensor("x", 99, 0, 7).tensor("y", tensor.Q4_K, 0, 256).zeros(200)))
-	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(Array)).u64(1).u32(uint32(String)).u64(1).str("x")))
+	f.Add(small(), 0, uint16(0))
+	f.Add([]byte(head(2, 0).tensor("x", 99, 0, 7).tensor("y", tensor.Q4_K, 0, 256).zeros(200)), 0, uint16(0))
+	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(Array)).u64(1).u32(uint32(String)).u64(1).str("x")), 0, uint16(0))
+	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(String)).u64(1<<16).u64(0)), 8, uint16(1<<16-1))
+	f.Add([]byte(head(0, 1).str("k").u32(uint32(Array)).u32(uint32(Array)).u64(1<<15).u32(uint32(Uint8)).u64(0)), 12, uint16(1<<15-1))
 	for i := 4; i < len(small()); i += 37 {
 		b := small()
 		b[i] ^= 0x41
-		f.Add(b)
+		f.Add(b, i, uint16(i))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	f.Fuzz(func(t *testing.T, data []byte, tail int, times uint16) {
+		if tail > 0 && tail <= min(len(data), 1<<20/(int(times)+1)) {
+			data = append(slices.Clone(data), bytes.Repeat(data[len(data)-tail:], int(times))...)
+		}
+		hostile.Check(t, len(data), func() { _ = readAll(data) })
 		h, err := walk(data)
 		if err != nil {
 			if p := (*fault)(nil); !errors.As(err, &p) || p.field == "" || p.remedy == "" {
@@ -253,4 +286,34 @@ func FuzzGGUF(f *testing.F) {
 			}
 		}
 	})
+}
+
+// The files that take the most memory for each of their bytes.
+func TestMemory(t *testing.T) {
+	const n = 4 << 20
+	array := func(of ValueType, n int) raw {
+		return head(0, 1).str("k").u32(uint32(Array)).u32(uint32(of)).u64(uint64(n))
+	}
+	many := func(n uint64, one func(r raw, name string) raw, r raw) raw {
+		for i := range n {
+			r = one(r, string(binary.LittleEndian.AppendUint32(nil, uint32(i))))
+		}
+		return r
+	}
+	key := func(r raw, name string) raw { return append(r.str(name).u32(uint32(Uint8)), 0) }
+	info := func(r raw, name string) raw { return r.tensor(name, tensor.Type(99), 0) }
+	for name, data := range map[string]raw{
+		"keys":            many(maxCount, key, head(0, maxCount)),
+		"too many keys":   many(8*maxCount, key, head(0, 8*maxCount)),
+		"tensors":         many(maxCount, info, head(maxCount, 0)).zeros(64),
+		"more tensors":    many(8*maxCount, info, head(8*maxCount, 0)).zeros(64),
+		"empty strings":   array(String, n).zeros(8 * n),
+		"bytes":           array(Uint8, 4*n).zeros(4 * n),
+		"arrays":          append(array(Array, n), bytes.Repeat(make([]byte, 12), n)...),
+		"one long string": head(0, 1).str("k").u32(uint32(String)).str(strings.Repeat("x", 4*n)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			hostile.Check(t, len(data), func() { _ = readAll(data) })
+		})
+	}
 }

@@ -21,7 +21,7 @@ const (
 	maxDims  = 4 // ggml's limit
 	maxDepth = 8 // of arrays in arrays: no known file has more than 1
 
-	maxCount = 1 << 20 // of keys and of tensors: a hundred times what the largest models have
+	maxCount = 1 << 16 // of keys and of tensors: thirty times what the largest models have; each takes 400 bytes of memory
 
 	// The least bytes an entry can take bound its count by the file's size, before anything is allocated for it.
 	minKV     = 8 + 1 + 4 + 1     // key length, key, type, value

@@ -193,9 +193,15 @@ func (v Value) Strings() ([]string, bool) {
 	return out, true
 }
 
-// Ints returns an array of integers that int64 can hold.
+// maxNarrow bounds the arrays of bytes or 16-bit integers that Ints widens, to 32 MB of memory: no
+// model has longer ones that are read as numbers.
+const maxNarrow = 1 << 22
+
+// Ints returns an array of integers that int64 can hold. It takes no array of more than 2^22 bytes or
+// 16-bit integers.
 func (v Value) Ints() ([]int64, bool) {
-	if !v.arrayOf(func(t ValueType) bool { return t <= Int32 || t == Uint64 || t == Int64 }) {
+	if !v.arrayOf(func(t ValueType) bool { return t <= Int32 || t == Uint64 || t == Int64 }) ||
+		v.Len() > maxNarrow && valueTypes[v.Elem()].bytes < 4 {
 		return nil, false
 	}
 	out := make([]int64, v.Len())
@@ -234,12 +240,15 @@ func (v Value) Bools() ([]bool, bool) {
 }
 
 // Values returns the elements of any array, nested ones included.
-func (v Value) Values() ([]Value, bool) {
+func (v Value) Values() ([]Value, bool) { return v.First(v.Len()) }
+
+// First returns the first n elements of an array, or all if it has fewer.
+func (v Value) First(n int) ([]Value, bool) {
 	if v.typ != Array || v.raw == "" {
 		return nil, false
 	}
 	t, raw := v.Elem(), v.raw[12:]
-	out := make([]Value, v.Len())
+	out := make([]Value, min(n, v.Len()))
 	for i := range out {
 		end, _ := valueEnd(raw, t, 0) // checked when the value was made
 		out[i], raw = Value{t, raw[:end]}, raw[end:]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -89,33 +90,13 @@ func OpenFolder(dir string) (*File, error) {
 
 func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
 
-// maxIndex bounds the index file: the largest models' have about 50k entries of 100 bytes.
-const maxIndex = 100 << 20
-
 // openShards opens every shard the index names and checks that each tensor lies where the index says.
 func (f *File) openShards(index string) error {
-	r, err := os.Open(index)
+	weights, err := readIndex(index)
 	if err != nil {
-		return tensor.OpenError("safetensors", index, err)
+		return err
 	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxIndex+1))
-	if err != nil {
-		return tensor.OpenError("safetensors", index, err)
-	}
-	if len(data) > maxIndex {
-		return fault(index, "", remedyWrong, "is larger than %d bytes", maxIndex)
-	}
-	var in struct {
-		WeightMap map[string]string `json:"weight_map"`
-	}
-	if err := json.Unmarshal(data, &in); err != nil {
-		return fault(index, "", remedyWrong, "is not valid JSON: %w", err)
-	}
-	if len(in.WeightMap) == 0 {
-		return fault(index, `field "weight_map"`, remedyWrong, "is missing or empty")
-	}
-	for _, shard := range slices.Sorted(maps.Values(in.WeightMap)) {
+	for _, shard := range slices.Sorted(maps.Values(weights)) {
 		if !plainName(shard) {
 			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder", tensor.Quote(shard))
 		}
@@ -127,13 +108,49 @@ func (f *File) openShards(index string) error {
 			return err
 		}
 	}
-	for name, shard := range in.WeightMap {
+	for name, shard := range weights {
 		i, ok := f.byName[name]
 		if !ok || f.parts[f.Tensors[i].Part].path != filepath.Join(f.Path, shard) {
 			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download", "is not in %s as the index says", tensor.Quote(shard))
 		}
 	}
 	return nil
+}
+
+// maxIndex bounds the index file: the largest models' have about 100k entries of 100 bytes.
+const maxIndex = 100 << 20
+
+// readIndex returns the shard of each tensor.
+func readIndex(index string) (map[string]string, error) {
+	r, err := os.Open(index)
+	if err != nil {
+		return nil, tensor.OpenError("safetensors", index, err)
+	}
+	defer r.Close()
+	if st, err := r.Stat(); err == nil && st.Size() > maxIndex {
+		return nil, fault(index, "", remedyWrong, "is larger than %d bytes", maxIndex)
+	}
+	p := &parser{dec: json.NewDecoder(io.LimitReader(r, maxIndex))}
+	weights := map[string]string{}
+	err = p.object(func(key string) error {
+		if key != "weight_map" {
+			return p.skip()
+		}
+		return p.object(func(name string) error {
+			shard, err := p.str()
+			if weights[name] = shard; len(weights) > maxTensors {
+				return fmt.Errorf("more than %d tensors", maxTensors)
+			}
+			return err
+		})
+	})
+	if err != nil {
+		return nil, fault(index, "", remedyWrong, "want JSON with an object of strings, weight_map: %w", err)
+	}
+	if len(weights) == 0 {
+		return nil, fault(index, `field "weight_map"`, remedyWrong, "is missing or empty")
+	}
+	return weights, nil
 }
 
 // plainName reports whether a shard's name is that of a file right in the folder, on every system.

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/hostile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -140,15 +143,28 @@ func walk(data []byte) (*header, error) {
 	return h, nil
 }
 
-// FuzzSafetensors: no bytes make the parser panic; what it accepts covers the data exactly.
+// FuzzSafetensors: no bytes make the parser panic or take much memory; what it accepts covers the data
+// exactly. A part of the header is repeated, so that small inputs make large files.
 func FuzzSafetensors(f *testing.F) {
-	f.Add(file(`{"__metadata__":{"format":"pt"},"x":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},"y":{"dtype":"F32","shape":[],"data_offsets":[12,16]}} `, 16))
-	f.Add(file(`{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1],"more":[{}]}}`, 1))
-	f.Add(file(`{}`, 0))
+	add := func(data []byte) { f.Add(data, uint16(0), uint16(0), uint16(0)) }
+	add(file(`{"__metadata__":{"format":"pt"},"x":{"dtype":"BF16","shape":[2,3],"data_offsets":[0,12]},"y":{"dtype":"F32","shape":[],"data_offsets":[12,16]}} `, 16))
+	add(file(`{"x":{"dtype":"F4","shape":[2],"data_offsets":[0,1],"more":[{}]}}`, 1))
+	add(file(`{}`, 0))
 	for _, bad := range []string{`{"x":{"dtype":"F32","shape":[18446744073709551615],"data_offsets":[0,4]}}`, `{"x":{"shape":[1],}}`, `{"a":{},"a":{}}`, `{"\ud800":{}}`} {
-		f.Add(file(bad, 4))
+		add(file(bad, 4))
 	}
-	f.Fuzz(func(t *testing.T, data []byte) {
+	for _, r := range []string{"[", "[],", `"x",`, `{"a":`, `"a":1,`} {
+		f.Add(file(`{"x":{"more":[`+r+`]}}`, 0), uint16(22), uint16(len(r)), uint16(60_000))
+	}
+	f.Add(file(`{"__metadata__":{}}`, 0), uint16(24), uint16(0), uint16(9))
+	f.Add(file(`{"x":{"dtype":"F4","shape":[1,],"data_offsets":[0,0]}}`, 0), uint16(8+28), uint16(2), uint16(60_000))
+	f.Fuzz(func(t *testing.T, data []byte, from, n, times uint16) {
+		if end := int(from) + int(n); n > 0 && from >= 8 && end <= len(data) && int(n)*int(times) <= 1<<20 {
+			middle := bytes.Repeat(data[from:end], int(times))
+			length := binary.LittleEndian.Uint64(data) + uint64(len(middle))
+			data = slices.Concat(binary.LittleEndian.AppendUint64(nil, length), data[8:end], middle, data[end:])
+		}
+		hostile.Check(t, len(data), func() { _, _ = parseAny(data) })
 		h, err := walk(data)
 		if err != nil {
 			if e := (*tensor.FileError)(nil); !errors.As(err, &e) || e.Field == "" || e.Remedy == "" {
@@ -166,5 +182,88 @@ func FuzzSafetensors(f *testing.F) {
 		if at != int64(len(data)) {
 			t.Fatalf("the data ends at %d of %d", at, len(data))
 		}
+	})
+}
+
+// FuzzIndex: the same of the index of a folder of shards, beside two good ones and one that is not.
+func FuzzIndex(f *testing.F) {
+	dir := f.TempDir()
+	write := func(name string, data []byte) {
+		if err := os.WriteFile(filepath.Join(dir, name), data, 0o666); err != nil {
+			f.Fatal(err)
+		}
+	}
+	write("a", file(`{"x":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}`, 1))
+	write("b", file(`{"y":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"z":{"dtype":"U8","shape":[1],"data_offsets":[1,2]}}`, 2))
+	write("c", []byte("no shard"))
+	for _, s := range []string{
+		`{"metadata":{"total_size":3},"weight_map":{"x":"a","y":"b","z":"b"}}`, `{"weight_map":{"x":"a"}}`, `{"weight_map":{"x":"b","y":"a"}}`,
+		`{"weight_map":{"x":"c"}}`, `{"weight_map":{"x":"../a"}}`, `{"weight_map":{"x":"nowhere"}}`, `{"weight_map":{}}`, `{"weight_map":[]}`, `{`, `[]`,
+		`{"weight_map":{"x":"a"},"weight_map":{"y":"b"}}`,
+	} {
+		f.Add([]byte(s), uint16(0), uint16(0), uint16(0))
+	}
+	f.Add([]byte(`{"x":[[],0],"weight_map":{"x":"a"}}`), uint16(6), uint16(3), uint16(60_000))
+	f.Add([]byte(`{"x":[0],"weight_map":{"x":"a"}}`), uint16(5), uint16(1), uint16(60_000))
+	f.Fuzz(func(t *testing.T, index []byte, from, n, times uint16) {
+		if end := int(from) + int(n); n > 0 && end <= len(index) && int(n)*int(times) <= 1<<20 {
+			index = slices.Concat(index[:end], bytes.Repeat(index[from:end], int(times)), index[end:])
+		}
+		write(singleName+indexEnd, index)
+		hostile.Check(t, len(index), func() {
+			s, err := Open(dir)
+			if err != nil {
+				if e := (*tensor.FileError)(nil); !errors.As(err, &e) || e.File == "" || e.Remedy == "" {
+					t.Fatalf("an error without file or remedy: %v", err)
+				}
+				return
+			}
+			for _, x := range s.Tensors {
+				if x, ok := s.Tensor(x.Name); !ok || len(x.Data) != 1 {
+					t.Errorf("tensor %s: %v %v", x.Name, x, ok)
+				}
+			}
+			if err := s.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	})
+}
+
+// The files that take the most memory for each of their bytes.
+func TestMemory(t *testing.T) {
+	many := func(before, one, after string, n int) []byte {
+		var b strings.Builder
+		b.WriteString(before)
+		for i := range n {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			fmt.Fprintf(&b, one, i)
+		}
+		return []byte(b.String() + after)
+	}
+	one := `"%x":{"dtype":"U8","shape":[0],"data_offsets":[0,0]}`
+	for name, header := range map[string][]byte{
+		"tensors":     many("{", one, "}", 80_000),
+		"metadata":    many(`{"__metadata__":{`, `"%x":""`, "}}", 300_000),
+		"dimensions":  many("{", `"%x":{"dtype":"U8","shape":[0`+strings.Repeat(",0", 63)+`],"data_offsets":[0,0]}`, "}", 4_000),
+		"skipped":     many(`{"x":{"more":[`, "%d", "]}}", 500_000),
+		"nested":      []byte(`{"x":{"more":` + strings.Repeat("[", 4<<20)),
+		"long string": []byte(`{"x":{"more":"` + strings.Repeat("x", 16<<20) + `"}}`),
+		"long name":   []byte(`{"` + strings.Repeat(`\n`, 8<<20) + `":{}}`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			data := file(string(header), 0)
+			hostile.Check(t, len(data), func() { _, _ = parse(data) })
+		})
+	}
+	t.Run("index", func(t *testing.T) {
+		index := filepath.Join(t.TempDir(), "index.json")
+		data := many(`{"weight_map":{`, `"%x":""`, "}}", 150_000)
+		if err := os.WriteFile(index, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		hostile.Check(t, len(data), func() { _, _ = readIndex(index) })
 	})
 }

@@ -15,8 +15,15 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// maxHeader is the format's own limit on the JSON header.
-const maxHeader = 100_000_000
+const (
+	maxHeader = 100_000_000 // the format's own limit on the JSON header
+
+	// An entry of the header takes about six times its text in memory, so their number is bounded too:
+	// the largest models have 100k tensors.
+	maxTensors  = 1 << 18
+	maxMetadata = 1 << 16
+	maxNesting  = 1000 // of values that are skipped
+)
 
 const (
 	remedyCut   = "the file is cut short or damaged: fetch it again"
@@ -133,6 +140,28 @@ func (p *parser) str() (string, error) {
 	return s, nil
 }
 
+// skip passes over a value of any kind.
+func (p *parser) skip() error {
+	for depth := 0; ; {
+		t, err := p.dec.Token()
+		if err != nil {
+			return err
+		}
+		switch t {
+		case json.Delim('['), json.Delim('{'):
+			depth++
+		case json.Delim(']'), json.Delim('}'):
+			depth--
+		}
+		if depth > maxNesting {
+			return fmt.Errorf("values nested to a depth of more than %d", maxNesting)
+		}
+		if depth <= 0 {
+			return nil
+		}
+	}
+}
+
 // ints reads an array of integers from 0 to the largest int.
 func (p *parser) ints(atMost int) ([]int, error) {
 	if err := p.delim('['); err != nil {
@@ -190,8 +219,7 @@ func (p *parser) entry(name string) error {
 			}
 			offsets, err = p.ints(2)
 		default:
-			var skip json.RawMessage
-			err = p.dec.Decode(&skip)
+			err = p.skip()
 		}
 		if err != nil {
 			return fmt.Errorf("%s: %w", key, err)
@@ -210,7 +238,9 @@ func (p *parser) entry(name string) error {
 	if err := t.setType(); err != nil {
 		return fault("", field, remedyWrong, "%w", err)
 	}
-	p.h.tensors = append(p.h.tensors, t)
+	if p.h.tensors = append(p.h.tensors, t); len(p.h.tensors) > maxTensors {
+		return fault("", "header", remedyWrong, "has more than %d tensors", maxTensors)
+	}
 	return nil
 }
 
@@ -246,7 +276,9 @@ func (p *parser) metadata() error {
 			return fmt.Errorf("%q occurs twice", key)
 		}
 		s, err := p.str()
-		p.h.metadata[key] = s
+		if p.h.metadata[key] = s; len(p.h.metadata) > maxMetadata {
+			return fmt.Errorf("more than %d entries", maxMetadata)
+		}
 		return err
 	})
 	if err != nil {

@@ -71,9 +71,11 @@ func (t *Tokenizer) indexMerges(s *spec) error {
 		}
 		return id
 	}
+	list := t.listMerges
 	if t.model == sentencePiece {
-		t.scoreMerges(s.scores, symbol)
-	} else if err := t.listMerges(s, symbol); err != nil {
+		list = t.scoreMerges
+	}
+	if err := list(s, symbol); err != nil {
 		return err
 	}
 	t.runeSym = map[rune]int32{}
@@ -124,10 +126,15 @@ func (t *Tokenizer) listMerges(s *spec, symbol func([]byte) int32) error {
 	return nil
 }
 
+const (
+	maxPiece = 1 << 10 // bytes of a piece: listing its pairs takes the square of that
+	maxPairs = 1 << 17 // pairs of pieces besides 4 for each piece: vocabularies have 2
+)
+
 // scoreMerges lists, for every piece, the pairs of pieces or characters that make it. Its rank is
 // that of its score among all scores, highest first.
-func (t *Tokenizer) scoreMerges(scores []float32, symbol func([]byte) int32) {
-	order := slices.Clone(scores)
+func (t *Tokenizer) scoreMerges(s *spec, symbol func([]byte) int32) error {
+	order := slices.Clone(s.scores)
 	slices.Sort(order)
 	order = slices.Compact(order)
 	rank := make(map[float32]int32, len(order))
@@ -146,16 +153,23 @@ func (t *Tokenizer) scoreMerges(scores []float32, symbol func([]byte) int32) {
 		if t.words[text] != int32(id) || text == "" {
 			continue
 		}
+		if len(text) > maxPiece {
+			return s.errorf("tokens", "entry %d has %d bytes: want at most %d", id, len(text), maxPiece)
+		}
 		for cut := char(text); cut < len(text); cut += char(text[cut:]) {
 			if known(text[:cut]) && known(text[cut:]) {
-				pairs = append(pairs, pair{symbol([]byte(text[:cut])), symbol([]byte(text[cut:])), rank[scores[id]], int32(id)})
+				pairs = append(pairs, pair{symbol([]byte(text[:cut])), symbol([]byte(text[cut:])), rank[s.scores[id]], int32(id)})
 			}
+		}
+		if len(pairs) > 4*len(t.text)+maxPairs {
+			return s.errorf("tokens", "more than %d pairs of pieces make a piece", 4*len(t.text)+maxPairs)
 		}
 	}
 	t.pairs = newPairTable(len(pairs))
 	for _, p := range pairs {
 		t.pairs.add(p.left, p.right, p.rank, p.out)
 	}
+	return nil
 }
 
 // splitAtSpaces adds a last cut before every ▁ that follows another character, where no merge reaches

@@ -56,8 +56,12 @@ type templateToks struct {
 	Tokens []string `json:"tokens"`
 }
 
-// maxNesting bounds Sequences within Sequences.
-const maxNesting = 8
+const (
+	maxNesting = 8  // Sequences within Sequences
+	maxSteps   = 64 // of a pipeline: each reads the whole text
+	maxAround  = 64 // ids that a template adds before a text, and after it
+	maxGrowth  = 64 // how many times as long normalizers may make a text, besides Unicode's forms
+)
 
 // steps flattens Sequences.
 func (s *spec) steps(field string, raw json.RawMessage, depth int) ([]step, error) {
@@ -81,6 +85,9 @@ func (s *spec) steps(field string, raw json.RawMessage, depth int) ([]step, erro
 			return nil, err
 		}
 		all = append(all, more...)
+		if len(all) > maxSteps {
+			return nil, s.errorf(field, "more than %d steps", maxSteps)
+		}
 	}
 	return all, nil
 }
@@ -102,7 +109,7 @@ func (s *spec) readPipeline(file *tokenizerJSON) error {
 	if err != nil {
 		return err
 	}
-	s.model = charBPE
+	s.model, s.growth = charBPE, 1
 	if slices.ContainsFunc(pre, func(st step) bool { return st.Type == "ByteLevel" }) {
 		s.model = byteBPE
 	}
@@ -130,11 +137,13 @@ func (s *spec) addNormalizer(st step) error {
 	forms := map[string]norm.Form{"NFC": norm.NFC, "NFD": norm.NFD, "NFKC": norm.NFKC, "NFKD": norm.NFKD}
 	switch {
 	case st.Type == "Prepend":
+		s.growth *= 1 + float64(len(st.Prepend))
 		s.normalize = append(s.normalize, prepend(st.Prepend))
 		if st.Prepend == "▁" {
 			s.space = spaceSegments
 		}
 	case st.Type == "Replace" && st.Pattern != nil && st.Pattern.String != nil && *st.Pattern.String != "":
+		s.growth *= max(1, float64(len(st.Content))/float64(len(*st.Pattern.String)))
 		s.normalize = append(s.normalize, replace(*st.Pattern.String, st.Content))
 	case st.Type == "Replace":
 		return s.errorf("normalizer", "Replace: only a pattern that is a String is supported")
@@ -144,6 +153,9 @@ func (s *spec) addNormalizer(st step) error {
 			return s.errorf("normalizer", "%q is not known; known are NFC, NFD, NFKC, NFKD, Prepend, Replace, Sequence", st.Type)
 		}
 		s.normalize = append(s.normalize, unicodeForm(f))
+	}
+	if s.growth > maxGrowth {
+		return s.errorf("normalizer", "its steps can make a text %.3g times as long: want at most %d times", s.growth, maxGrowth)
 	}
 	return nil
 }
@@ -168,7 +180,10 @@ func (s *spec) addPostProcessor(st step) error {
 			if !ok {
 				return s.errorf(field, "TemplateProcessing: %q is not among its special_tokens", p.SpecialToken.ID)
 			}
-			around[side] = append(around[side], tok.IDs...)
+			around[side] = append(around[side], tok.IDs[:min(len(tok.IDs), maxAround+1)]...)
+			if len(around[side]) > maxAround {
+				return s.errorf(field, "TemplateProcessing: more than %d tokens on one side of a text", maxAround)
+			}
 		default:
 			return s.errorf(field, "TemplateProcessing: single is not one sequence A with special tokens around it")
 		}

@@ -200,32 +200,3 @@ func TestConfigFiles(t *testing.T) {
 		}
 	}
 }
-
-// Whatever the file, an error or a tokenizer that keeps to its vocabulary; never a panic.
-func FuzzFromJSON(f *testing.F) {
-	base, err := os.ReadFile("testdata/char.json")
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.Add(base)
-	f.Add([]byte(`{"model":{"type":"BPE","vocab":{"a":0,"<unk>":1},"merges":["a a"],"unk_token":"<unk>"},"pre_tokenizer":{"type":"ByteLevel"}}`))
-	f.Add([]byte(`{"added_tokens":[{"id":0,"content":"x","lstrip":true,"rstrip":true,"single_word":true,"normalized":true}],
-		"normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"Prepend","prepend":"x"}]},
-		"pre_tokenizer":{"type":"Metaspace","replacement":"▁"},"decoder":{"type":"Metaspace","replacement":"▁"},
-		"model":{"type":"BPE","vocab":{"x":0,"y":1},"merges":[],"unk_token":"y","fuse_unk":true}}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		tok, err := Parse(Files{Name: "fuzz", Tokenizer: b})
-		if err != nil {
-			return
-		}
-		for _, text := range []string{"", "Hello  world\n", "the \xff 中文 e\u0301 x ▁x", strings.Repeat(" a", 40)} {
-			for _, o := range []EncodeOptions{{}, {AddSpecial: true, ParseSpecial: true, Shield: "\ufdd0"}} {
-				for _, id := range tok.Encode(text, o) {
-					if !tok.has(id) {
-						t.Fatalf("%q gives the id %d of %d", text, id, tok.VocabSize())
-					}
-				}
-			}
-		}
-	})
-}

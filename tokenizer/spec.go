@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 )
 
 type model uint8
@@ -40,8 +41,11 @@ const (
 	spaceFirst              // only where the whole text begins
 )
 
-// maxTokens bounds the vocabulary; ids must fit where the engine packs them.
-const maxTokens = 1 << 24
+const (
+	maxTokens  = 1 << 24 // in a vocabulary; ids must fit where the engine packs them
+	maxSpecial = 1 << 10 // bytes of a special or added token: finding one takes that many steps for each byte of a text
+	maxMessage = 1 << 10 // bytes of an error's text: a file's words may be long
+)
 
 type spec struct {
 	source string // the file, for messages
@@ -51,6 +55,7 @@ type spec struct {
 	stages       []scanner
 	normalize    []normalizer
 	escape       []normalizer
+	growth       float64 // how many times as long normalize can make a text
 	ignoreMerges bool
 	fuseUnk      bool
 	exactTypes   bool // types are beyond doubt: no token becomes Control by its name
@@ -71,7 +76,11 @@ type spec struct {
 
 // errorf names the file and the field, as the file's format calls it.
 func (s *spec) errorf(field, format string, args ...any) error {
-	return fmt.Errorf("%s: %s: %s", s.source, s.keys(field), fmt.Sprintf(format, args...))
+	text := fmt.Sprintf(format, args...)
+	if len(text) > maxMessage {
+		text = strings.ToValidUTF8(text[:maxMessage], "") + "…"
+	}
+	return fmt.Errorf("%s: %s: %s", s.source, s.keys(field), text)
 }
 
 func (s *spec) check() error {
@@ -91,6 +100,11 @@ func (s *spec) check() error {
 	for i, x := range s.scores {
 		if x != x {
 			return s.errorf("scores", "entry %d is not a number", i)
+		}
+	}
+	for i, ty := range s.types {
+		if special := ty == Control || ty == UserDefined || ty == Unknown; special && len(s.tokens[i]) > maxSpecial {
+			return s.errorf("tokens", "the special token %d has %d bytes: want at most %d", i, len(s.tokens[i]), maxSpecial)
 		}
 	}
 	for _, id := range slices.Concat([]int32{s.bos, s.eos, s.unk, s.pad}, s.eog, s.prefix, s.suffix) {

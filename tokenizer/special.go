@@ -118,7 +118,10 @@ func (m *matcher) next(text string, from, taken int) (_ span, ok bool) {
 			}
 		}
 		if a&attrRight != 0 {
-			sp.end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			// Where the token lies in white space that another has taken, that one has found its end.
+			if sp.end = taken; taken <= end {
+				sp.end = len(text) - len(strings.TrimLeftFunc(text[end:], unicode.IsSpace))
+			}
 		}
 		return sp, true
 	}

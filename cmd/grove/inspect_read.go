@@ -107,11 +107,12 @@ const few = 6
 // whole becomes its length and first elements.
 func plainValue(v gguf.Value, full bool) any {
 	if v.Type() == gguf.Array {
-		vs, _ := v.Values()
-		n := len(vs)
+		n := v.Len()
+		show := n
 		if !full && n > 2*few {
-			vs = vs[:few]
+			show = few
 		}
+		vs, _ := v.First(show)
 		out := make([]any, len(vs))
 		for i := range vs {
 			out[i] = plainValue(vs[i], full)

@@ -13,16 +13,21 @@ import (
 type (
 	dict struct{ keys, values []any }
 
-	global string // module.name
+	// global is the name of a class or function. Its parts stay apart: joined for each reference to
+	// two long texts, they would take memory without bound.
+	global struct{ module, name string }
 
 	// built is what a call would have returned.
 	built struct {
-		function string
+		function global
 		args     []any
 	}
 
 	// storage is a persistent reference to an entry with numbers.
-	storage struct{ class, key string }
+	storage struct {
+		class global
+		key   string
+	}
 
 	mark struct{}
 )
@@ -30,16 +35,26 @@ type (
 // list is a Python list, which opcodes append to.
 type list struct{ items []any }
 
-// unpickler is the machine. Every opcode takes a byte of its input at least and makes one value at most, so a file bounds its memory.
+// maxValues bounds how many values a pickle pushes and remembers. Each takes a byte of the pickle at
+// least and about 100 bytes of memory at most. A tensor has about 36 of them.
+const maxValues = 1 << 19
+
+// unpickler is the machine. Strings are copied from the pickle once. A value is moved from the stack
+// into a tuple, a list or a dictionary at most once. So values and length bound memory and work.
 type unpickler struct {
-	in    []byte
-	stack []any
-	memo  map[uint64]any
+	in     []byte
+	stack  []any
+	memo   map[uint64]any
+	values int // pushed or remembered so far
 }
 
 // unpickle runs a pickle of protocol 2 to 4.
-func unpickle(text []byte) (any, error) {
-	u := &unpickler{in: text, memo: map[uint64]any{}}
+func unpickle(text []byte) (any, error) { return newUnpickler(text).run() }
+
+func newUnpickler(text []byte) *unpickler { return &unpickler{in: text, memo: map[uint64]any{}} }
+
+func (u *unpickler) run() (any, error) {
+	text := u.in
 	for at := 0; ; at = len(text) - len(u.in) {
 		op, err := u.take(1)
 		if err != nil {
@@ -50,6 +65,9 @@ func unpickle(text []byte) (any, error) {
 		}
 		if err := u.step(op[0]); err != nil {
 			return nil, fmt.Errorf("opcode %q at %d: %w", op[0], at, err)
+		}
+		if u.values > maxValues {
+			return nil, fmt.Errorf("it has more than %d values", maxValues)
 		}
 	}
 }
@@ -81,7 +99,10 @@ func (u *unpickler) line() (string, error) {
 	return s, nil
 }
 
-func (u *unpickler) push(v any) { u.stack = append(u.stack, v) }
+func (u *unpickler) push(v any) {
+	u.values++
+	u.stack = append(u.stack, v)
+}
 
 func (u *unpickler) pop() (any, error) {
 	if len(u.stack) == 0 {

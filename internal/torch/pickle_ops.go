@@ -60,7 +60,7 @@ func (u *unpickler) global(op byte) error {
 		module, _ = pair[0].(string)
 		name, _ = pair[1].(string)
 	}
-	u.push(global(module + "." + name))
+	u.push(global{module, name})
 	return nil
 }
 
@@ -86,6 +86,7 @@ func (u *unpickler) remember(op byte) error {
 	if len(u.stack) == 0 {
 		return fmt.Errorf("the stack is empty")
 	}
+	u.values++
 	u.memo[key] = u.stack[len(u.stack)-1]
 	return nil
 }
@@ -144,7 +145,7 @@ func (u *unpickler) make(op byte) error {
 		if !ok1 || !ok2 {
 			return fmt.Errorf("a storage without class or key")
 		}
-		u.push(&storage{string(class), key})
+		u.push(&storage{class, key})
 		return nil
 	}
 	pair, err := u.last(2)
@@ -160,24 +161,30 @@ func (u *unpickler) make(op byte) error {
 	if !ok || !ok2 {
 		return fmt.Errorf("a call of %s", describe(pair[0]))
 	}
-	if f == "collections.OrderedDict" {
+	if f == (global{"collections", "OrderedDict"}) {
 		u.push(&dict{})
 		return nil
 	}
-	u.push(&built{string(f), args})
+	u.push(&built{f, args})
 	return nil
 }
 
 func describe(v any) string {
 	switch v := v.(type) {
 	case *built:
-		return "what " + tensor.Quote(v.function) + " makes"
+		return "what " + v.function.quote() + " makes"
 	case global:
-		return tensor.Quote(string(v))
+		return v.quote()
 	case *list, []any:
 		return "a list"
 	case *dict:
 		return "a dictionary"
 	}
 	return fmt.Sprintf("a %T", v)
+}
+
+// quote names the global in a message.
+func (g global) quote() string {
+	const most = 96 // more than tensor.Quote shows
+	return tensor.Quote(g.module[:min(len(g.module), most)] + "." + g.name[:min(len(g.name), most)])
 }

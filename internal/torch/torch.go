@@ -10,11 +10,11 @@ import (
 	"archive/zip"
 	"bytes"
 	"fmt"
+	"hash/crc32"
 	"io"
 	"math"
 	"path"
 	"slices"
-	"strings"
 
 	"github.com/grovellm/grove/tensor"
 )
@@ -37,16 +37,23 @@ var types = map[string]tensor.Type{
 	"BoolStorage": tensor.Bool,
 }
 
-// maxPickle bounds data.pkl: the largest models' have some hundred bytes a tensor.
-const maxPickle = 16 << 20
+const (
+	// maxDirectory bounds how much of the archive's directory is read: about 80 bytes for each storage.
+	// An entry of 46 bytes takes about 300 of memory.
+	maxDirectory = 4 << 20
+
+	maxDims = 64 // PyTorch's limit
+)
 
 // Parse lists the tensors of a file of which data are the contents, in the order of its dictionary.
 func Parse(data []byte) ([]Info, error) {
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+	directory := &limitedReader{bytes.NewReader(data), maxDirectory}
+	z, err := zip.NewReader(directory, int64(len(data)))
 	if err != nil {
 		return nil, fmt.Errorf("not a PyTorch file, which is a zip archive: %w", err)
 	}
-	a := &archive{size: int64(len(data)), storages: map[string]*zip.File{}}
+	directory.left = math.MaxInt // places are read next, 30 bytes each
+	a := &archive{data: data, storages: map[string]*zip.File{}}
 	for _, f := range z.File {
 		switch dir, name := path.Split(f.Name); {
 		case name == "data.pkl":
@@ -61,11 +68,11 @@ func Parse(data []byte) ([]Info, error) {
 		return nil, fmt.Errorf("the archive has no data.pkl: it is not a PyTorch checkpoint")
 	}
 	if a.order != nil {
-		if text, err := read(a.order, 16); err != nil || string(text) != "little" {
-			return nil, fmt.Errorf("byteorder is %q (%v): want little", text, err)
+		if text, err := a.read(a.order); err != nil || string(text) != "little" {
+			return nil, fmt.Errorf("byteorder is %s (%v): want little", tensor.Quote(string(text[:min(len(text), 97)])), err)
 		}
 	}
-	text, err := read(a.pickle, maxPickle)
+	text, err := a.read(a.pickle)
 	if err != nil {
 		return nil, fmt.Errorf("data.pkl: %w", err)
 	}
@@ -76,24 +83,51 @@ func Parse(data []byte) ([]Info, error) {
 	return a.list(top)
 }
 
-// read returns the contents of an entry.
-func read(f *zip.File, most int64) ([]byte, error) {
-	r, err := f.Open()
-	if err != nil {
-		return nil, err
+// limitedReader fails once it has read what is left to it.
+type limitedReader struct {
+	io.ReaderAt
+	left int
+}
+
+func (r *limitedReader) ReadAt(p []byte, at int64) (int, error) {
+	if r.left -= len(p); r.left < 0 {
+		return 0, fmt.Errorf("its directory is larger than %d MB", maxDirectory>>20)
 	}
-	defer r.Close()
-	text, err := io.ReadAll(io.LimitReader(r, most+1))
-	if err == nil && int64(len(text)) > most {
-		err = fmt.Errorf("larger than %d bytes", most)
-	}
-	return text, err
+	return r.ReaderAt.ReadAt(p, at)
 }
 
 type archive struct {
-	size          int64
+	data          []byte
 	pickle, order *zip.File
 	storages      map[string]*zip.File
+}
+
+// place returns where the contents of an entry lie in the file.
+func (a *archive) place(f *zip.File) (at, size int64, err error) {
+	if at, err = f.DataOffset(); err != nil {
+		return 0, 0, err
+	}
+	size = int64(f.UncompressedSize64)
+	switch {
+	case f.Method != zip.Store:
+		return 0, 0, fmt.Errorf("is compressed, which PyTorch's are not")
+	case size < 0 || at < 0 || size > int64(len(a.data)) || at > int64(len(a.data))-size:
+		return 0, 0, fmt.Errorf("goes beyond the end of the file")
+	}
+	return at, size, nil
+}
+
+// read returns the contents of an entry, a part of the file.
+func (a *archive) read(f *zip.File) ([]byte, error) {
+	at, size, err := a.place(f)
+	if err != nil {
+		return nil, err
+	}
+	text := a.data[at : at+size]
+	if crc32.ChecksumIEEE(text) != f.CRC32 {
+		return nil, zip.ErrChecksum
+	}
+	return text, nil
 }
 
 // list finds the tensors of the dictionary at the top.
@@ -114,7 +148,7 @@ func (a *archive) list(top any) ([]Info, error) {
 			return nil, fmt.Errorf("tensor %s occurs twice", tensor.Quote(name))
 		}
 		seen[name] = true
-		info, err := a.place(name, t)
+		info, err := a.tensor(name, t)
 		if err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", tensor.Quote(name), err)
 		}
@@ -126,17 +160,17 @@ func (a *archive) list(top any) ([]Info, error) {
 	return list, nil
 }
 
-// place resolves what the pickle says of a tensor to bytes of the file.
-func (a *archive) place(name string, t *built) (Info, error) {
-	if t.function == "torch._utils._rebuild_parameter" && len(t.args) > 0 {
+// tensor resolves what the pickle says of a tensor to bytes of the file.
+func (a *archive) tensor(name string, t *built) (Info, error) {
+	if t.function == (global{"torch._utils", "_rebuild_parameter"}) && len(t.args) > 0 {
 		inner, ok := t.args[0].(*built)
 		if !ok || inner.function == t.function {
 			return Info{}, fmt.Errorf("a parameter of no tensor")
 		}
-		return a.place(name, inner)
+		return a.tensor(name, inner)
 	}
-	if t.function != "torch._utils._rebuild_tensor_v2" || len(t.args) < 4 {
-		return Info{}, fmt.Errorf("is made by %s: want plain tensors, save them as safetensors", tensor.Quote(t.function))
+	if t.function != (global{"torch._utils", "_rebuild_tensor_v2"}) || len(t.args) < 4 {
+		return Info{}, fmt.Errorf("is made by %s: want plain tensors, save them as safetensors", t.function.quote())
 	}
 	s, ok := t.args[0].(*storage)
 	first, ok1 := t.args[1].(int64)
@@ -145,9 +179,10 @@ func (a *archive) place(name string, t *built) (Info, error) {
 	if !ok || !ok1 || !ok2 || !ok3 || len(shape) != len(strides) || first < 0 {
 		return Info{}, fmt.Errorf("its storage, shape or strides are not what PyTorch writes")
 	}
-	typ, ok := types[strings.TrimPrefix(s.class, "torch.")]
+	typ, ok := types[s.class.name]
+	ok = ok && s.class.module == "torch"
 	if !ok {
-		return Info{}, fmt.Errorf("its numbers are of class %s: want a type of number that PyTorch has a storage class for", tensor.Quote(s.class))
+		return Info{}, fmt.Errorf("its numbers are of class %s: want a type of number that PyTorch has a storage class for", s.class.quote())
 	}
 	info := Info{Name: name, Type: typ, Shape: shape}
 	n := 0
@@ -166,34 +201,29 @@ func (a *archive) place(name string, t *built) (Info, error) {
 	}
 	f := a.storages[s.key]
 	if f == nil {
-		return info, fmt.Errorf("its storage data/%s is not in the archive: the file is incomplete", s.key)
+		return info, fmt.Errorf("its storage %s is not in the archive: the file is incomplete", tensor.Quote("data/"+s.key[:min(len(s.key), 97)]))
 	}
-	at, err := f.DataOffset()
+	at, have, err := a.place(f)
 	if err != nil {
-		return info, err
+		return info, fmt.Errorf("its storage %w", err)
 	}
 	size, err := typ.Size(n)
 	if err != nil {
 		return info, err
 	}
 	_, each := typ.Block()
-	have := int64(f.UncompressedSize64)
-	switch {
-	case f.Method != zip.Store:
-		return info, fmt.Errorf("its storage is compressed, which PyTorch's are not")
-	case f.UncompressedSize64 > uint64(a.size) || at < 0 || at > a.size-have:
-		return info, fmt.Errorf("its storage goes beyond the end of the file")
-	case first > math.MaxInt64/int64(each) || first*int64(each) > have || int64(size) > have-first*int64(each):
+	if first > math.MaxInt64/int64(each) || first*int64(each) > have || int64(size) > have-first*int64(each) {
 		return info, fmt.Errorf("takes %d bytes from number %d on, its storage has %d", size, first, have)
 	}
 	info.Offset, info.Size = at+first*int64(each), int64(size)
 	return info, nil
 }
 
-// ints reads a tuple of numbers that are not negative.
+// ints reads a tuple of at most maxDims numbers that are not negative. Without that limit, many
+// tensors of one long shape would take memory without bound.
 func ints(v any) ([]int, bool) {
 	t, ok := v.([]any)
-	if !ok {
+	if !ok || len(t) > maxDims {
 		return nil, false
 	}
 	list := make([]int, len(t))

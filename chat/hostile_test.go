@@ -1,0 +1,191 @@
+package chat
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ardanlabs/jinja"
+	"github.com/grovellm/grove/internal/hostile"
+)
+
+// checkTemplate compiles and renders a template within the limits of memory. It returns what both cost.
+func checkTemplate(t testing.TB, source, message string) (text string, err error) {
+	t.Helper()
+	v, err := converter{control: []string{"<s>", "x"}}.decode([]byte(message))
+	if err != nil {
+		return "", err
+	}
+	hostile.Check(t, len(source)+20*len(message), func() {
+		var p *program
+		if p, err = compile(source); err == nil {
+			text, err = p.render(map[string]jinja.Value{"messages": jinja.NewList([]jinja.Value{v, v}), "x": v}, time.Unix(0, 0))
+		}
+	})
+	return text, err
+}
+
+// Templates that would take memory, time or stack without bound end in an error that says why.
+func TestHostileTemplates(t *testing.T) {
+	const (
+		made  = "it makes more than"
+		steps = "it takes more than"
+		deep  = "nested more than"
+		loops = "turns of its loops"
+	)
+	double := func(start, next, after string) string {
+		return "{% set ns = namespace(x=" + start + ") %}{% for i in range(60) %}{% set ns.x = " + next + " %}{% endfor %}" + after
+	}
+	for source, want := range map[string]string{
+		// texts
+		double("'x'", "ns.x ~ ns.x", ""):                                              made,
+		double("'x'", "ns.x + ns.x", ""):                                              made,
+		double("'x'", "ns.x * 2", ""):                                                 made,
+		double("'x'", "2 * ns.x", ""):                                                 made,
+		double("'x'", "ns.x * +2", ""):                                                made,
+		double("'x'", "ns.x | replace('x', 'xx')", ""):                                made,
+		double("'x'", "ns.x.replace('x', 'xx')", ""):                                  made,
+		double("'x'", "[ns.x, ns.x] | join", ""):                                      made,
+		double("'xx'", "ns.x | list | join('xx')", ""):                                made,
+		double("'{0}'", "'{0}{0}'.format(ns.x)", ""):                                  made,
+		double("'x'", "ns.x | tojson", ""):                                            made,
+		double("'x'", "[ns.x, ns.x] | string", ""):                                    made,
+		"{% macro f(s) %}{{ s }}{{ s }}{% endmacro %}" + double("'x'", "f(ns.x)", ""): made,
+		"{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set y %}{{ ns.x }}{{ ns.x }}{% endset %}{% set ns.x = y %}{% endfor %}":                                     made,
+		"{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set y %}{% filter replace('x', 'xx') %}{{ ns.x }}{% endfilter %}{% endset %}{% set ns.x = y %}{% endfor %}": made,
+		"{{ 'x' * 999999999 }}":               made,
+		"{{ 'x' * 9223372036854775807 }}":     made,
+		"{{ 'a' | indent(999999999) }}":       made,
+		"{{ [1] | tojson(none, indent=64) }}": "",
+		"{{ 'aaaaaaaaaa'" + strings.Repeat("|replace('a', 'aaaaaaaaaa')", 20) + " }}":                               made,
+		"{{ 'aaaaaaaaaa'" + strings.Repeat(".replace('a', 'aaaaaaaaaa')", 20) + " }}":                               made,
+		"{% set x = 'y' * 4000000 %}{{ x" + strings.Repeat(" ~ x", 100) + " }}":                                     made,
+		"{% set x = 'y' * 1000000 %}{{ x | upper | lower | title | length }}{{ x.split('y') }}":                     made,
+		"{% set x = 'y' * 1000000 %}{% for c in x %}{{ c }}{% endfor %}":                                            made,
+		"{% set l = [] %}{% for i in range(5000) %}{% set _ = l.append('y' * 2000) %}{% endfor %}":                  made,
+		"{% set l = [] %}{% for i in range(90000) %}{% set _ = l.append([[], {}, {'a': 1}, (1, 2)]) %}{% endfor %}": made,
+		"{% for i in range(90000) %}" + strings.Repeat("x", 1000) + "{% endfor %}":                                  made,
+		// steps
+		"{% for i in range(99999999999) %}{% endfor %}":                                                         made,
+		"{% set x = range(9000) %}{% for i in x %}{% for j in x %}{% endfor %}{% endfor %}":                     loops,
+		"{% set x = range(9000) %}{% for i in x %}{% for j in x if false %}{% endfor %}{% endfor %}":            made,
+		"{% set x = range(9000) %}{% for i in x %}{{ x == x }}{% endfor %}":                                     steps,
+		"{% set x = range(9000) %}{% for i in x %}{{ 'a' in x }}{% endfor %}":                                   steps,
+		"{% set x = range(9000) %}{% for i in x %}{{ x is eq(x) }}{% endfor %}":                                 steps,
+		"{% set x = 'y' * 90000 %}{% for i in range(9000) %}{{ 'z' in x }}{{ x[0] }}{% endfor %}":               steps,
+		"{% for i in range(90000) %}{% if " + strings.Repeat("1 == 2 or ", 100) + "0 %}{% endif %}{% endfor %}": steps,
+		"{{ [1, 2][0:9223372036854775807:2] }}":                                                                 "a slice with a step",
+		"{{ [1, 2][-9223372036854775807::2] }}":                                                                 "a slice with a step",
+		"{{ 'ab'[9:-9223372036854775807:-2] }}":                                                                 "a slice with a step",
+		"{{ 'ab'[::x] }}":                                                                                       "a slice with a step",
+		// stack
+		"{% macro f(x) %}{{ f(x) }}{% endmacro %}{{ f(1) }}": "without end",
+		"{% macro f() %}{% set ns.c = caller %}{% endmacro %}{% set ns = namespace() %}{% call f() %}{{ ns.c() }}{% endcall %}{{ ns.c() }}": "without end",
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x }}":                                                                                                  deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x == x }}":                                                                                             deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x in x }}":                                                                                             deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ 'a' ~ x }}":                                                                                            deep,
+		"{% set x = [1] %}{% set _ = x.insert(0, x) %}{{ x | join }}":                                                                                        deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x | unique }}":                                                                                         deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ raise_exception(x) }}":                                                                                 deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ joiner(x)() }}":                                                                                        deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x() }}":                                                                                                "no function",
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ {x: 1} }}":                                                                                             deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ {}[x] }}":                                                                                              deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ {}.get(x) }}":                                                                                          deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ ''.strip(x) }}":                                                                                        deep,
+		"{% set x = [1] %}{% set _ = x.append(x) %}{{ x | selectattr('a', 'eq', x) }}":                                                                       deep,
+		"{% set n = namespace() %}{% set n.n = n %}{{ n }}":                                                                                                  deep,
+		"{% set n = {} %}{% set _ = n.update({'n': n}) %}{{ n | tojson }}":                                                                                   deep,
+		"{% set n = namespace(x=range(9)) %}{% call n.get('x') %}{% endcall %}":                                                                              "a macro by its name",
+		"{% set f = {}.get %}{% call f('x', 1) %}{% endcall %}":                                                                                              "wants a macro",
+		"{% set l = range(40) | list %}{% for i in range(39) %}{% endfor %}{% set a = [1] %}{% for i in range(60) %}{% set a = [a, a] %}{% endfor %}{{ a }}": "",
+		double("[1]", "[ns.x, ns.x]", "{{ ns.x }}"):                                                                                                          steps,
+		double("[1]", "[ns.x, ns.x]", "{{ ns.x == ns.x }}"):                                                                                                  steps,
+		double("[1]", "ns.x + ns.x", ""):                                                                                                                     made,
+		// what is ours, and what is not understood
+		"{{ grove_copy(1) }}":                        "is grove's",
+		"{% set f = 'a'.replace %}{{ f('a', 'b') }}": "without a call",
+		"{% macro range() %}{% endmacro %}":          "as a function is",
+		"{% for x in [] recursive %}{% endfor %}":    "recursive",
+		"{{ 1 ? 2 }}":     "is not understood",
+		"{{ 'a }}":        "is not closed",
+		"{% endfilter %}": "endfilter without filter",
+		"{{ " + strings.Repeat("1 + ", 9000) + "1 }}": "operands and operators",
+		"{{ x" + strings.Repeat(".x", 9000) + " }}":   "operands and operators",
+	} {
+		_, err := checkTemplate(t, source, `{"role": "user", "content": "x"}`)
+		if want == "" && err != nil && !strings.Contains(err.Error(), made) || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%.200s: got error %v, want %s", source, err, want)
+		}
+	}
+}
+
+// FuzzTemplate: whatever the template and the message, a text or an error within the limits.
+func FuzzTemplate(f *testing.F) {
+	files, _ := filepath.Glob("testdata/templates/*")
+	for _, name := range files {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(b), `{"role": "user", "content": "x"}`)
+	}
+	for _, s := range []string{
+		"{{ x | tojson }}{%- raw -%} {{ {%- endraw %}{# c #}{% for a, b in messages[0].items() %}{{a[0:1]}}{% endfor %}",
+		"{% set ns = namespace(x='x') %}{% for i in range(60) %}{% set ns.x = ns.x ~ ns.x %}{% endfor %}",
+		"{% macro f(a, b=1) %}{{ caller() }}{{ f(a) }}{% endmacro %}{% call(y) f(1) %}{{ y }}{% endcall %}",
+		"{% set a = [1] %}{% set _ = a.append(a) %}{{ a is eq(a) }}{{ a in [a] }}{{ a | string | replace('1', 'a') }}",
+		"{% filter indent(3) %}{{ 'ab' * 9 if x else -x ** 2 }}{% endfilter %}{% set a, b = x.split('a'), 'b'.format(1) %}{% break %}",
+	} {
+		f.Add(s, `{"a": [1, {"b": null}]}`)
+	}
+	f.Fuzz(func(t *testing.T, source, message string) {
+		_, _ = checkTemplate(t, source, message)
+	})
+}
+
+// pieces of templates: bytes that name them make templates that compile more often than other bytes.
+var pieces = []string{
+	"{{ ", " }}", "{% ", " %}", "{% set ns.x = ", "{% set a = ", "{% set b = ", "{% for i in ", "{% endfor %}", "{% for i, j in ", "{% if ", "{% else %}", "{% endif %}",
+	"{% macro f(a, b=1) %}", "{% endmacro %}", "{% call f(", ") %}", "{% endcall %}", "{% filter upper %}", "{% endfilter %}", "{% set c %}", "{% endset %}",
+	"ns.x", "a", "b", "c", "f", "i", "x", "messages", "ns", "loop", "caller()", "'x'", "'{0}'", "1", "0", "99999", "2.5", "none", "[", "]", "(", ")", "{", "}", ",", ":", "'k'",
+	" + ", " ~ ", " * ", " - ", " / ", " // ", " % ", " ** ", " == ", " < ", " in ", " not in ", " and ", " or ", " not ", " if ", " else ", " is ", "defined", "eq(", "sameas(",
+	"range(9)", "range(999)", "range(90000)", "namespace(x='x')", "[]", "{}", "[::-1]", "[1:]", "[0]", ".x", ".append(", ".insert(0, ", ".pop()", ".update(", ".get(", ".items()",
+	".split(", ".replace(", ".format(", ".upper()", ".strip(", "|replace('x', 'xx')", "|join(", "|list", "|string", "|tojson(", "|length", "|upper", "|escape", "|indent(",
+	"|unique", "|sort", "|reverse", "|map(attribute='x')", "|selectattr('x', 'eq', ", "|items", "|batch(2)", "|first", "|default(", "|fromjson", "|dictsort", "|title", "text\n",
+}
+
+// FuzzPieces: the same of templates made of valid pieces.
+func FuzzPieces(f *testing.F) {
+	index := map[string]byte{}
+	for i, s := range pieces {
+		index[s] = byte(i)
+	}
+	for _, s := range [][]string{
+		{"{% set ns.x = ", "ns.x", " ~ ", "ns.x", " %}"}, {"{% for i in ", "range(999)", " %}", "{{ ", "i", " * ", "'x'", " }}", "{% endfor %}"},
+		{"{% set a = ", "[]", " %}", "{% set _ = "}, {"{{ ", "a", ".append(", "a", ")", " }}", "{{ ", "a", " }}"},
+		{"{% macro f(a, b=1) %}", "{{ ", "f", "(", "a", ")", " }}", "{% endmacro %}", "{{ ", "f", "(", "1", ")", " }}"},
+		{"{% set a = ", "messages", " + ", "messages", " %}", "{{ ", "a", "|tojson(", ")", " }}"},
+	} {
+		var data []byte
+		for _, piece := range s {
+			data = append(data, index[piece])
+		}
+		f.Add(data, byte(0), byte(60))
+	}
+	f.Fuzz(func(t *testing.T, data []byte, from, times byte) {
+		var list []string
+		for _, b := range data[:min(len(data), 2000)] {
+			list = append(list, pieces[int(b)%len(pieces)])
+		}
+		body := strings.Join(list, "")
+		if int(from) < len(list) { // the end of the template within a loop
+			body = strings.Join(list[:from], "") + fmt.Sprintf("{%% for k in range(%d) %%}", times) + strings.Join(list[from:], "") + "{% endfor %}"
+		}
+		_, _ = checkTemplate(t, "{% set ns = namespace(x='x') %}{% set a = ['x'] %}{% set b = {'x': 'x'} %}"+body, `{"role": "user", "content": "x", "x": [1, 2.5, null]}`)
+	})
+}
