@@ -8,7 +8,6 @@ package torch
 
 import (
 	"archive/zip"
-	"bytes"
 	"fmt"
 	"io"
 	"math"
@@ -40,13 +39,13 @@ var types = map[string]tensor.Type{
 // maxPickle bounds data.pkl: the largest models' have some hundred bytes a tensor.
 const maxPickle = 16 << 20
 
-// Parse lists the tensors of a file of which data are the contents, in the order of its dictionary.
-func Parse(data []byte) ([]Info, error) {
-	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
+// Parse lists the tensors of a file of so many bytes, in the order of its dictionary.
+func Parse(file io.ReaderAt, size int64) ([]Info, error) {
+	z, err := zip.NewReader(file, size)
 	if err != nil {
 		return nil, fmt.Errorf("not a PyTorch file, which is a zip archive: %w", err)
 	}
-	a := &archive{size: int64(len(data)), storages: map[string]*zip.File{}}
+	a := &archive{size: size, storages: map[string]*zip.File{}}
 	for _, f := range z.File {
 		switch dir, name := path.Split(f.Name); {
 		case name == "data.pkl":
