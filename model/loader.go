@@ -21,6 +21,8 @@ type Loader struct {
 	progress func(done, total int64)
 	jobs     []packing
 	used     map[string]bool // by the file's own names
+	memory   []TypeMemory    // of what the network asked for
+	dry      bool            // matrices have no memory: they are counted alone
 }
 
 // NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch is what errors call it.
@@ -85,6 +87,7 @@ func (l *Loader) Vector(name string, n int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.count(t, tensor.F32, 4*n)
 	return t.Float32s()
 }
 
@@ -94,7 +97,7 @@ func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := gemm.New(packings[t.Type].to, out, in)
+	m, err := l.newMatrix(t, out, in)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %s: %w", name, err)
 	}

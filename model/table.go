@@ -33,6 +33,10 @@ func (l *Loader) Table(name string, rows, cols int) (nn.Table, error) {
 		return nil, err
 	}
 	e := &table{kind: t.Type, size: t.RowBytes()}
+	l.count(t, t.Type, rows*e.size)
+	if l.dry {
+		return e, nil
+	}
 	e.data, e.owner = gemm.Memory(rows * e.size)
 	l.jobs = append(l.jobs, packing{t: t, rows: e.data})
 	return e, nil
