@@ -22,13 +22,16 @@ type hfSource struct {
 }
 
 func openHF(dir string) (source, error) {
-	f, err := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
-	if err != nil {
-		return nil, err
-	}
+	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
 	c, err := ReadFolder(dir)
+	if err == nil {
+		err = noWeights
+	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close())
+		if f != nil {
+			f.Close()
+		}
+		return nil, err
 	}
 	return &hfSource{dir: dir, c: c, File: f}, nil
 }
