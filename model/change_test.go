@@ -428,4 +428,3 @@ func writeTorch(t testing.TB, dir string) {
 		t.Fatal(err)
 	}
 }
-
