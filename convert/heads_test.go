@@ -48,7 +48,10 @@ func contents(t *testing.T, dir string) map[string]tensor.Tensor {
 	t.Cleanup(func() { f.Close() })
 	all := map[string]tensor.Tensor{}
 	for _, x := range f.Tensors {
-		all[x.Name], _ = f.Tensor(x.Name)
+		lazy, _ := f.Tensor(x.Name)
+		if all[x.Name], err = lazy.InMemory(); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return all
 }

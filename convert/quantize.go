@@ -3,7 +3,6 @@ package convert
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"slices"
 
@@ -64,13 +63,13 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		}
 		count.total += int64(size)
 		s := &stream{ctx: ctx, t: t, to: typ, count: count}
-		w.Add(t.Name, typ, t.Shape, func(out io.Writer) error {
-			defer f.Release(t.Name)
-			return s.write(out)
-		})
+		w.Add(t.Name, typ, t.Shape, s.write)
 	}
 	if lossy {
 		notes = append(notes, "the weights were quantized before: quantizing them again loses more than quantizing the original would")
+	}
+	if err := f.InPlace(); err != nil {
+		return nil, err
 	}
 	return notes, w.WriteFile(to)
 }

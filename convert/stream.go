@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 	"sync"
 
 	"github.com/grovellm/grove/tensor"
@@ -92,11 +93,17 @@ const streamElements = 1 << 18
 
 // write converts the tensor in runs of rows, as many at a time as there are processors, and writes them in order.
 func (s *stream) write(w io.Writer) error {
-	rows, cols := s.t.Rows(), s.t.Cols()
-	if isVector(s.t) { // whose order is of elements
-		rows, cols = cols, 1
+	t, err := s.t.Reordered(s.order)
+	if err == nil && isVector(t) { // in pieces too
+		if t, err = t.InMemory(); err == nil {
+			t.Shape = []int{t.Cols(), 1}
+		}
 	}
-	step := max(1, streamElements/cols)
+	if err != nil {
+		return err
+	}
+	rows := t.Rows()
+	step := max(1, streamElements/t.Cols())
 	type run struct {
 		out []byte
 		err error
@@ -114,7 +121,7 @@ func (s *stream) write(w io.Writer) error {
 				break
 			}
 			n++
-			wg.Go(func() { runs[i].out, runs[i].err = s.rows(runs[i].out[:0], a, b, cols) })
+			wg.Go(func() { runs[i].out, runs[i].err = encodeRows(runs[i].out[:0], t, s.to, a, b) })
 		}
 		wg.Wait()
 		for _, r := range runs[:n] {
@@ -130,39 +137,23 @@ func (s *stream) write(w io.Writer) error {
 	return nil
 }
 
-// rows appends rows a … b−1 of the file.
-func (s *stream) rows(dst []byte, a, b, cols int) ([]byte, error) {
-	from, err := s.t.Type.Size(cols)
+// encodeRows appends rows a … b−1 of t, encoded as a type.
+func encodeRows(dst []byte, t tensor.Tensor, as tensor.Type, a, b int) ([]byte, error) {
+	size, err := as.Size(t.Cols())
 	if err != nil {
 		return nil, err
 	}
-	to, err := s.to.Size(cols)
-	if err != nil {
+	dst = slices.Grow(dst, (b-a)*size)[:(b-a)*size]
+	if as == t.Type {
+		return dst, t.ReadRows(dst, a, b)
+	}
+	values := make([]float32, (b-a)*t.Cols())
+	if err := t.DequantizeRows(values, a, b); err != nil {
 		return nil, err
 	}
-	if s.to == s.t.Type && s.order == nil {
-		return append(dst, s.t.Data[a*from:b*from]...), nil
-	}
-	var values []float32
-	for r := a; r < b; r++ {
-		q := r
-		if s.order != nil {
-			q = s.order(r)
-		}
-		src := s.t.Data[q*from : (q+1)*from]
-		if s.to == s.t.Type {
-			dst = append(dst, src...)
-			continue
-		}
-		if values == nil {
-			values = make([]float32, cols)
-		}
-		if err := tensor.Dequantize(s.t.Type, src, values); err != nil {
-			return nil, err
-		}
-		dst = append(dst, make([]byte, to)...)
-		if err := tensor.Quantize(s.to, values, dst[len(dst)-to:]); err != nil {
-			return nil, fmt.Errorf("row %d: %w", r, err)
+	for r := range b - a {
+		if err := tensor.Quantize(as, values[r*t.Cols():(r+1)*t.Cols()], dst[r*size:(r+1)*size]); err != nil {
+			return nil, fmt.Errorf("row %d: %w", a+r, err)
 		}
 	}
 	return dst, nil

@@ -3,7 +3,6 @@ package convert
 import (
 	"context"
 	"fmt"
-	"io"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
@@ -19,16 +18,16 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if x, err := openHead(dir); x != nil || err != nil {
 		return x.toGGUF(ctx, dir, path, o, err)
 	}
+	f, err := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
 	config, err := model.ReadFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	c := &layout{config}
-	f, err := safetensors.OpenFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
 	w := gguf.NewWriter()
 	main := o.Type
 	if main == Keep {
@@ -41,6 +40,9 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	}
 	c.SetGGUF(w, c.Arch, modelName(dir), main)
 	more, err := c.addGGUF(ctx, w, f, o)
+	if err == nil {
+		err = f.InPlace()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -78,10 +80,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		}
 		count.total += int64(size)
 		s := &stream{ctx, t, typ, c.toGGUF(e.rows), count}
-		w.Add(e.gguf+ending, typ, t.Shape, func(out io.Writer) error {
-			defer f.Release(name)
-			return s.write(out)
-		})
+		w.Add(e.gguf+ending, typ, t.Shape, s.write)
 		return true, nil
 	}
 	for i, e := range c.plan() {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -115,6 +114,9 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 			return nil, err
 		}
 	}
+	if err := f.InPlace(); err != nil {
+		return nil, err
+	}
 	return notes, w.WriteFile(filepath.Join(dir, "model.safetensors"))
 }
 
@@ -176,10 +178,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		}
 		count.total += int64(size)
 		s := &stream{ctx, t, typ, c.toHF(e.rows), count}
-		w.Add(e.hf+ending, typ, t.Shape, func(out io.Writer) error {
-			defer f.Release(name)
-			return s.write(out)
-		})
+		w.Add(e.hf+ending, typ, t.Shape, s.write)
 		biased = biased || ending == ".bias" && e.gguf == "blk.0.attn_q"
 		return nil
 	}

@@ -195,7 +195,9 @@ func TestVectorsExact(t *testing.T) {
 	for _, info := range x.Tensors {
 		p, _ := x.Tensor(info.Name)
 		q, ok := y.Tensor(info.Name)
-		if !ok || p.Type != q.Type || string(p.Data) != string(q.Data) {
+		p, err1 := p.InMemory()
+		q, err2 := q.InMemory()
+		if !ok || err1 != nil || err2 != nil || p.Type != q.Type || string(p.Data) != string(q.Data) {
 			t.Errorf("tensor %s came back as %v, was %v", info.Name, q.Type, p.Type)
 		}
 	}

@@ -6,31 +6,65 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 
 	"github.com/grovellm/grove/tensor"
 )
 
 var errShort = errors.New("goes beyond the end of the file")
 
-// cursor walks the header. Its slices alias the mapped file and are not kept.
+// cursor walks the header, and reads more of the file as it comes to it.
 type cursor struct {
-	data []byte
-	pos  int
+	file   io.ReaderAt
+	size   int64  // of the file
+	data   []byte // its beginning, as far as it was read
+	pos    int
+	failed error // of the first read that failed
 }
 
-func (c *cursor) left() int { return len(c.data) - c.pos }
+// firstRead is how much of a file is read at first. Each time that more is needed, as much as is there is read again.
+const firstRead = 1 << 20
+
+// more reads on; it is false at the end of the file, and where reading fails.
+func (c *cursor) more() bool {
+	have := int64(len(c.data))
+	if have == c.size || c.failed != nil {
+		return false
+	}
+	c.data = append(c.data, make([]byte, min(max(have, firstRead), c.size-have))...)
+	if _, c.failed = c.file.ReadAt(c.data[have:], have); c.failed != nil {
+		c.data = c.data[:have]
+	}
+	return c.failed == nil
+}
+
+// left is the number of bytes from pos to the end of the file.
+func (c *cursor) left() uint64 { return uint64(c.size - int64(c.pos)) }
+
+// need reads until the next n bytes are in data.
+func (c *cursor) need(n uint64) error {
+	if n > c.left() {
+		return errShort
+	}
+	for n > uint64(len(c.data)-c.pos) {
+		if !c.more() {
+			return c.failed
+		}
+	}
+	return nil
+}
 
 func (c *cursor) u32() (uint32, error) {
-	if c.left() < 4 {
-		return 0, errShort
+	if err := c.need(4); err != nil {
+		return 0, err
 	}
 	c.pos += 4
 	return binary.LittleEndian.Uint32(c.data[c.pos-4:]), nil
 }
 
 func (c *cursor) u64() (uint64, error) {
-	if c.left() < 8 {
-		return 0, errShort
+	if err := c.need(8); err != nil {
+		return 0, err
 	}
 	c.pos += 8
 	return binary.LittleEndian.Uint64(c.data[c.pos-8:]), nil
@@ -44,8 +78,8 @@ func (c *cursor) str() (span, error) {
 	if err != nil {
 		return span{}, err
 	}
-	if n > uint64(c.left()) {
-		return span{}, fmt.Errorf("a string of %d bytes %w", n, errShort)
+	if err := c.need(n); err != nil {
+		return span{}, fmt.Errorf("a string of %d bytes %w", n, err)
 	}
 	s := span{c.pos, c.pos + int(n)}
 	c.pos = s.to
@@ -55,6 +89,19 @@ func (c *cursor) str() (span, error) {
 // text is a string for messages.
 func (c *cursor) text(s span) string {
 	return tensor.Quote(string(c.data[s.from:min(s.to, s.from+128)]))
+}
+
+// value finds the end of a value of type t, and goes there.
+func (c *cursor) value(t ValueType) (span, error) {
+	for {
+		n, err := valueEnd(c.data[c.pos:], t, 0)
+		if errors.Is(err, errShort) && c.more() {
+			continue
+		}
+		s := span{c.pos, c.pos + n}
+		c.pos = s.to
+		return s, err
+	}
 }
 
 // valueEnd returns how many bytes of b a value of type t takes, having checked that it lies within.

@@ -3,19 +3,19 @@ package gguf
 import (
 	"errors"
 
-	"github.com/grovellm/grove/internal/mmap"
+	"github.com/grovellm/grove/internal/infile"
 	"github.com/grovellm/grove/tensor"
 )
 
-// File is an open GGUF file, or all the parts of a split one. It may be read from several goroutines; Close may not run
-// beside them, and ends the life of every Tensor's data (metadata and names stay).
+// File is an open GGUF file, or all the parts of a split one. It may be read from several goroutines. After Close the tensors of a
+// file on disk can no longer be read; metadata and names stay.
 type File struct {
 	Path    string
 	Version uint32
 	Meta    []KV   // in the file's order
 	Tensors []Info // in the file's order
 
-	parts []part
+	parts []*infile.File
 	meta  map[string]int
 	byKey map[string]int // tensor name → index
 }
@@ -30,13 +30,8 @@ type Info struct {
 	Part   int   // which file of a split model, 0 being the one opened
 }
 
-type part struct {
-	path string
-	m    *mmap.File
-}
-
-// Open maps the file at path and reads its metadata. Given the first part of a split model (NAME-00001-of-0000N.gguf), it
-// opens all the parts.
+// Open opens the file at path and reads its metadata. Given the first part of a split model (NAME-00001-of-0000N.gguf), it
+// opens all the parts. Reading what has changed since is an error, and never the bytes of two versions.
 func Open(path string) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(path); err != nil {
@@ -50,22 +45,22 @@ func Open(path string) (*File, error) {
 // errors. data must not change.
 func Parse(name string, data []byte) (*File, error) {
 	f := &File{Path: name}
-	if err := f.read(part{name, &mmap.File{Data: data}}); err != nil {
+	if err := f.read(infile.Memory(name, data)); err != nil {
 		return nil, err
 	}
 	return f, nil
 }
 
 func (f *File) open(path string) error {
-	m, err := mmap.Open(path)
+	p, err := infile.Open(path)
 	if err != nil {
 		return tensor.OpenError("gguf", path, err)
 	}
-	return f.read(part{path, m})
+	return f.read(p)
 }
 
 // read takes the first part.
-func (f *File) read(first part) error {
+func (f *File) read(first *infile.File) error {
 	h, err := f.addPart(first)
 	if err != nil {
 		return err
@@ -81,7 +76,7 @@ func (f *File) read(first part) error {
 	f.byKey = make(map[string]int, len(f.Tensors))
 	for i, t := range f.Tensors {
 		if j, twice := f.byKey[t.Name]; twice {
-			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download", "occurs in this part and in %s", f.parts[f.Tensors[j].Part].path))
+			return f.fault(t.Part, fail("tensor "+tensor.Quote(t.Name), "take all parts from one download", "occurs in this part and in %s", f.parts[f.Tensors[j].Part].Path))
 		}
 		f.byKey[t.Name] = i
 	}
@@ -89,9 +84,9 @@ func (f *File) read(first part) error {
 }
 
 // addPart parses a part's header.
-func (f *File) addPart(p part) (*header, error) {
+func (f *File) addPart(p *infile.File) (*header, error) {
 	f.parts = append(f.parts, p)
-	h, err := parse(p.m.Data)
+	h, err := (&cursor{file: p, size: p.Size(), data: p.Data}).parse()
 	if err != nil {
 		return nil, f.fault(len(f.parts)-1, err)
 	}
@@ -102,7 +97,7 @@ func (f *File) addPart(p part) (*header, error) {
 func (f *File) fault(part int, err error) error {
 	e := &tensor.FileError{Format: "gguf", File: f.Path, Err: err}
 	if part < len(f.parts) {
-		e.File = f.parts[part].path
+		e.File = f.parts[part].Path
 	}
 	if p := (*fault)(nil); errors.As(err, &p) {
 		e.Field, e.Remedy, e.Err = p.field, p.remedy, p.err
@@ -110,26 +105,52 @@ func (f *File) fault(part int, err error) error {
 	return e
 }
 
-// Close unmaps the file.
+// InPlace returns an error where a part of a split model has changed since it was opened, or where another file has taken its place:
+// the parts are then of different versions.
+func (f *File) InPlace() error {
+	if len(f.parts) < 2 {
+		return nil
+	}
+	for i, p := range f.parts {
+		if err := p.InPlace(); err != nil {
+			return f.fault(i, err)
+		}
+	}
+	return nil
+}
+
+// Close closes the file.
 func (f *File) Close() error {
 	var errs []error
 	for _, p := range f.parts {
-		errs = append(errs, p.m.Close())
+		errs = append(errs, p.Close())
 	}
 	f.parts = nil
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, its data being a view of the mapped file. ok is false where there is none of
-// that name. A tensor of a type this package does not know is returned without data: Load makes it an error.
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where there is none of that name. A tensor of
+// a type this package does not know is returned without bytes: Load makes it an error.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byKey[name]
 	if !ok || len(f.parts) == 0 {
 		return tensor.Tensor{}, false
 	}
-	info := f.Tensors[i]
-	data := f.parts[info.Part].m.Data[info.Offset : info.Offset+info.Size : info.Offset+info.Size]
-	return tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape, Data: data}, true
+	info := &f.Tensors[i]
+	p := f.parts[info.Part]
+	t = tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape}
+	if p.Data != nil {
+		t.Data = p.Data[info.Offset : info.Offset+info.Size : info.Offset+info.Size]
+	} else if info.Size > 0 {
+		row := int64(t.RowBytes())
+		t.Reader = func(dst []byte, r0, _ int) error {
+			if _, err := p.ReadAt(dst, info.Offset+int64(r0)*row); err != nil {
+				return &tensor.FileError{Format: "gguf", File: p.Path, Field: "tensor " + tensor.Quote(name), Err: err}
+			}
+			return nil
+		}
+	}
+	return t, true
 }
 
 // Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
@@ -144,18 +165,4 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 			"convert the file to F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K", "is of %v, which grove cannot compute with", t.Type))
 	}
 	return t, nil
-}
-
-// Prefetch asks the system to start reading the tensor's data.
-func (f *File) Prefetch(name string) { f.advise(name, mmap.WillNeed) }
-
-// Release tells the system that the tensor's data will not be read again soon, so that its pages can leave memory; reading it
-// again stays correct.
-func (f *File) Release(name string) { f.advise(name, mmap.DontNeed) }
-
-func (f *File) advise(name string, a mmap.Advice) {
-	if i, ok := f.byKey[name]; ok && len(f.parts) > 0 {
-		t := f.Tensors[i]
-		f.parts[t.Part].m.Advise(a, int(t.Offset), int(t.Size))
-	}
 }

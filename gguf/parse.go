@@ -54,8 +54,15 @@ const (
 )
 
 // parse reads everything but the tensors' data.
-func parse(data []byte) (*header, error) {
-	c := &cursor{data: data}
+func (c *cursor) parse() (*header, error) {
+	h, err := c.header()
+	if c.failed != nil {
+		return nil, c.failed
+	}
+	return h, err
+}
+
+func (c *cursor) header() (*header, error) {
 	h := &header{}
 	nTensors, nKV, err := h.readCounts(c)
 	if err != nil {
@@ -80,7 +87,7 @@ func parse(data []byte) (*header, error) {
 		if err != nil {
 			return nil, fail("key "+c.text(key), remedyCut, "its type %w", err)
 		}
-		n, err := valueEnd(c.data[c.pos:], ValueType(typ), 0)
+		value, err := c.value(ValueType(typ))
 		if err != nil {
 			remedy := remedyWrong
 			if errors.Is(err, errShort) {
@@ -88,8 +95,7 @@ func parse(data []byte) (*header, error) {
 			}
 			return nil, &fault{"key " + c.text(key), remedy, err}
 		}
-		kvs = append(kvs, rawKV{key, span{c.pos, c.pos + n}, ValueType(typ)})
-		c.pos += n
+		kvs = append(kvs, rawKV{key, value, ValueType(typ)})
 	}
 
 	type rawTensor struct {
@@ -105,7 +111,7 @@ func parse(data []byte) (*header, error) {
 		tensors = append(tensors, t)
 	}
 
-	text := string(data[:c.pos]) // the one copy: strings survive the mapping's end
+	text := string(c.data[:c.pos]) // the one copy, of which all strings are parts
 	h.meta = make([]KV, len(kvs))
 	seen := make(map[string]bool, len(kvs))
 	for i, kv := range kvs {
@@ -121,14 +127,14 @@ func parse(data []byte) (*header, error) {
 		h.tensors[i] = t.Info
 		h.tensors[i].Name = text[t.name.from:t.name.to]
 	}
-	if err := h.place(uint64(c.pos), uint64(len(data))); err != nil {
+	if err := h.place(uint64(c.pos), uint64(c.size)); err != nil {
 		return nil, err
 	}
 	return h, nil
 }
 
 func (h *header) readCounts(c *cursor) (nTensors, nKV uint64, err error) {
-	if c.left() < 4 || string(c.data[:4]) != magic {
+	if c.more(); len(c.data) < 4 || string(c.data[:4]) != magic {
 		got := string(c.data[:min(4, len(c.data))])
 		remedy := "give a .gguf file; a Hugging Face model is given as its folder"
 		return 0, 0, fail("header", remedy, "it begins with %q, not with %q: this is not a GGUF file", got, magic)
@@ -151,11 +157,11 @@ func (h *header) readCounts(c *cursor) (nTensors, nKV uint64, err error) {
 	if err != nil {
 		return 0, 0, fail("header", remedyCut, "the counts %w", err)
 	}
-	if nKV > min(maxCount, uint64(c.left()/minKV)) {
-		return 0, 0, fail("header", remedyWrong, "%d metadata keys do not fit a file of %d bytes", nKV, len(c.data))
+	if nKV > min(maxCount, c.left()/minKV) {
+		return 0, 0, fail("header", remedyWrong, "%d metadata keys do not fit a file of %d bytes", nKV, c.size)
 	}
-	if nTensors > min(maxCount, uint64(c.left()/minTensor)) {
-		return 0, 0, fail("header", remedyWrong, "%d tensors do not fit a file of %d bytes", nTensors, len(c.data))
+	if nTensors > min(maxCount, c.left()/minTensor) {
+		return 0, 0, fail("header", remedyWrong, "%d tensors do not fit a file of %d bytes", nTensors, c.size)
 	}
 	return nTensors, nKV, nil
 }

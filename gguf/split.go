@@ -5,7 +5,7 @@ import (
 	"math"
 	"strings"
 
-	"github.com/grovellm/grove/internal/mmap"
+	"github.com/grovellm/grove/internal/infile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -38,11 +38,11 @@ func (f *File) openSplit() error {
 	}
 	for i := 1; i < int(count); i++ {
 		path := fmt.Sprintf("%s-%05d-of-%05d.gguf", base, i+1, count)
-		m, err := mmap.Open(path)
+		p, err := infile.Open(path)
 		if err != nil {
 			return tensor.OpenError("gguf", path, err)
 		}
-		h, err := f.addPart(part{path, m})
+		h, err := f.addPart(p)
 		if err != nil {
 			return err
 		}

@@ -134,8 +134,6 @@ func (s *ggufSource) tensor(name string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-func (s *ggufSource) done(t tensor.Tensor) { s.Release(t.Name) }
-
 func (s *ggufSource) tokenizer() (*tokenizer.Tokenizer, error) {
 	if _, ok := s.String("tokenizer.ggml.model"); !ok {
 		return nil, nil

@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
+
+	"github.com/grovellm/grove/internal/infile"
 )
 
 // hfConfig is the part of a Hugging Face config.json that makes a model. Pointers tell a
@@ -96,9 +97,12 @@ func ReadFolderWith(dir string, more any) (Config, error) {
 	return c, nil
 }
 
+// maxConfig bounds config.json: published ones have some kilobytes.
+const maxConfig = 16 << 20
+
 // ReadFolderFile returns a folder's config.json.
 func ReadFolderFile(dir string) ([]byte, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	data, err := infile.ReadFile(filepath.Join(dir, "config.json"), maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
 	}

@@ -22,12 +22,15 @@ type hfSource struct {
 }
 
 func openHF(dir string) (source, error) {
+	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
 	c, err := ReadFolder(dir)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = noWeights
 	}
-	f, err := safetensors.OpenFolder(dir)
 	if err != nil {
+		if f != nil {
+			f.Close()
+		}
 		return nil, err
 	}
 	return &hfSource{dir: dir, c: c, File: f}, nil
@@ -50,8 +53,6 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-func (s *hfSource) done(t tensor.Tensor) { s.Release(t.Name) }
-
 // splitHeads reorders GPT-NeoX's fused projection, which holds query, key and value of each
 // head in turn, into all queries, all keys, all values.
 func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
@@ -59,16 +60,10 @@ func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	if len(t.Shape) == 0 || t.Shape[0] != 3*h*d {
 		return t, fmt.Errorf("%s: tensor %q has shape %v: want %d rows, 3 for each dimension of %d heads", s.dir, t.Name, t.Shape, 3*h*d, h)
 	}
-	chunk := len(t.Data) / (3 * h) // the rows of one of a head's three parts
-	data := make([]byte, 0, len(t.Data))
-	for part := range 3 {
-		for head := range h {
-			o := (3*head + part) * chunk
-			data = append(data, t.Data[o:o+chunk]...)
-		}
-	}
-	t.Data = data
-	return t, nil
+	return t.Reordered(func(row int) int {
+		part, head := row/(h*d), row%(h*d)/d
+		return (3*head+part)*d + row%d
+	})
 }
 
 func (s *hfSource) tokenizer() (*tokenizer.Tokenizer, error) {

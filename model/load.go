@@ -52,6 +52,11 @@ func finish(name string, src source, err error, o Options) (*Model, error) {
 		return nil, named(name, err)
 	}
 	m, err := load(src, o)
+	if err == nil {
+		if err = src.InPlace(); err != nil {
+			m.Close()
+		}
+	}
 	if err != nil {
 		return nil, errors.Join(named(name, err), src.Close())
 	}

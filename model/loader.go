@@ -3,6 +3,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -20,6 +21,8 @@ type Loader struct {
 	progress func(done, total int64)
 	jobs     []packing
 	used     map[string]bool // by the file's own names
+	memory   []TypeMemory    // of what the network asked for
+	dry      bool            // matrices have no memory: they are counted alone
 }
 
 // NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch is what errors call it.
@@ -44,15 +47,14 @@ func (s listSource) tensor(name string) (tensor.Tensor, bool, error) {
 	return t, ok, nil
 }
 
-func (listSource) done(tensor.Tensor) {}
-
 // Used reports whether a network asked for the tensor that the file calls name.
 func (l *Loader) Used(name string) bool { return l.used[name] }
 
-// packing is one matrix to be packed.
+// packing is one matrix to be packed, or to be copied.
 type packing struct {
-	t   tensor.Tensor
-	dst *gemm.Matrix
+	t    tensor.Tensor
+	dst  *gemm.Matrix
+	rows []byte // a copy of t's; dst is nil
 }
 
 // Has reports whether there is such a tensor.
@@ -85,6 +87,7 @@ func (l *Loader) Vector(name string, n int) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
+	l.count(t, tensor.F32, 4*n)
 	return t.Float32s()
 }
 
@@ -94,42 +97,70 @@ func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	if err != nil {
 		return nil, err
 	}
-	m, err := gemm.New(packings[t.Type].to, out, in)
+	m, err := l.newMatrix(t, out, in)
 	if err != nil {
 		return nil, fmt.Errorf("tensor %s: %w", name, err)
 	}
-	l.jobs = append(l.jobs, packing{t, m})
+	l.jobs = append(l.jobs, packing{t: t, dst: m})
 	return m, nil
 }
 
-// Pack fills every matrix from its tensor, in parallel, and lets go of the file's pages as it goes.
+// Pack fills every matrix and table from its tensor, in parallel. Each worker reads a few rows at a time, so that little of the file is in
+// memory beside the weights.
 func (l *Loader) Pack(pool *par.Pool) error {
 	var done, total int64
 	for _, j := range l.jobs {
-		total += int64(len(j.t.Data))
+		total += int64(j.t.Rows() * j.t.RowBytes())
 	}
+	p := &packJob{buffers: make([][]byte, pool.Threads()), errs: make([]error, pool.Threads())}
 	for _, j := range l.jobs {
-		t, err := recoded(j.t, pool)
-		if err != nil {
+		p.start(j)
+		pool.Run((p.t.Rows()+p.step-1)/p.step, p)
+		if err := errors.Join(p.errs...); err != nil {
 			return err
 		}
-		p := &packJob{dst: j.dst, data: t.Data}
-		pool.Run((j.dst.Panels()+packChunk-1)/packChunk, p)
-		l.src.done(j.t)
-		if done += int64(len(j.t.Data)); l.progress != nil {
+		if done += int64(j.t.Rows() * j.t.RowBytes()); l.progress != nil {
 			l.progress(done, total)
 		}
 	}
 	return nil
 }
 
-const packChunk = 4 // panels of a packing task
+// packBytes is about how much of a tensor a task reads: a reading of less costs more for each byte, more does not fit a worker's cache.
+const packBytes = 256 << 10
 
+// packJob packs one tensor after another.
 type packJob struct {
-	dst  *gemm.Matrix
-	data []byte
+	packing
+	step    int // rows of a task, whole panels
+	buffers [][]byte
+	errs    []error // of the workers
 }
 
-func (p *packJob) Do(_, task int) {
-	p.dst.PackPanels(p.data, task*packChunk, min((task+1)*packChunk, p.dst.Panels()))
+func (p *packJob) start(j packing) {
+	p.packing = j
+	if p.dst != nil {
+		p.t = recoded(p.t)
+	}
+	p.step = max(1, packBytes/(gemm.Panel*p.t.RowBytes())) * gemm.Panel
+}
+
+func (p *packJob) Do(worker, task int) {
+	if p.errs[worker] != nil {
+		return
+	}
+	r0, size := task*p.step, p.t.RowBytes()
+	r1 := min(r0+p.step, p.t.Rows())
+	if p.dst == nil {
+		p.errs[worker] = p.t.ReadRows(p.rows[r0*size:r1*size], r0, r1)
+		return
+	}
+	n := (r1 - r0) * size
+	if len(p.buffers[worker]) < n {
+		p.buffers[worker] = make([]byte, n)
+	}
+	rows := p.buffers[worker][:n]
+	if p.errs[worker] = p.t.ReadRows(rows, r0, r1); p.errs[worker] == nil {
+		p.dst.PackRows(rows, r0/gemm.Panel, (r1+gemm.Panel-1)/gemm.Panel)
+	}
 }

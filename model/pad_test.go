@@ -3,7 +3,6 @@ package model_test
 import (
 	"context"
 	"encoding/binary"
-	"io"
 	"math/rand/v2"
 	"path/filepath"
 	"strings"
@@ -167,7 +166,7 @@ func recodable(t *testing.T, r *rand.Rand, from, to string) {
 				x.Type = tensor.Q4_1
 			}
 			size, _ := x.Type.Size(32)
-			x.Data = make([]byte, x.Elements()/32*size)
+			x.Data, x.Reader = make([]byte, x.Elements()/32*size), nil
 			for i := range x.Data {
 				x.Data[i] = byte(r.Uint32())
 			}
@@ -178,7 +177,7 @@ func recodable(t *testing.T, r *rand.Rand, from, to string) {
 				}
 			}
 		}
-		w.Add(x.Name, x.Type, x.Shape, func(out io.Writer) error { _, err := out.Write(x.Data); return err })
+		w.AddTensor(x)
 	}
 	if err := w.WriteFile(to); err != nil {
 		t.Fatal(err)

@@ -80,19 +80,21 @@ func (p *padWriter) add(name string) error {
 	if !ok {
 		return fmt.Errorf("tensor %s is missing", name)
 	}
-	p.total += int64(len(t.Data))
+	p.total += int64(t.Rows() * t.RowBytes())
 	p.w.Add(name, t.Type, t.Shape, func(out io.Writer) error {
 		if err := p.ctx.Err(); err != nil {
 			return err
 		}
 		t, _, err := p.src.tensor(name)
+		if err == nil {
+			t, err = t.InMemory()
+		}
 		if err != nil {
 			return err
 		}
 		if _, err := out.Write(t.Data); err != nil {
 			return err
 		}
-		p.src.done(t)
 		if p.done += int64(len(t.Data)); p.tell != nil {
 			p.tell(p.done, p.total)
 		}

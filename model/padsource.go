@@ -12,7 +12,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -147,51 +146,49 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-// widened is a tensor of one of the model's own layers with the new width.
+// widened is a tensor of one of the model's own layers with the new width. The rows of a matrix are made as they are read.
 func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
-	if len(t.Shape) == 2 { // as the loader would: to what is multiplied
-		var err error
-		if t, err = recoded(t, par.New(1)); err != nil {
-			return t, err
+	if part == "ffn_up.bias" {
+		tail, err := p.zero(t.Type, p.to.FFN-p.from.FFN)
+		if err == nil {
+			t, err = t.InMemory()
 		}
+		t.Data, t.Shape = slices.Concat(t.Data, tail), []int{p.to.FFN}
+		return t, err
 	}
-	shape := slices.Clone(t.Shape)
-	more := p.to.FFN - p.from.FFN
-	switch part {
-	case "ffn_down.weight": // zeros after every row
-		shape[1] = p.to.FFN
-		tail, err := p.zero(t.Type, more)
-		if err != nil {
-			return t, err
+	from := recoded(t) // as the loader would: to what is multiplied
+	own := from.RowBytes()
+	t = tensor.Tensor{Name: t.Name, Type: from.Type}
+	if part == "ffn_down.weight" { // zeros after every row
+		t.Shape = []int{p.from.Hidden, p.to.FFN}
+		size := t.RowBytes()
+		t.Reader = func(dst []byte, r0, r1 int) error {
+			clear(dst)
+			for r := r0; r < r1; r++ {
+				if err := from.ReadRows(dst[(r-r0)*size:][:own], r, r+1); err != nil {
+					return err
+				}
+			}
+			return nil
 		}
-		row := t.RowBytes()
-		data := make([]byte, 0, len(t.Data)+shape[0]*len(tail))
-		for i := range shape[0] {
-			data = append(data, t.Data[i*row:(i+1)*row]...)
-			data = append(data, tail...)
-		}
-		t.Data = data
-	case "ffn_up.bias":
-		shape[0] = p.to.FFN
-		tail, err := p.zero(t.Type, more)
-		if err != nil {
-			return t, err
-		}
-		t.Data = slices.Concat(t.Data, tail)
-	default: // zero rows to the end of a group of activations, then random ones
-		shape[0] = p.to.FFN
-		all, err := p.random(part, t.Type, p.to.FFN, shape[1])
-		if err != nil {
-			return t, err
-		}
-		row := t.RowBytes()
-		group := (p.from.FFN + gemm.Group - 1) / gemm.Group * gemm.Group
-		data := make([]byte, group*row, p.to.FFN*row)
-		copy(data, t.Data)
-		t.Data = append(data, all[group*row:]...)
+		return t, t.Check()
 	}
-	t.Shape = shape
-	return t, t.Check()
+	// Zero rows to the end of a group of activations, then random ones.
+	t.Shape = []int{p.to.FFN, p.from.Hidden}
+	all, err := p.random(part, t.Type, p.to.FFN, p.from.Hidden)
+	group := (p.from.FFN + gemm.Group - 1) / gemm.Group * gemm.Group
+	t.Reader = func(dst []byte, r0, r1 int) error {
+		n := max(0, min(r1, p.from.FFN)-r0)
+		clear(dst[n*own:])
+		if at := max(r0, group); at < r1 {
+			copy(dst[(at-r0)*own:], all[at*own:r1*own])
+		}
+		if n == 0 {
+			return nil
+		}
+		return from.ReadRows(dst[:n*own], r0, r0+n)
+	}
+	return t, err
 }
 
 // zero is n elements of zero, which all types encode in zero bytes.
@@ -232,11 +229,4 @@ func (p *padding) random(part string, t tensor.Type, rows, cols int) ([]byte, er
 	}
 	p.weights[key] = data
 	return data, nil
-}
-
-// done lets the file's pages go; what was made here stays for the next layer.
-func (p *padding) done(t tensor.Tensor) {
-	if layer, _ := layerPart(t.Name); layer < p.from.Layers {
-		p.source.done(t)
-	}
 }

@@ -4,11 +4,10 @@ package model
 
 import (
 	"encoding/binary"
-	"errors"
 	"math"
+	"sync"
 
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -31,42 +30,43 @@ var packings = map[tensor.Type]struct {
 	tensor.Q5_1: {gemm.F32, tensor.F32},
 }
 
-// recoded is a tensor in the type whose bytes are packed: the same numbers.
-func recoded(t tensor.Tensor, pool *par.Pool) (tensor.Tensor, error) {
-	to := packings[t.Type].from
-	if to == t.Type {
-		return t, nil
-	}
-	size, err := to.Size(t.Cols())
-	if err != nil {
-		return t, err
-	}
-	w := &recodeJob{t: t, to: to, size: size, out: make([]byte, size*t.Rows()), errs: make([]error, t.Rows())}
-	pool.Run(t.Rows(), w)
-	t.Type, t.Data = to, w.out
-	return t, errors.Join(w.errs...)
-}
+// recodeBuffers keep the bytes of a file that are being recoded.
+var recodeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-type recodeJob struct {
-	t    tensor.Tensor
-	to   tensor.Type
-	size int // of a row of it
-	out  []byte
-	errs []error
-}
-
-func (w *recodeJob) Do(_, i int) {
-	out := w.out[i*w.size:][:w.size]
-	if w.to == tensor.Q8_0 {
-		n := w.t.RowBytes()
-		w.errs[i] = tensor.ToQ8_0(w.t.Type, w.t.Data[i*n:(i+1)*n], out)
-		return
+// recoded is a tensor in the type whose bytes are packed: the same numbers, recoded as they are read.
+func recoded(t tensor.Tensor) tensor.Tensor {
+	from := t
+	t.Type = packings[from.Type].from
+	if t.Type == from.Type {
+		return t
 	}
-	row := make([]float32, w.t.Cols())
-	w.errs[i] = w.t.DequantizeRows(row, i, i+1)
-	for j, x := range row {
-		binary.LittleEndian.PutUint32(out[4*j:], math.Float32bits(x))
+	t.Data, t.Reader = nil, func(dst []byte, r0, r1 int) error {
+		buf := recodeBuffers.Get().(*[]byte)
+		defer recodeBuffers.Put(buf)
+		size := from.RowBytes()
+		if n := (r1 - r0) * size; cap(*buf) < n {
+			*buf = make([]byte, n)
+		} else {
+			*buf = (*buf)[:n]
+		}
+		if err := from.ReadRows(*buf, r0, r1); err != nil {
+			return err
+		}
+		if t.Type == tensor.Q8_0 {
+			return tensor.ToQ8_0(from.Type, *buf, dst)
+		}
+		row := make([]float32, from.Cols())
+		for i := range r1 - r0 {
+			if err := tensor.Dequantize(from.Type, (*buf)[i*size:(i+1)*size], row); err != nil {
+				return err
+			}
+			for j, x := range row {
+				binary.LittleEndian.PutUint32(dst[4*(i*len(row)+j):], math.Float32bits(x))
+			}
+		}
+		return nil
 	}
+	return t
 }
 
 // ProductType is the type that tensors of one type are multiplied in.

@@ -11,6 +11,8 @@ type source interface {
 	config() (Config, error)
 	// tokenizer returns nil where the file has none.
 	tokenizer() (*tokenizer.Tokenizer, error)
+	// InPlace returns an error where what was read is of files that do not belong together.
+	InPlace() error
 	Close() error
 }
 
@@ -18,6 +20,4 @@ type source interface {
 type tensors interface {
 	// tensor returns a tensor, or ok false where the file has none of that name.
 	tensor(name string) (t tensor.Tensor, ok bool, err error)
-	// done says that a tensor's bytes will not be read again, so that its pages can go.
-	done(t tensor.Tensor)
 }

@@ -1,26 +1,29 @@
 package model
 
 import (
-	"slices"
+	"runtime"
 
+	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
-// table is an embedding that is only looked up, kept as the file has it.
+// table is an embedding that is only looked up, kept as the file has it, and outside the Go heap as weights are.
 type table struct {
-	kind tensor.Type
-	size int // bytes of a row
-	data []byte
+	kind  tensor.Type
+	size  int // bytes of a row
+	data  []byte
+	owner any // keeps data
 }
 
 func (t *table) Row(dst []float32, i int) {
 	if err := tensor.Dequantize(t.kind, t.data[i*t.size:(i+1)*t.size], dst); err != nil {
 		panic(err) // type and sizes were checked when it was loaded
 	}
+	runtime.KeepAlive(t)
 }
 
-// Table loads an embedding that is not tied to the head.
+// Table makes room for an embedding that is not tied to the head. Pack will fill it.
 func (l *Loader) Table(name string, rows, cols int) (nn.Table, error) {
 	t, err := l.get(name, rows, cols)
 	if err != nil {
@@ -29,7 +32,12 @@ func (l *Loader) Table(name string, rows, cols int) (nn.Table, error) {
 	if err := t.DequantizeRows(make([]float32, cols), 0, 1); err != nil {
 		return nil, err
 	}
-	e := &table{kind: t.Type, size: t.RowBytes(), data: slices.Clone(t.Data)}
-	l.src.done(t)
+	e := &table{kind: t.Type, size: t.RowBytes()}
+	l.count(t, t.Type, rows*e.size)
+	if l.dry {
+		return e, nil
+	}
+	e.data, e.owner = gemm.Memory(rows * e.size)
+	l.jobs = append(l.jobs, packing{t: t, rows: e.data})
 	return e, nil
 }

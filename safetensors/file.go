@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -13,19 +12,20 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/internal/mmap"
+	"github.com/grovellm/grove/internal/infile"
 	"github.com/grovellm/grove/internal/torch"
 	"github.com/grovellm/grove/tensor"
 )
 
-// File is an open safetensors file, or all the shards of a model. It may be read from several goroutines; Close may not
-// run beside them, and ends the life of every Tensor's data.
+// File is an open safetensors file, or all the shards of a model. It may be read from several goroutines. After Close its tensors can no
+// longer be read.
 type File struct {
 	Path     string            // the file, or the folder of shards
 	Metadata map[string]string // the optional __metadata__ entry; of shards, that of the first
 	Tensors  []Info            // in the order of their data
 
-	parts  []part
+	parts  []*infile.File
+	beside []*infile.File // of a folder, the other files that a model is read from
 	byName map[string]int
 }
 
@@ -40,11 +40,6 @@ type Info struct {
 	Part   int         // which shard
 }
 
-type part struct {
-	path string
-	m    *mmap.File
-}
-
 // The names Hugging Face's library gives the files of a model's folder.
 const (
 	singleName = "model.safetensors"
@@ -52,7 +47,8 @@ const (
 	indexEnd   = ".index.json" // after one of them: the shards'
 )
 
-// Open maps the file at path; a folder is opened as OpenFolder does.
+// Open opens the file at path; a folder is opened as OpenFolder does. Reading what has changed since is an error, and never the bytes of
+// two versions.
 func Open(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return OpenFolder(path)
@@ -65,27 +61,47 @@ func Open(path string) (*File, error) {
 	return f, nil
 }
 
+// besideNames are the other files of a folder that a model is read from.
+var besideNames = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
+	"chat_template.jinja", singleName + indexEnd, torchName + indexEnd}
+
 // OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
 // model.safetensors.index.json lists; without them pytorch_model.bin or its shards.
 func OpenFolder(dir string) (*File, error) {
+	f := newFile(dir)
+	if err := f.openFolder(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+func (f *File) openFolder() error {
+	for _, name := range besideNames {
+		path := filepath.Join(f.Path, name)
+		p, err := infile.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return tensor.OpenError("safetensors", path, err)
+		}
+		f.beside = append(f.beside, p)
+	}
 	for _, name := range []string{singleName, torchName} {
-		single := filepath.Join(dir, name)
+		single := filepath.Join(f.Path, name)
 		if _, err := os.Stat(single); err == nil {
-			return Open(single)
+			f.Path = single
+			return f.addPart(single)
 		}
 		index := single + indexEnd
 		if _, err := os.Stat(index); err == nil {
-			f := newFile(dir)
-			if err := f.openShards(index); err != nil {
-				f.Close()
-				return nil, err
-			}
-			return f, nil
+			return f.openShards(index)
 		} else if !errors.Is(err, fs.ErrNotExist) {
-			return nil, tensor.OpenError("safetensors", index, err)
+			return tensor.OpenError("safetensors", index, err)
 		}
 	}
-	return nil, fault(dir, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
+	return fault(f.Path, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)
 }
 
 func newFile(path string) *File { return &File{Path: path, byName: map[string]int{}} }
@@ -101,7 +117,7 @@ func (f *File) openShards(index string) error {
 			return fault(index, `field "weight_map"`, "do not use this download", "the shard name %s leaves the model's folder", tensor.Quote(shard))
 		}
 		path := filepath.Join(f.Path, shard)
-		if len(f.parts) > 0 && f.parts[len(f.parts)-1].path == path {
+		if len(f.parts) > 0 && f.parts[len(f.parts)-1].Path == path {
 			continue // sorted: a shard's tensors come together
 		}
 		if err := f.addPart(path); err != nil {
@@ -110,7 +126,7 @@ func (f *File) openShards(index string) error {
 	}
 	for name, shard := range weights {
 		i, ok := f.byName[name]
-		if !ok || f.parts[f.Tensors[i].Part].path != filepath.Join(f.Path, shard) {
+		if !ok || f.parts[f.Tensors[i].Part].Path != filepath.Join(f.Path, shard) {
 			return fault(index, "tensor "+tensor.Quote(name), "take the index and all shards from one download", "is not in %s as the index says", tensor.Quote(shard))
 		}
 	}
@@ -122,15 +138,15 @@ const maxIndex = 100 << 20
 
 // readIndex returns the shard of each tensor.
 func readIndex(index string) (map[string]string, error) {
-	r, err := os.Open(index)
+	f, err := infile.Open(index)
 	if err != nil {
 		return nil, tensor.OpenError("safetensors", index, err)
 	}
-	defer r.Close()
-	if st, err := r.Stat(); err == nil && st.Size() > maxIndex {
+	defer f.Close()
+	if f.Size() > maxIndex {
 		return nil, fault(index, "", remedyWrong, "is larger than %d bytes", maxIndex)
 	}
-	p := &parser{dec: json.NewDecoder(io.LimitReader(r, maxIndex))}
+	p := &parser{dec: json.NewDecoder(io.NewSectionReader(f, 0, f.Size()))}
 	weights := map[string]string{}
 	err = p.object(func(key string) error {
 		if key != "weight_map" {
@@ -158,15 +174,15 @@ func plainName(s string) bool {
 	return s != "" && s != "." && s != ".." && filepath.IsLocal(s) && !strings.ContainsAny(s, `/\:`+"\x00")
 }
 
-// addPart maps a file and adds its tensors.
+// addPart opens a file and adds its tensors.
 func (f *File) addPart(path string) error {
-	m, err := mmap.Open(path)
+	p, err := infile.Open(path)
 	if err != nil {
 		return tensor.OpenError("safetensors", path, err)
 	}
 	n := len(f.parts)
-	f.parts = append(f.parts, part{path, m})
-	h, err := parseAny(m.Data)
+	f.parts = append(f.parts, p)
+	h, err := parseAny(p)
 	if err != nil {
 		if e := (*tensor.FileError)(nil); errors.As(err, &e) {
 			e.File = path
@@ -178,7 +194,7 @@ func (f *File) addPart(path string) error {
 	}
 	for _, t := range h.tensors {
 		if j, twice := f.byName[t.Name]; twice {
-			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download", "is also in %s", f.parts[f.Tensors[j].Part].path)
+			return fault(path, "tensor "+tensor.Quote(t.Name), "take the index and all shards from one download", "is also in %s", f.parts[f.Tensors[j].Part].Path)
 		}
 		t.Part = n
 		f.byName[t.Name] = len(f.Tensors)
@@ -188,33 +204,59 @@ func (f *File) addPart(path string) error {
 }
 
 // parseAny parses a file of either kind.
-func parseAny(data []byte) (*header, error) {
-	if bytes.HasPrefix(data, []byte(torch.Magic)) {
-		return parseTorch(data)
+func parseAny(file *infile.File) (*header, error) {
+	start := make([]byte, min(file.Size(), int64(len(torch.Magic))))
+	if _, err := file.ReadAt(start, 0); err != nil {
+		return nil, fault("", "", "", "%w", err)
 	}
-	return parse(data)
+	if string(start) == torch.Magic {
+		return parseTorch(file)
+	}
+	return parseFile(file)
 }
 
-// Close unmaps the files.
+// InPlace returns an error where one of the files has changed since it was opened, or where another file has taken its place: they are then
+// of different versions. Of a folder they are the weights and all JSON and template files.
+func (f *File) InPlace() error {
+	for _, p := range slices.Concat(f.beside, f.parts) {
+		if err := p.InPlace(); err != nil {
+			return fault(p.Path, "", "", "%w", err)
+		}
+	}
+	return nil
+}
+
+// Close closes the files.
 func (f *File) Close() error {
 	var errs []error
-	for _, p := range f.parts {
-		errs = append(errs, p.m.Close())
+	for _, p := range slices.Concat(f.beside, f.parts) {
+		errs = append(errs, p.Close())
 	}
-	f.parts = nil
+	f.parts, f.beside = nil, nil
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, its data being a view of the mapped file. ok is false where there is none of
-// that name. Data of a type that tensor.Dequantize does not read is there all the same: Load makes it an error.
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where there is none of that name. A type
+// that tensor.Dequantize does not read is no error here: Load makes it one.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byName[name]
 	if !ok || len(f.parts) == 0 {
 		return tensor.Tensor{}, false
 	}
-	info := f.Tensors[i]
-	data := f.parts[info.Part].m.Data[info.Offset : info.Offset+info.Size : info.Offset+info.Size]
-	return tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape, Data: data}, true
+	info := &f.Tensors[i]
+	t = tensor.Tensor{Name: info.Name, Type: info.Type, Shape: info.Shape}
+	if info.Size == 0 { // it has no elements
+		t.Data = []byte{}
+		return t, true
+	}
+	row, p := int64(t.RowBytes()), f.parts[info.Part]
+	t.Reader = func(dst []byte, r0, _ int) error {
+		if _, err := p.ReadAt(dst, info.Offset+int64(r0)*row); err != nil {
+			return fault(p.Path, "tensor "+tensor.Quote(name), "", "%w", err)
+		}
+		return nil
+	}
+	return t, true
 }
 
 // Load is Tensor with an error, naming file and tensor, for one that is missing or of a type that cannot be read.
@@ -225,21 +267,7 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 		return t, fault(f.Path, field, "the weights do not belong to this config.json: fetch the model again", "is not in the file")
 	}
 	if info := f.Tensors[f.byName[name]]; !t.Type.Decodes() {
-		return t, fault(f.parts[info.Part].path, field, "convert the model to F32, F16 or BF16", "is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
+		return t, fault(f.parts[info.Part].Path, field, "convert the model to F32, F16 or BF16", "is of dtype %s, which grove cannot compute with", tensor.Quote(info.DType))
 	}
 	return t, nil
-}
-
-// Prefetch asks the system to start reading the tensor's data.
-func (f *File) Prefetch(name string) { f.advise(name, mmap.WillNeed) }
-
-// Release tells the system that the tensor's data will not be read again soon, so that its pages can leave memory; reading it
-// again stays correct.
-func (f *File) Release(name string) { f.advise(name, mmap.DontNeed) }
-
-func (f *File) advise(name string, a mmap.Advice) {
-	if i, ok := f.byName[name]; ok && len(f.parts) > 0 {
-		t := f.Tensors[i]
-		f.parts[t.Part].m.Advise(a, int(t.Offset), int(t.Size))
-	}
 }

@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"github.com/grovellm/grove/internal/infile"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -49,19 +50,27 @@ func fault(file, field, remedy, format string, args ...any) *tensor.FileError {
 	return &tensor.FileError{Format: "safetensors", File: file, Field: field, Remedy: remedy, Err: fmt.Errorf(format, args...)}
 }
 
-// parse reads the header of a file: 8 bytes of length, JSON, then the tensors' data without gaps. Its errors lack the file.
-func parse(data []byte) (*header, error) {
-	if len(data) < 8 {
-		return nil, fault("", "header", remedyCut, "the file has %d bytes, not even the 8 of the header's length", len(data))
+// parseFile reads the header of a file: 8 bytes of length, JSON, then the tensors' data without gaps. Its errors lack the file.
+func parseFile(file *infile.File) (*header, error) {
+	size := file.Size()
+	if size < 8 {
+		return nil, fault("", "header", remedyCut, "the file has %d bytes, not even the 8 of the header's length", size)
 	}
-	n := binary.LittleEndian.Uint64(data)
+	text := make([]byte, 8)
+	if _, err := file.ReadAt(text, 0); err != nil {
+		return nil, fault("", "header", "", "%w", err)
+	}
+	n := binary.LittleEndian.Uint64(text)
 	switch {
 	case n > maxHeader:
 		return nil, fault("", "header", "give a .safetensors file", "a header of %d bytes is beyond the format's limit of %d: this is not a safetensors file", n, maxHeader)
-	case n > uint64(len(data)-8):
+	case n > uint64(size-8):
 		return nil, fault("", "header", remedyCut, "its %d bytes go beyond the end of the file", n)
 	}
-	text := data[8 : 8+n]
+	text = make([]byte, n)
+	if _, err := file.ReadAt(text, 8); err != nil {
+		return nil, fault("", "header", "", "%w", err)
+	}
 	if len(text) == 0 || text[0] != '{' {
 		return nil, fault("", "header", "give a .safetensors file", "does not begin with '{': this is not a safetensors file")
 	}
@@ -76,7 +85,7 @@ func parse(data []byte) (*header, error) {
 	if _, err := p.dec.Token(); err != io.EOF { // only spaces may follow
 		return nil, fault("", "header", remedyWrong, "has something after its closing brace")
 	}
-	if err := p.h.place(8+int64(n), int64(len(data))); err != nil {
+	if err := p.h.place(8+int64(n), size); err != nil {
 		return nil, err
 	}
 	return p.h, nil

@@ -2,11 +2,14 @@
 
 package safetensors
 
-import "github.com/grovellm/grove/internal/torch"
+import (
+	"github.com/grovellm/grove/internal/infile"
+	"github.com/grovellm/grove/internal/torch"
+)
 
 // parseTorch is parse for a PyTorch file. Its errors lack the file.
-func parseTorch(data []byte) (*header, error) {
-	list, err := torch.Parse(data)
+func parseTorch(file *infile.File) (*header, error) {
+	list, err := torch.Parse(file, file.Size())
 	if err != nil {
 		return nil, fault("", "", "save the weights as safetensors, or fetch the file again", "%w", err)
 	}

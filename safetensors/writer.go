@@ -95,10 +95,14 @@ func dtypeOf(t tensor.Type) (string, bool) {
 	return "", false
 }
 
-// AddTensor adds a tensor with its data, which must stay as it is until the file is written.
+// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file is written.
 func (w *Writer) AddTensor(t tensor.Tensor) {
 	w.Add(t.Name, t.Type, t.Shape, func(out io.Writer) error {
-		_, err := out.Write(t.Data)
+		x, err := t.InMemory()
+		if err != nil {
+			return err
+		}
+		_, err = out.Write(x.Data)
 		return err
 	})
 }

@@ -19,6 +19,10 @@ func (t Tensor) Columns(from, to int) (Tensor, error) {
 	case from%elements != 0 || to%elements != 0:
 		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", Quote(t.Name), from, to, t.Type, elements)
 	}
+	t, err := t.InMemory()
+	if err != nil {
+		return t, err
+	}
 	from, to = from/elements*bytes, to/elements*bytes
 	row := t.RowBytes()
 	data := make([]byte, 0, t.Rows()*(to-from))
@@ -47,13 +51,16 @@ func Join(name string, parts ...Tensor) (Tensor, error) {
 		joined.Shape[1] += p.Cols()
 	}
 	if len(parts) == 1 {
-		joined.Data = parts[0].Data
+		joined.Data, joined.Reader = parts[0].Data, parts[0].Reader
 		return joined, nil
 	}
 	for r := range joined.Shape[0] {
 		for _, p := range parts {
-			n := p.RowBytes()
-			joined.Data = append(joined.Data, p.Data[r*n:(r+1)*n]...)
+			at := len(joined.Data)
+			joined.Data = append(joined.Data, make([]byte, p.RowBytes())...)
+			if err := p.ReadRows(joined.Data[at:], r, r+1); err != nil {
+				return joined, err
+			}
 		}
 	}
 	return joined, joined.Check()
@@ -72,14 +79,37 @@ func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 		}
 		rows, n = t.Shape[0], bytes
 	}
-	data := make([]byte, 0, len(t.Data))
 	for i := range rows {
-		r := order(i)
-		if r < 0 || r >= rows {
+		if r := order(i); r < 0 || r >= rows {
 			return t, fmt.Errorf("tensor %s: row %d of %d", Quote(t.Name), r, rows)
 		}
+	}
+	t.Shape = slices.Clone(t.Shape)
+	if from := t.Reader; from != nil && len(t.Shape) > 1 {
+		t.Reader = func(dst []byte, r0, r1 int) error {
+			for i := r0; i < r1; {
+				run := 1 // rows that lie one after the other in the file too
+				for i+run < r1 && order(i+run) == order(i)+run {
+					run++
+				}
+				if err := from(dst[(i-r0)*n:(i-r0+run)*n], order(i), order(i)+run); err != nil {
+					return err
+				}
+				i += run
+			}
+			return nil
+		}
+		return t, nil
+	}
+	t, err := t.InMemory()
+	if err != nil {
+		return t, err
+	}
+	data := make([]byte, 0, rows*n)
+	for i := range rows {
+		r := order(i)
 		data = append(data, t.Data[r*n:(r+1)*n]...)
 	}
-	t.Data, t.Shape = data, slices.Clone(t.Shape)
+	t.Data = data
 	return t, nil
 }

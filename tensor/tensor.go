@@ -13,7 +13,11 @@ type Tensor struct {
 	Name  string
 	Type  Type
 	Shape []int
-	Data  []byte // row-major, little endian; may be a view of a mapped file: read-only
+	Data  []byte // row-major, little endian; read-only
+
+	// Reader reads rows [r0, r1) of a tensor that is in a file and not in memory: then Data is nil. It may be called from several
+	// goroutines, until the file is closed.
+	Reader func(dst []byte, r0, r1 int) error
 }
 
 // Elements is the number of elements, 0 for an impossible shape.
@@ -63,10 +67,31 @@ func (t Tensor) Check() error {
 	if err != nil {
 		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
 	}
-	if size != len(t.Data) {
+	if size != len(t.Data) && t.Reader == nil {
 		return fmt.Errorf("tensor %s: shape %v of %v takes %d bytes, there are %d", Quote(t.Name), t.Shape, t.Type, size, len(t.Data))
 	}
 	return nil
+}
+
+// ReadRows copies the bytes of rows [r0, r1), from memory or from the file, to dst, which must hold exactly those.
+func (t Tensor) ReadRows(dst []byte, r0, r1 int) error {
+	if t.Reader != nil {
+		return t.Reader(dst, r0, r1)
+	}
+	n := t.RowBytes()
+	copy(dst, t.Data[r0*n:r1*n])
+	return nil
+}
+
+// InMemory is t with its bytes in Data.
+func (t Tensor) InMemory() (Tensor, error) {
+	if t.Reader == nil {
+		return t, nil
+	}
+	t.Data = make([]byte, t.Rows()*t.RowBytes())
+	err := t.Reader(t.Data, 0, t.Rows())
+	t.Reader = nil
+	return t, err
 }
 
 // DequantizeRows decodes rows [r0, r1) into dst, which must hold exactly (r1−r0)·Cols elements.
@@ -78,8 +103,16 @@ func (t Tensor) DequantizeRows(dst []float32, r0, r1 int) error {
 	if r0 < 0 || r1 < r0 || r1 > t.Rows() {
 		return fmt.Errorf("tensor %s: rows %d to %d of %d", Quote(t.Name), r0, r1, t.Rows())
 	}
-	n := t.RowBytes()
-	if err := Dequantize(t.Type, t.Data[r0*n:r1*n], dst); err != nil {
+	n, data := t.RowBytes(), t.Data
+	if t.Reader != nil {
+		data = make([]byte, (r1-r0)*n)
+		if err := t.Reader(data, r0, r1); err != nil {
+			return err
+		}
+	} else {
+		data = data[r0*n : r1*n]
+	}
+	if err := Dequantize(t.Type, data, dst); err != nil {
 		return fmt.Errorf("tensor %s: %w", Quote(t.Name), err)
 	}
 	return nil
@@ -87,7 +120,7 @@ func (t Tensor) DequantizeRows(dst []float32, r0, r1 int) error {
 
 // Float32s decodes the whole tensor.
 func (t Tensor) Float32s() ([]float32, error) {
-	if err := t.Check(); err != nil { // before allocating: Data bounds what a shape can claim
+	if err := t.Check(); err != nil { // before allocating: the bytes there are bound what a shape can claim
 		return nil, err
 	}
 	dst := make([]float32, t.Elements())

@@ -8,10 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/grovellm/grove/internal/infile"
 )
 
 // Files are the contents of a Hugging Face folder's files. Only Tokenizer must be there.
@@ -47,7 +48,7 @@ func FromJSON(path string) (*Tokenizer, error) {
 		{&f.SpecialTokens, filepath.Join(dir, "special_tokens_map.json")}, {&f.Model, filepath.Join(dir, "config.json")},
 		{&f.Generation, filepath.Join(dir, "generation_config.json")}, {&f.ChatTemplate, filepath.Join(dir, "chat_template.jinja")},
 	} {
-		b, err := readFile(r.path)
+		b, err := infile.ReadFile(r.path, maxJSON)
 		if errors.Is(err, fs.ErrNotExist) && r.to != &f.Tokenizer {
 			continue
 		}
@@ -57,19 +58,6 @@ func FromJSON(path string) (*Tokenizer, error) {
 		*r.to = b
 	}
 	return Parse(f)
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err == nil && len(b) > maxJSON {
-		err = fmt.Errorf("%s: larger than %d MB", path, maxJSON>>20)
-	}
-	return b, err
 }
 
 // Parse makes the tokenizer that the files describe.

@@ -3,6 +3,7 @@ package train
 import (
 	"bytes"
 	"context"
+	"errors"
 	"math"
 	"math/rand/v2"
 	"os"
@@ -40,6 +41,11 @@ func ranksComeAfter(t *testing.T, j Job, r SpecBlockRecipe, shape Shape) {
 	for _, info := range before.Tensors {
 		was, ok := before.Tensor(info.Name)
 		now, still := after.Tensor(info.Name)
+		was, err1 := was.InMemory()
+		now, err2 := now.InMemory()
+		if err := errors.Join(err1, err2); err != nil {
+			t.Fatal(err)
+		}
 		if !ok || !still {
 			t.Fatalf("%s: there %v before the last stage, %v after it", info.Name, ok, still)
 		}

@@ -17,7 +17,7 @@ type inspectCmd struct {
 
 func (inspectCmd) Help() string {
 	return `Shows what is in a model file without loading it: architecture, metadata, every tensor with its type,
-shape and size, and the totals.
+shape and size, the totals, and what the model takes in memory when it runs.
 
 Examples:
     grove inspect qwen3-0.6b-q8_0.gguf
@@ -38,6 +38,7 @@ type contents struct {
 	Metadata     []metaEntry   `json:"metadata"`
 	Tensors      []tensorEntry `json:"tensors,omitempty"`
 	Types        []typeTotal   `json:"types"`
+	Memory       *memoryUse    `json:"memory,omitempty"` // of a model that grove runs
 	Notes        []string      `json:"notes,omitempty"`
 	count        int           // tensors
 }
@@ -139,7 +140,10 @@ func (c *contents) print(w io.Writer) error {
 	for _, s := range c.Types {
 		fmt.Fprintf(t, "  %s\t%d tensors\t%s\n", plainText(s.Type), s.Tensors, size(s.Bytes))
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil || c.Memory == nil {
+		return err
+	}
+	return c.Memory.print(w)
 }
 
 func shapeText(shape []int) string {

@@ -93,7 +93,9 @@ func readGGUF(path string, tensors, full bool) (*contents, error) {
 			c.note("%s is of type %v, which grove does not run", tensor.Quote(t.Name), t.Type)
 		}
 	}
-	c.Bytes, err = fileBytes(path, c.Parts)
+	if c.Bytes, err = fileBytes(path, c.Parts); err == nil && !model.IsHead(c.Architecture) {
+		c.addMemory(path)
+	}
 	return c, err
 }
 
@@ -197,12 +199,17 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if heads.Is(draft.Head{Name: path}) {
+	head := heads.Is(draft.Head{Name: path})
+	if head {
 		c.noteHead(path) // whose tokens are its target's
 	} else if _, err := os.Stat(filepath.Join(path, "tokenizer.json")); err != nil {
 		c.note("no tokenizer.json: the model reads and writes token ids only")
 	}
-	return c, c.addSafetensors(f, tensors, full)
+	if err := c.addSafetensors(f, tensors, full); err != nil || head {
+		return c, err
+	}
+	c.addMemory(path)
+	return c, nil
 }
 
 // addConfig adds config.json, in its own order.

@@ -207,8 +207,12 @@ func TestSynthAndInspect(t *testing.T) {
 			t.Errorf("inspect --json has no %q", key)
 		}
 	}
+	memory, _ := seen["memory"].(map[string]any)
+	if over, _ := memory["over_file"].(float64); over < 0.8 || over > 1.1 {
+		t.Errorf("inspect --json says of memory %v", seen["memory"])
+	}
 	text := must(t, "", "inspect", file)
-	for _, want := range []string{"GGUF v3", "gptneox", "token_embd.weight", "600 × 192", "F16", "metadata", "total"} {
+	for _, want := range []string{"weights in memory", "F16 runs as F16", "GGUF v3", "gptneox", "token_embd.weight", "600 × 192", "F16", "metadata", "total"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("inspect does not say %q:\n%s", want, text)
 		}

@@ -128,6 +128,9 @@ func (m *Matrix) Panels() int { return (m.out + Panel - 1) / Panel }
 // Bytes is the packed size, which a product reads once.
 func (m *Matrix) Bytes() int { return len(m.data) }
 
+// PackedBytes is the Bytes that a matrix would have.
+func PackedBytes(t Type, out, in int) int { return (out + Panel - 1) / Panel * panelBytes(t, in) }
+
 // Row widens the weights of output i to f32 (an embedding looked up in a tied head).
 // dst holds In elements.
 func (m *Matrix) Row(dst []float32, i int) {

@@ -18,10 +18,18 @@ func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 	if len(src) < m.out*row {
 		panic(fmt.Sprintf("gemm: %d bytes for a %v matrix of %d × %d, which has %d", len(src), m.t, m.out, m.in, m.out*row))
 	}
+	if p0 < p1 {
+		m.PackRows(src[p0*Panel*row:], p0, p1)
+	}
+}
+
+// PackRows is PackPanels where src begins with the rows of panel p0, and may end with those of panel p1 − 1.
+func (m *Matrix) PackRows(src []byte, p0, p1 int) {
+	row := m.t.rowBytes(m.in)
 	for p := p0; p < p1; p++ {
 		dst := m.data[p*m.panel : (p+1)*m.panel]
 		rows := min(Panel, m.out-p*Panel)
-		from := src[p*Panel*row:][:rows*row]
+		from := src[(p-p0)*Panel*row:][:rows*row]
 		switch m.t {
 		case F32:
 			packWords(dst, from, row, rows)

@@ -44,15 +44,26 @@ func Open(h draft.Head) (*File, error) {
 		f, err := gguf.Open(h.Name)
 		return &File{GGUF: f}, err
 	}
-	config, err := model.ReadFolderFile(h.Name)
+	f, err := safetensors.OpenFolder(h.Name) // before config.json is read: see InPlace
 	if err != nil {
 		return nil, err
 	}
-	f, err := safetensors.OpenFolder(h.Name)
-	return &File{Folder: f, JSON: config, Dir: h.Name}, err
+	config, err := model.ReadFolderFile(h.Name)
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return &File{Folder: f, JSON: config, Dir: h.Name}, nil
 }
 
-// Close ends the life of the tensors' data.
+// InPlace returns an error where what was read is of files that do not belong together.
+func (f *File) InPlace() error {
+	if f.GGUF != nil {
+		return f.GGUF.InPlace()
+	}
+	return f.Folder.InPlace()
+}
+
+// Close closes the file, whose tensors can then no longer be read.
 func (f *File) Close() error {
 	if f.GGUF != nil {
 		return f.GGUF.Close()

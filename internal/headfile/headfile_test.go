@@ -1,12 +1,16 @@
 package headfile
 
 import (
+	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
@@ -99,6 +103,52 @@ func TestWritten(t *testing.T) {
 	for name, want := range map[string]tensor.Type{"m": tensor.F32, "d2t": tensor.I64, "t2d": tensor.Bool} {
 		if x, ok := f.Tensor(name); !ok || x.Type != want {
 			t.Errorf("%s is %v, want %v", name, x.Type, want)
+		}
+	}
+}
+
+// A head's file that changes while the head is made of it ends that in an error that names the file.
+func TestFileChanges(t *testing.T) {
+	x, err := tensor.FromFloat32s("w", tensor.F32, []int{2}, []float32{1, 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	weights := filepath.Join(t.TempDir(), "model.safetensors")
+	config := filepath.Join(filepath.Dir(weights), "config.json")
+	move := func(name string) error { // another file of the same contents takes the name
+		data, err1 := os.ReadFile(name)
+		return errors.Join(err1, os.WriteFile(name+".new", data, 0o666), os.Rename(name+".new", name))
+	}
+	for _, c := range []struct {
+		file, want string
+		change     func(name string) error
+	}{
+		{weights, "", nil},
+		{weights, "emptied", func(name string) error { return os.Truncate(name, 0) }},
+		{weights, "cut short", func(name string) error { return os.Truncate(name, 60) }},
+		{weights, "replaced", move},
+		{config, "replaced", move},
+		{config, "removed", os.Remove},
+	} {
+		if err := WriteFolder(filepath.Dir(weights), map[string]any{}, []Out{{Tensor: x}}); err != nil {
+			t.Fatal(err)
+		}
+		values, err := With(draft.Head{Name: filepath.Dir(weights)}, Open, func(f *File) ([]float32, error) {
+			if c.change != nil {
+				if err := c.change(c.file); err != nil {
+					t.Fatal(err)
+				}
+			}
+			x, err := f.Load("w")
+			if err != nil {
+				return nil, err
+			}
+			return x.Float32s()
+		})
+		if c.want == "" && (err != nil || !slices.Equal(values, []float32{1, 2})) {
+			t.Errorf("unchanged: %v, %v", values, err)
+		} else if c.want != "" && (err == nil || !strings.Contains(err.Error(), c.file+": ") || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s, %s: %v", c.file, c.want, err)
 		}
 	}
 }

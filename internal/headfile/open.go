@@ -34,14 +34,23 @@ func Read[F any](h draft.Head, read func(f *File) (F, error)) (F, error) {
 	return x, nil
 }
 
+// file is an open head of a kind.
+type file interface {
+	io.Closer
+	InPlace() error
+}
+
 // With is what use makes of a file while it is open.
-func With[F io.Closer, T any](h draft.Head, read func(h draft.Head) (F, error), use func(f F) (T, error)) (T, error) {
+func With[F file, T any](h draft.Head, read func(h draft.Head) (F, error), use func(f F) (T, error)) (T, error) {
 	f, err := read(h)
 	if err != nil {
 		var none T
 		return none, err
 	}
 	v, err := use(f)
+	if err == nil {
+		err = f.InPlace()
+	}
 	return v, Named(h, errors.Join(err, f.Close()))
 }
 
@@ -49,7 +58,7 @@ func With[F io.Closer, T any](h draft.Head, read func(h draft.Head) (F, error), 
 type opened[H any] struct{ name string }
 
 // Load opens a head for a target: load makes it of its file, once for all drafters of the target.
-func Load[F io.Closer, H any](h draft.Head, target draft.Target, read func(h draft.Head) (F, error), load func(f F, m *model.Model) (H, error)) (H, error) {
+func Load[F file, H any](h draft.Head, target draft.Target, read func(h draft.Head) (F, error), load func(f F, m *model.Model) (H, error)) (H, error) {
 	v, err := target.Shared.Get(opened[H]{h.Name}, func() (any, error) {
 		if target.Model == nil {
 			return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")

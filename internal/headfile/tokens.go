@@ -2,6 +2,7 @@ package headfile
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 
 	"github.com/grovellm/grove/tensor"
@@ -23,6 +24,12 @@ func (f *File) Tokens(vocab int) ([]int32, error) {
 	var member tensor.Tensor
 	if f.GGUF == nil {
 		member, _ = f.Tensor(MemberName)
+	}
+	var err1, err2 error
+	t, err1 = t.InMemory()
+	member, err2 = member.InMemory()
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, err
 	}
 	return readTokens(t, member, f.GGUF == nil, vocab)
 }

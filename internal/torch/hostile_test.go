@@ -103,7 +103,7 @@ func assemble(program []byte) []byte {
 // checkFile reads a file within its limits of memory. What it accepts lies within the file.
 func checkFile(t testing.TB, file []byte) (list []Info, err error) {
 	t.Helper()
-	hostile.Check(t, len(file), func() { list, err = Parse(file) })
+	hostile.Check(t, len(file), func() { list, err = Parse(bytes.NewReader(file), int64(len(file))) })
 	for _, x := range list {
 		if x.Offset < 0 || x.Size < 0 || x.Offset+x.Size > int64(len(file)) || len(x.Shape) > maxDims {
 			t.Fatalf("%+v in a file of %d bytes", x, len(file))

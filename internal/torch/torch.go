@@ -8,7 +8,6 @@ package torch
 
 import (
 	"archive/zip"
-	"bytes"
 	"fmt"
 	"hash/crc32"
 	"io"
@@ -45,15 +44,15 @@ const (
 	maxDims = 64 // PyTorch's limit
 )
 
-// Parse lists the tensors of a file of which data are the contents, in the order of its dictionary.
-func Parse(data []byte) ([]Info, error) {
-	directory := &limitedReader{bytes.NewReader(data), maxDirectory}
-	z, err := zip.NewReader(directory, int64(len(data)))
+// Parse lists the tensors of a file of so many bytes, in the order of its dictionary.
+func Parse(file io.ReaderAt, size int64) ([]Info, error) {
+	directory := &limitedReader{file, maxDirectory}
+	z, err := zip.NewReader(directory, size)
 	if err != nil {
 		return nil, fmt.Errorf("not a PyTorch file, which is a zip archive: %w", err)
 	}
 	directory.left = math.MaxInt // places are read next, 30 bytes each
-	a := &archive{data: data, storages: map[string]*zip.File{}}
+	a := &archive{file: file, size: size, storages: map[string]*zip.File{}}
 	for _, f := range z.File {
 		switch dir, name := path.Split(f.Name); {
 		case name == "data.pkl":
@@ -97,7 +96,8 @@ func (r *limitedReader) ReadAt(p []byte, at int64) (int, error) {
 }
 
 type archive struct {
-	data          []byte
+	file          io.ReaderAt
+	size          int64
 	pickle, order *zip.File
 	storages      map[string]*zip.File
 }
@@ -111,19 +111,22 @@ func (a *archive) place(f *zip.File) (at, size int64, err error) {
 	switch {
 	case f.Method != zip.Store:
 		return 0, 0, fmt.Errorf("is compressed, which PyTorch's are not")
-	case size < 0 || at < 0 || size > int64(len(a.data)) || at > int64(len(a.data))-size:
+	case size < 0 || at < 0 || size > a.size || at > a.size-size:
 		return 0, 0, fmt.Errorf("goes beyond the end of the file")
 	}
 	return at, size, nil
 }
 
-// read returns the contents of an entry, a part of the file.
+// read returns the contents of an entry.
 func (a *archive) read(f *zip.File) ([]byte, error) {
 	at, size, err := a.place(f)
 	if err != nil {
 		return nil, err
 	}
-	text := a.data[at : at+size]
+	text := make([]byte, size)
+	if _, err := a.file.ReadAt(text, at); err != nil {
+		return nil, err
+	}
 	if crc32.ChecksumIEEE(text) != f.CRC32 {
 		return nil, zip.ErrChecksum
 	}

@@ -22,7 +22,7 @@ func TestPythonsFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := Parse(data)
+		got, err := Parse(bytes.NewReader(data), int64(len(data)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +127,7 @@ func TestPlaces(t *testing.T) {
 			}
 		}
 		file := zipped(t, zip.Store, append(entries, "x/data.pkl", string(pickled(views...)))...)
-		list, err := Parse(file)
+		list, err := Parse(bytes.NewReader(file), int64(len(file)))
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestRefused(t *testing.T) {
 		"made by \"os.system\"":  pickle("}X\x01\x00\x00\x00acos\nsystem\nX\x02\x00\x00\x00ls\x85Rs."),
 		"items for a dictionary": pickle("}Na."),
 	} {
-		_, err := Parse(data)
+		_, err := Parse(bytes.NewReader(data), int64(len(data)))
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v", want, err)
 		}

@@ -50,6 +50,10 @@ func get(t testing.TB, f interface {
 	if !ok {
 		t.Fatalf("no tensor %s", name)
 	}
+	x, err := x.InMemory()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return x
 }
 

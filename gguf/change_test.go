@@ -1,0 +1,9 @@
+package gguf
+
+import "github.com/grovellm/grove/internal/infile"
+
+// parse parses a file in memory.
+func parse(data []byte) (*header, error) {
+	f := infile.Memory("", data)
+	return (&cursor{file: f, size: f.Size()}).parse()
+}

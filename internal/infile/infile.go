@@ -1,0 +1,139 @@
+// Package infile reads files that must stay as they are while they are read, such as a model's.
+//
+// Bytes are read, not mapped: a mapped file that is cut short kills the process. After each read the file's size and time of
+// modification are compared with those it was opened with. So whatever was read is of the file as it was opened, to the
+// granularity of the file system's clock (some milliseconds), and everything else is an error that says what happened.
+package infile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+)
+
+// File is an open file, or bytes in memory that stand for one. It may be read from several goroutines.
+type File struct {
+	Path string
+	Data []byte // of one in memory; nil for one on disk
+	size int64
+	r    io.ReaderAt
+	disk *os.File    // nil for one in memory
+	was  fs.FileInfo // of disk when it was opened
+}
+
+// Open opens the regular file at path.
+func Open(path string) (*File, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	st, err := f.Stat()
+	switch {
+	case err != nil:
+	case st.IsDir():
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("is a folder, not a file")}
+	case !st.Mode().IsRegular():
+		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
+	case uint64(st.Size()) > math.MaxInt:
+		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("its %d bytes do not fit this machine's address space", st.Size())}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &File{Path: path, size: st.Size(), r: f, disk: f, was: st}, nil
+}
+
+// Memory is a file of these contents, called path in errors.
+func Memory(path string, data []byte) *File {
+	return &File{Path: path, Data: data, size: int64(len(data)), r: bytes.NewReader(data)}
+}
+
+// Size is the file's size in bytes when it was opened.
+func (f *File) Size() int64 { return f.size }
+
+// ReadAt fills p with the bytes from off on, or returns an error that says why it did not. The error lacks the path.
+func (f *File) ReadAt(p []byte, off int64) (int, error) {
+	n, err := f.r.ReadAt(p, off)
+	if e := f.Same(); e != nil {
+		return n, e // and not only that the file ends
+	}
+	if n == len(p) {
+		return n, nil
+	}
+	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
+		err = pe.Err // it would name the file a second time
+	}
+	if err == nil || err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return n, fmt.Errorf("only %d of the %d bytes at %d could be read, though the file has %d: %w", n, len(p), off, f.size, err)
+}
+
+const remedy = "open it again once nothing writes to it"
+
+// Same returns an error that says what happened where the open file is not what it was when it was opened.
+func (f *File) Same() error {
+	if f.disk == nil {
+		return nil
+	}
+	st, err := f.disk.Stat()
+	switch {
+	case err != nil:
+		return err
+	case st.Size() == 0 && f.size != 0:
+		return fmt.Errorf("the file was emptied while it was read: %s", remedy)
+	case st.Size() < f.size:
+		return fmt.Errorf("the file was cut short while it was read, from %d bytes to %d: %s", f.size, st.Size(), remedy)
+	case st.Size() != f.size || !st.ModTime().Equal(f.was.ModTime()):
+		return fmt.Errorf("the file was written to while it was read: %s", remedy)
+	}
+	return nil
+}
+
+// InPlace is Same, and an error as well where another file has taken the path: several files that belong together are then of
+// different versions.
+func (f *File) InPlace() error {
+	if f.disk == nil {
+		return nil
+	}
+	st, err := os.Stat(f.Path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the file was removed while the files beside it were read: %s", remedy)
+	case err != nil:
+		return err
+	case !os.SameFile(st, f.was):
+		return fmt.Errorf("the file was replaced while the files beside it were read: %s", remedy)
+	}
+	return f.Same()
+}
+
+// Close closes the file.
+func (f *File) Close() error {
+	if f.disk == nil {
+		return nil
+	}
+	return f.disk.Close()
+}
+
+// ReadFile returns the contents of the file at path, which may have so many bytes at most.
+func ReadFile(path string, most int64) ([]byte, error) {
+	f, err := Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if f.size > most {
+		return nil, fmt.Errorf("%s: larger than %d MB", path, most>>20)
+	}
+	b := make([]byte, f.size)
+	if _, err := f.ReadAt(b, 0); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return b, nil
+}
