@@ -62,22 +62,39 @@ func FuzzFromJSON(f *testing.F) {
 
 // A recipe is bytes that stand for a tokenizer: fuzzing it reaches tokenizers that are valid, which
 // bytes of JSON seldom are.
-type recipe []byte
+type recipe struct {
+	rest []byte
+	made int // bytes of text
+}
 
 func (r *recipe) next() int {
-	if len(*r) == 0 {
+	if len(r.rest) == 0 {
 		return 0
 	}
-	b := (*r)[0]
-	*r = (*r)[1:]
+	b := r.rest[0]
+	r.rest = r.rest[1:]
 	return int(b)
 }
 
-// text is up to 2^15 bytes: a short one, repeated.
+// text is up to 2^15 bytes: a short one, repeated. Once there is much of it, it is short.
 func (r *recipe) text() string {
 	words := []string{"a", " ", "▁", "b", "ab", "\n", "é", "<s>", "a a", "▁a", "x", "\u1d160", "中", "▁▁", "0", ""}
 	n := r.next()
-	return strings.Repeat(words[n&15], 1<<(n>>4))
+	if r.made > maxFile/4 {
+		n &= 15
+	}
+	text := strings.Repeat(words[n&15], 1<<(n>>4))
+	r.made += len(text)
+	return text
+}
+
+// texts is a text of at most maxText bytes.
+func (r *recipe) texts() string {
+	text := ""
+	for len(r.rest) > 0 && len(text) < maxText {
+		text += r.text()
+	}
+	return text
 }
 
 func (r *recipe) list(most int, one func() any) []any {
@@ -194,12 +211,9 @@ func FuzzPipeline(f *testing.F) {
 		f.Add(r, []byte{byte(i), byte(0xf0 + i)})
 	}
 	f.Fuzz(func(t *testing.T, data, texts []byte) {
-		r, words := recipe(data), recipe(texts)
+		r, words := recipe{rest: data}, recipe{rest: texts}
 		file := r.json()
-		text := ""
-		for len(words) > 0 && len(text) < maxText {
-			text += words.text()
-		}
+		text := words.texts()
 		if len(file) > maxFile {
 			return
 		}
@@ -232,6 +246,9 @@ func (r *recipe) gguf() []byte {
 	r.list(40, func() any {
 		text, ty, step := r.text(), []int32{1, 1, 1, 3, 4, 5, 6, 1}[r.next()%8], r.next()
 		for n := range 1 << (step % 10) { // texts that begin alike
+			if r.made += len(text) + n; r.made > maxFile/4 {
+				break
+			}
 			tokens, types = append(tokens, text+strings.Repeat("a", n)), append(types, ty)
 		}
 		return nil
@@ -268,15 +285,12 @@ func FuzzFromGGUF(f *testing.F) {
 		f.Add(r, []byte{byte(i), byte(0xf0 + i)})
 	}
 	f.Fuzz(func(t *testing.T, data, texts []byte) {
-		r, words := recipe(data), recipe(texts)
+		r, words := recipe{rest: data}, recipe{rest: texts}
 		file := r.gguf()
 		if len(file) > maxFile {
 			return
 		}
-		text := ""
-		for len(words) > 0 && len(text) < maxText {
-			text += words.text()
-		}
+		text := words.texts()
 		checkUse(t, len(file), text, func() (*Tokenizer, error) {
 			g, err := gguf.Parse("fuzz.gguf", file)
 			if err != nil {
