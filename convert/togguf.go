@@ -19,16 +19,12 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if x, err := openHead(dir); x != nil || err != nil {
 		return x.toGGUF(ctx, dir, path, o, err)
 	}
-	config, err := model.ReadFolder(dir)
-	if err != nil {
-		return nil, err
-	}
-	c := &layout{config}
-	f, err := safetensors.OpenFolder(dir)
+	config, f, err := model.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	c := &layout{config}
 	w := gguf.NewWriter()
 	main := o.Type
 	if main == Keep {
@@ -105,7 +101,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		}
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] && !ignored(t.Name) {
+		if !used[t.Name] && !model.Follows(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

@@ -167,7 +167,7 @@ func TestRefusedFolders(t *testing.T) {
 		"is \"medusa\": want eagle3":  {map[string]any{"speculators_model_type": "medusa"}, good, sixTokens},
 		"target_hidden_size\" is 16":  {map[string]any{"target_hidden_size": 16}, good, sixTokens},
 		"draft_vocab_size\" is 0":     {map[string]any{"draft_vocab_size": 0}, good, sixTokens},
-		"\"hidden_size\" is missing":  {map[string]any{"transformer_layer_config": nil}, good, sixTokens},
+		"model_type \"\" is not one":  {map[string]any{"transformer_layer_config": nil}, good, sixTokens},
 		"want true or false":          {map[string]any{"norm_before_residual": "no"}, good, sixTokens},
 		"has no tensors fc.weight":    {nil, with("fc.weight"), sixTokens},
 		"extra.weight\" has no place": {nil, with("extra.weight", 3), sixTokens},

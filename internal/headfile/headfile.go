@@ -93,7 +93,7 @@ func (f *File) Names() (names []string) {
 		return names
 	}
 	for _, t := range f.Folder.Tensors {
-		if !strings.HasSuffix(t.Name, ".rotary_emb.inv_freq") {
+		if !model.Follows(t.Name) {
 			names = append(names, t.Name)
 		}
 	}
@@ -124,9 +124,14 @@ func (f *File) LayerArch(norm string) string {
 	return "llama"
 }
 
-// ReadLayers reads from a GGUF file of an architecture what it says of the head's layers, which are those of models of the second.
-func (f *File) ReadLayers(arch, layers string) (model.Config, error) {
-	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers)
+// ReadLayers reads from a GGUF file of an architecture what it says of the head's layers, which are
+// those of models of the second. The head's reader obeys the further keys, with the architecture
+// before them or without.
+func (f *File) ReadLayers(arch, layers string, keys ...string) (model.Config, error) {
+	for i, key := range keys {
+		keys[i] = strings.TrimPrefix(strings.TrimPrefix(key, arch), ".")
+	}
+	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)
 	if err != nil {
 		return c, err
 	}
