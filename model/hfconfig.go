@@ -74,20 +74,6 @@ func (h *headFields) head() bool {
 	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Speculators != ""
 }
 
-// ReadFolderWith reads config.json into more as well, for what it says that is not of a model; more may check it, with a
-// method Check.
-func ReadFolderWith(dir string, more any) (Config, error) {
-	data, err := ReadFolderFile(dir)
-	if err != nil {
-		return Config{}, err
-	}
-	c, err := ParseFolder(data, more)
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
-	}
-	return c, nil
-}
-
 // ReadFolderFile returns a folder's config.json.
 func ReadFolderFile(dir string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "config.json"))

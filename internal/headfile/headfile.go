@@ -24,7 +24,7 @@ type File struct {
 	GGUF *gguf.File // nil for a folder
 
 	Folder *safetensors.File
-	JSON   []byte // the folder's config.json
+	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
 }
 
@@ -44,12 +44,21 @@ func Open(h draft.Head) (*File, error) {
 		f, err := gguf.Open(h.Name)
 		return &File{GGUF: f}, err
 	}
-	config, err := model.ReadFolderFile(h.Name)
-	if err != nil {
+	x := &File{Dir: h.Name}
+	if x.JSON, err = ReadFolder(h.Name); err != nil {
 		return nil, err
 	}
-	f, err := safetensors.OpenFolder(h.Name)
-	return &File{Folder: f, JSON: config, Dir: h.Name}, err
+	if x.Folder, err = safetensors.OpenFolder(h.Name); err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, t := range x.Folder.Tensors {
+		names = append(names, t.Name)
+	}
+	if err := refuseForeign(nil, names); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
 }
 
 // Close ends the life of the tensors' data.
