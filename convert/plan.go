@@ -120,13 +120,3 @@ func (l *layout) toHF(r reordering) func(int) int {
 	}
 	return nil
 }
-
-// ignored tells tensors that Hugging Face folders hold and that follow from the configuration.
-func ignored(name string) bool {
-	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
-}

@@ -18,15 +18,11 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if x, err := openHead(dir); x != nil || err != nil {
 		return x.toGGUF(ctx, dir, path, o, err)
 	}
-	f, err := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
+	config, f, err := model.OpenFolder(dir)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	config, err := model.ReadFolder(dir)
-	if err != nil {
-		return nil, err
-	}
 	c := &layout{config}
 	w := gguf.NewWriter()
 	main := o.Type
@@ -104,7 +100,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		}
 	}
 	for _, t := range f.Tensors {
-		if !used[t.Name] && !ignored(t.Name) {
+		if !used[t.Name] && !model.Follows(t.Name) {
 			return nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}

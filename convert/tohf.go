@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
@@ -71,7 +72,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	var notes []string
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")
-	main, biased, err := c.addHF(ctx, w, f, o)
+	main, biases, err := c.addHF(ctx, w, f, o)
 	if err != nil {
 		return nil, err
 	}
@@ -94,13 +95,13 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 	}
 	settings, err := c.Fields(main)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", f.Path, err)
 	}
 	for name, id := range special {
 		settings[name] = id
 	}
-	if biased && c.Arch != "qwen2" {
-		settings["attention_bias"] = true
+	for _, field := range biases {
+		settings[field] = true
 	}
 	if err := atomicfile.WriteJSON(filepath.Join(dir, "config.json"), settings); err != nil {
 		return nil, err
@@ -146,15 +147,16 @@ func mainType(first, want tensor.Type) tensor.Type {
 	return first
 }
 
-// addHF adds the tensors of a GGUF file. It returns the type of the matrices, and whether the attention's
-// projections have biases.
-func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type, biased bool, err error) {
+// addHF adds the tensors of a GGUF file. It returns the type of the matrices, and the fields of
+// config.json that give the biases.
+func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type,
+	biases []string, err error) {
 	count := &counter{tell: o.Progress}
 	used := map[string]bool{"rope_freqs.weight": true}
 	if main = o.Type; main == Keep {
 		first, err := f.Load(c.plan()[0].gguf + ".weight")
 		if err != nil {
-			return 0, false, err
+			return 0, nil, err
 		}
 		main = mainType(first.Type, Keep)
 	}
@@ -168,6 +170,16 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			return err
 		}
 		used[name] = true
+		if ending == ".bias" {
+			field, ok := model.BiasField(c.Arch, e.gguf)
+			if !ok {
+				return fmt.Errorf("%s: tensor %s: config.json has no place for this bias in a model of architecture %s",
+					f.Path, name, c.Arch)
+			}
+			if field != "" && !slices.Contains(biases, field) {
+				biases = append(biases, field)
+			}
+		}
 		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return fmt.Errorf("%s: tensor %s has shape %v: want %d rows by the metadata", f.Path, name, t.Shape, n)
 		}
@@ -179,18 +191,17 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		count.total += int64(size)
 		s := &stream{ctx, t, typ, c.toHF(e.rows), count}
 		w.Add(e.hf+ending, typ, t.Shape, s.write)
-		biased = biased || ending == ".bias" && e.gguf == "blk.0.attn_q"
 		return nil
 	}
 	for _, e := range c.plan() {
 		if err := errors.Join(add(e, ".weight", e.optional), add(e, ".bias", true)); err != nil {
-			return 0, false, err
+			return 0, nil, err
 		}
 	}
 	for _, t := range f.Tensors {
 		if !used[t.Name] {
-			return 0, false, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
+			return 0, nil, fmt.Errorf("%s: tensor %s has no place in a model of architecture %s: this is another kind of model", f.Path, t.Name, c.Arch)
 		}
 	}
-	return main, biased, nil
+	return main, biases, nil
 }

@@ -106,3 +106,38 @@ func TestKeys(t *testing.T) {
 		}
 	}
 }
+
+// CheckKeys takes what is obeyed, ignored or neutral, in arrays too, and names the first key that
+// is none of them.
+func TestCheckKeys(t *testing.T) {
+	rules := []Rules{
+		{Obeyed: []string{"size"}, Ignored: []string{"note"},
+			Neutral: map[string][]any{"scale": {0, 1}, "causal": {true}, "act": {"silu"}, "list": {}}},
+		{Obeyed: []string{"causal"}}, // another reader's
+	}
+	for _, good := range []map[string]any{
+		{"m.size": uint32(7), "m.note": "x", "other.scale": float32(3), "mm": true},
+		{"m.scale": float32(1)}, {"m.scale": uint8(0)}, {"m.scale": []int32{0, 1, 1}}, {"m.act": "silu"},
+		{"m.list": []int32{}}, {"m.causal": false},
+	} {
+		if err := openWith(t, good).CheckKeys("m.", rules...); err != nil {
+			t.Errorf("%v: %v", good, err)
+		}
+	}
+	for key, v := range map[string]any{
+		"scale": float32(0.5), "act": "relu", "list": []int32{1}, "unknown": true, "scale.x": uint32(0),
+	} {
+		f := openWith(t, map[string]any{"m." + key: v})
+		if err := f.CheckKeys("m.", rules...); err == nil ||
+			!strings.HasPrefix(err.Error(), "gguf: "+f.Path+`: key "m.`+key+`"`) {
+			t.Errorf("%s = %v: %v", key, v, err)
+		}
+	}
+	if err := openWith(t, map[string]any{"m.scale": []bool{true}}).CheckKeys("m.", rules...); err == nil {
+		t.Error("a truth value for a number is neutral")
+	}
+	if err := openWith(t, map[string]any{"m.scale": make([]uint8, maxNeutral+1)}).CheckKeys("m.",
+		rules...); err == nil {
+		t.Error("a long array is looked through")
+	}
+}

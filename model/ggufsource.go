@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
@@ -36,12 +35,14 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	if err := k.Err(); err != nil {
 		return Config{}, err
 	}
+	kind := k.String("general.type", "model")
 	switch {
-	case slices.Contains([]string{"llama", "qwen2", "qwen3", "gptneox"}, arch):
 	case IsHead(arch):
 		return Config{}, errHead
-	default:
+	case archNamed(arch) == nil:
 		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want llama, qwen2, qwen3 or gptneox", arch)
+	case kind != "model":
+		return Config{}, fmt.Errorf("general.type is %q: want a model; merge an adapter into its model first", kind)
 	}
 	c, err := ReadGGUFKeys(f, arch, arch)
 	if err != nil {
@@ -50,9 +51,14 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	return c, c.Validate()
 }
 
-// ReadGGUFKeys reads from the keys that begin with prefix the configuration of a model whose layers are those of arch. It may
-// lack a vocabulary, where the file has no embedding: a drafter's head has its target's.
-func ReadGGUFKeys(f *gguf.File, prefix, arch string) (Config, error) {
+// ReadGGUFKeys reads from the keys that begin with prefix the configuration of a model whose layers
+// are those of arch. It may lack a vocabulary, where the file has no embedding: a drafter's head
+// has its target's. The caller obeys the further keys in obeyed, which are without the prefix.
+// ReadGGUFKeys refuses other keys that change what the model computes.
+func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, error) {
+	if err := f.CheckKeys(prefix+".", modelKeys, archNamed(arch).keys, gguf.Rules{Obeyed: obeyed}); err != nil {
+		return Config{}, err
+	}
 	k := f.Keys()
 	c := Config{Arch: arch, Name: k.String("general.name", "")}
 	key := func(name string) string { return prefix + "." + name }
@@ -72,9 +78,6 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string) (Config, error) {
 	if v := k.Int(key("attention.value_length"), c.HeadDim); v != c.HeadDim {
 		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", key("attention.value_length"), v, c.HeadDim)
 	}
-	if k.Int(key("expert_count"), 0) != 0 {
-		return c, fmt.Errorf("key %q is set: models with experts are not supported", key("expert_count"))
-	}
 	if w := k.Int(key("attention.sliding_window"), 0); w != 0 && w < c.Context {
 		return c, fmt.Errorf("key %q is %d, less than the context of %d: attention within a window is not supported", key("attention.sliding_window"), w, c.Context)
 	}
@@ -90,10 +93,13 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string) (Config, error) {
 		Neighbours: arch == "llama",
 		Scale:      1,
 	}
-	switch kind := k.String(key("rope.scaling.type"), "none"); kind {
+	factor := k.Float(key("rope.scaling.factor"), k.Float(key("rope.scale_linear"), 0)) // the old name; 0: none
+	switch kind := k.String(key("rope.scaling.type"), "linear"); kind {                 // llama.cpp's default
 	case "none":
 	case "linear":
-		c.Rope.Scale = k.Float(key("rope.scaling.factor"), 1)
+		if factor != 0 {
+			c.Rope.Scale = factor
+		}
 	default:
 		return c, fmt.Errorf("key %q is %q: want none or linear (Llama 3's scaling is the tensor rope_freqs.weight)", key("rope.scaling.type"), kind)
 	}
@@ -110,12 +116,15 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string) (Config, error) {
 	return c, ropeFactors(f, &c)
 }
 
+// factorsName is the tensor of RopeConfig.Factors.
+const factorsName = "rope_freqs.weight"
+
 // ropeFactors reads Llama 3's scaling, a tensor of divisors.
 func ropeFactors(f *gguf.File, c *Config) error {
-	if _, ok := f.Tensor("rope_freqs.weight"); !ok {
+	if _, ok := f.Tensor(factorsName); !ok {
 		return nil
 	}
-	t, err := f.Load("rope_freqs.weight")
+	t, err := f.Load(factorsName)
 	if err != nil {
 		return err
 	}
@@ -132,6 +141,15 @@ func (s *ggufSource) tensor(name string) (tensor.Tensor, bool, error) {
 	}
 	t, err := s.Load(name)
 	return t, err == nil, err
+}
+
+func (s *ggufSource) names() (list []string) {
+	for _, t := range s.Tensors {
+		if t.Name != factorsName {
+			list = append(list, t.Name)
+		}
+	}
+	return list
 }
 
 func (s *ggufSource) tokenizer() (*tokenizer.Tokenizer, error) {

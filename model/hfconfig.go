@@ -36,40 +36,32 @@ type hfConfig struct {
 	Window           int      `json:"sliding_window"`
 	LayerTypes       []string `json:"layer_types"`
 	ParallelResidual *bool    `json:"use_parallel_residual"`
+	AttentionBias    bool     `json:"attention_bias"`
+	MLPBias          bool     `json:"mlp_bias"`
 
-	RopeTheta  float64  `json:"rope_theta"`
-	RopeParams *hfRope  `json:"rope_parameters"` // the newer place of theta and scaling
-	RopeScale  *hfRope  `json:"rope_scaling"`
-	RotaryBase float64  `json:"rotary_emb_base"`
-	RotaryPct  *float64 `json:"rotary_pct"`
-}
-
-type hfRope struct {
-	Type     string   `json:"rope_type"`
-	OldType  string   `json:"type"`
-	Theta    float64  `json:"rope_theta"`
-	Factor   float64  `json:"factor"`
-	Low      float64  `json:"low_freq_factor"`
-	High     float64  `json:"high_freq_factor"`
-	Original float64  `json:"original_max_position_embeddings"`
-	Partial  *float64 `json:"partial_rotary_factor"`
-}
-
-func (r *hfRope) kind() string {
-	if r.Type != "" {
-		return r.Type
-	}
-	return r.OldType
+	hfRopes
 }
 
 // ReadFolder reads the configuration of a Hugging Face folder.
 func ReadFolder(dir string) (Config, error) {
-	var kind headFields
-	c, err := ReadFolderWith(dir, &kind)
-	if kind.head() {
-		return c, fmt.Errorf("%s: %w", dir, errHead)
-	}
+	c, _, err := readFolder(dir)
 	return c, err
+}
+
+func readFolder(dir string) (Config, *hfConfig, error) {
+	data, err := ReadFolderFile(dir)
+	if err != nil {
+		return Config{}, nil, err
+	}
+	var kind headFields
+	c, h, err := parseFolder(data, &kind)
+	switch {
+	case kind.head():
+		err = fmt.Errorf("%s: %w", dir, errHead)
+	case err != nil:
+		err = fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
+	}
+	return c, h, err
 }
 
 // headFields are those of config.json that tell a drafter's head from a model.
@@ -81,20 +73,6 @@ type headFields struct {
 
 func (h *headFields) head() bool {
 	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Speculators != ""
-}
-
-// ReadFolderWith reads config.json into more as well, for what it says that is not of a model; more may check it, with a
-// method Check.
-func ReadFolderWith(dir string, more any) (Config, error) {
-	data, err := ReadFolderFile(dir)
-	if err != nil {
-		return Config{}, err
-	}
-	c, err := ParseFolder(data, more)
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
-	}
-	return c, nil
 }
 
 // maxConfig bounds config.json: published ones have some kilobytes.
@@ -109,28 +87,55 @@ func ReadFolderFile(dir string) ([]byte, error) {
 	return data, err
 }
 
-// ParseFolder is ReadFolderWith for the contents of a config.json.
+// ParseFolder reads the configuration from the contents of a config.json. It decodes them into more
+// as well, for fields that are not of a model. A method Check of more may refuse them.
 func ParseFolder(data []byte, more any) (Config, error) {
+	c, _, err := parseFolder(data, more)
+	return c, err
+}
+
+func parseFolder(data []byte, more any) (Config, *hfConfig, error) {
 	if err := decode(data, more); err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
 	if c, ok := more.(interface{ Check() error }); ok {
 		if err := c.Check(); err != nil {
-			return Config{}, err
+			return Config{}, nil, err
 		}
 	}
-	var h hfConfig
-	if err := decode(data, &h); err != nil {
-		return Config{}, err
+	h, err := readFields(data)
+	if err != nil {
+		return Config{}, nil, err
 	}
 	c, err := h.config()
 	if err == nil {
 		err = c.Validate()
 	}
 	if err != nil {
-		return Config{}, err
+		return Config{}, nil, err
 	}
-	return c, nil
+	return c, h, nil
+}
+
+// readFields reads the fields of a config.json over the defaults of its architecture.
+func readFields(data []byte) (*hfConfig, error) {
+	var h hfConfig
+	if err := decode(data, &h); err != nil {
+		return nil, err
+	}
+	a := byModelType(h.ModelType)
+	if a == nil {
+		return nil, fmt.Errorf("model_type %q is not one grove runs: want llama, qwen2, qwen3 or gpt_neox", h.ModelType)
+	}
+	h = a.defaults
+	if err := decode(data, &h); err != nil {
+		return nil, err
+	}
+	var all map[string]any
+	if err := decode(data, &all); err != nil {
+		return nil, err
+	}
+	return &h, checkFields(all)
 }
 
 // decode is json.Unmarshal with an error that says what is wrong in JSON's words.
@@ -157,27 +162,24 @@ func (h *hfConfig) config() (Config, error) {
 			return Config{}, fmt.Errorf("field %q is missing, or 0", f.name)
 		}
 	}
+	a := byModelType(h.ModelType)
 	c := Config{
-		Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
+		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
 		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
-		NormEps: float32(h.RMSNormEps),
-		Rope:    RopeConfig{Base: h.RopeTheta, Scale: 1},
+		NormEps: float32(h.RMSNormEps), Tied: h.Tied != nil && *h.Tied,
 	}
-	act := "silu"
-	switch h.ModelType {
-	case "llama", "qwen2", "qwen3":
-		c.Arch = h.ModelType
-		c.Tied = h.Tied != nil && *h.Tied
-	case "gpt_neox":
-		c.Arch, act = "gptneox", "gelu"
+	if c.Arch == "gptneox" {
 		c.NormEps = float32(h.LayerNormEps)
 		c.Parallel = h.ParallelResidual == nil || *h.ParallelResidual
-		c.Tied = h.Tied != nil && *h.Tied
-	default:
-		return c, fmt.Errorf("model_type %q is not one grove runs: want llama, qwen2, qwen3 or gpt_neox", h.ModelType)
 	}
-	if h.HiddenAct != act {
-		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q", h.HiddenAct, h.ModelType, act)
+	if h.HiddenAct != a.defaults.HiddenAct {
+		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q",
+			h.HiddenAct, h.ModelType, a.defaults.HiddenAct)
+	}
+	for _, t := range h.LayerTypes {
+		if t != "full_attention" && t != "sliding_attention" {
+			return c, fmt.Errorf("layer_types has %q: want full_attention", t)
+		}
 	}
 	if h.windowed() && h.Window < c.Context {
 		return c, fmt.Errorf("use_sliding_window or layer_types ask for attention within a window of %d, less than the context of %d: not supported", h.Window, c.Context)
@@ -198,53 +200,4 @@ func (h *hfConfig) windowed() bool {
 		return sliding
 	}
 	return *h.UseWindow && (sliding || h.LayerTypes == nil)
-}
-
-// rope reads the rotation from whichever of the three places the file's vintage keeps it in.
-func (h *hfConfig) rope(c *Config) error {
-	pct := 1.0
-	if c.Arch == "gptneox" {
-		pct = 0.25 // transformers' default
-		if h.RotaryPct != nil {
-			pct = *h.RotaryPct
-		}
-		if h.RotaryBase != 0 {
-			c.Rope.Base = h.RotaryBase
-		}
-	}
-	scaling := h.RopeScale
-	if p := h.RopeParams; p != nil {
-		if p.Theta != 0 {
-			c.Rope.Base = p.Theta
-		}
-		if p.Partial != nil {
-			pct = *p.Partial
-		}
-		if scaling == nil {
-			scaling = p
-		}
-	}
-	if c.Rope.Base == 0 {
-		c.Rope.Base = 10000 // transformers' default
-	}
-	if !(pct > 0 && pct <= 1) {
-		return fmt.Errorf("rotary_pct is %g: want more than 0, at most 1", pct)
-	}
-	c.Rope.Dims = int(pct * float64(c.HeadDim))
-	if scaling == nil {
-		return nil
-	}
-	switch scaling.kind() {
-	case "", "default":
-	case "linear":
-		c.Rope.Scale = scaling.Factor
-	case "llama3":
-		if !(scaling.Factor > 0 && scaling.Low > 0 && scaling.High > scaling.Low && scaling.Original > 0) || c.Rope.Dims < 2 || c.Rope.Dims > maxWidth {
-			return fmt.Errorf("rope_scaling: llama3 scaling wants positive factor, low_freq_factor < high_freq_factor and original_max_position_embeddings")
-		}
-		c.Rope.Factors = Llama3Factors(c.Rope.Base, c.Rope.Dims, scaling.Factor, scaling.Low, scaling.High, scaling.Original)
-	default:
-		return fmt.Errorf("rope_scaling: type %q is not supported: want linear or llama3", scaling.kind())
-	}
-	return nil
 }

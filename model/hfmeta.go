@@ -12,6 +12,17 @@ import (
 
 // Fields is the configuration as the fields of a Hugging Face config.json, for matrices of type typ; ReadFolder is its inverse.
 func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
+	a := archNamed(c.Arch)
+	switch {
+	case a == nil:
+		return nil, fmt.Errorf("architecture %q has no config.json", c.Arch)
+	case c.Rope.Factors != nil && c.Rope.Scale != 1:
+		return nil, fmt.Errorf("tensor rope_freqs.weight and rope.scaling.factor together: " +
+			"config.json has a place for one of them")
+	case c.Arch != "gptneox" && c.Rope.Dims != c.HeadDim:
+		return nil, fmt.Errorf("%d of %d dimensions of a head are rotated: config.json of a %s model rotates all",
+			c.Rope.Dims, c.HeadDim, c.Arch)
+	}
 	eps, base := decimal(float64(c.NormEps)), decimal(c.Rope.Base)
 	m := map[string]any{
 		"torch_dtype":             map[tensor.Type]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}[typ],
@@ -38,17 +49,17 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	if scaling != nil {
 		m["rope_scaling"] = scaling
 	}
+	m["architectures"], m["model_type"], m["hidden_act"] = []string{a.class}, a.modelType, a.defaults.HiddenAct
 	if c.Arch == "gptneox" {
-		m["architectures"], m["model_type"], m["hidden_act"] = []string{"GPTNeoXForCausalLM"}, "gpt_neox", "gelu"
 		m["layer_norm_eps"], m["use_parallel_residual"], m["attention_bias"] = eps, c.Parallel, true
 		m["rotary_emb_base"], m["rotary_pct"] = base, share(c.Rope.Dims, c.HeadDim)
 		return m, nil
 	}
-	class := map[string]string{"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[c.Arch]
-	m["architectures"], m["model_type"], m["hidden_act"] = []string{class}, c.Arch, "silu"
 	m["num_key_value_heads"], m["rms_norm_eps"], m["rope_theta"] = c.KVHeads, eps, base
 	if c.Arch != "qwen2" {
 		m["head_dim"], m["attention_bias"] = c.HeadDim, false
+	} else if c.HeadDim*c.Heads != c.Hidden {
+		m["head_dim"] = c.HeadDim
 	}
 	return m, nil
 }

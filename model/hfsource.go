@@ -22,18 +22,101 @@ type hfSource struct {
 }
 
 func openHF(dir string) (source, error) {
+	c, f, err := OpenFolder(dir)
+	if err != nil {
+		return nil, err
+	}
+	return &hfSource{dir: dir, c: c, File: f}, nil
+}
+
+// OpenFolder reads the configuration of a Hugging Face folder and opens its tensors. It refuses
+// tensors that transformers leaves out, as config.json has it: biases, and an output matrix that is
+// tied to the embedding and differs from it.
+func OpenFolder(dir string) (Config, *safetensors.File, error) {
 	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
-	c, err := ReadFolder(dir)
+	c, fields, err := readFolder(dir)
 	if err == nil {
 		err = noWeights
+	}
+	if err == nil {
+		if err = errors.Join(checkTied(&c, f), fields.checkBiases(&c, f)); err != nil {
+			err = named(dir, err)
+		}
 	}
 	if err != nil {
 		if f != nil {
 			f.Close()
 		}
-		return nil, err
+		return c, nil, err
 	}
-	return &hfSource{dir: dir, c: c, File: f}, nil
+	return c, f, nil
+}
+
+// checkTied refuses an output matrix that differs from the embedding that it is tied to.
+func checkTied(c *Config, f *safetensors.File) error {
+	embedding, _ := HFName(c.Arch, "token_embd.weight")
+	output, _ := HFName(c.Arch, "output.weight")
+	if _, ok := f.Tensor(output); !ok || !c.Tied {
+		return nil
+	}
+	x, err := f.Load(output)
+	if err != nil {
+		return err
+	}
+	y, err := f.Load(embedding)
+	if err != nil {
+		return err
+	}
+	same, err := x.Equal(y)
+	if err != nil {
+		return err
+	}
+	if !same {
+		return fmt.Errorf("tensor %s differs from %s, and config.json ties the two: "+
+			"set \"tie_word_embeddings\" to false if the model has both", output, embedding)
+	}
+	return nil
+}
+
+// checkBiases refuses a bias that config.json does not give.
+func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
+	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias}
+	fields := c.folderBiases()
+	for _, t := range f.Tensors {
+		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) {
+			continue
+		}
+		field, ok := fields[t.Name]
+		switch {
+		case !ok:
+			return fmt.Errorf("tensor %s: %s models do not have this bias: take a model without it",
+				tensor.Quote(t.Name), h.ModelType)
+		case !given[field]:
+			return fmt.Errorf("tensor %s: config.json does not give the model this bias: "+
+				"set %q to true if the model has it", tensor.Quote(t.Name), field)
+		}
+	}
+	return nil
+}
+
+// Follows reports whether a tensor of a Hugging Face folder follows from the configuration.
+func Follows(name string) bool {
+	for _, end := range []string{".rotary_emb.inv_freq", ".attention.bias", ".attention.masked_bias"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *hfSource) names() (list []string) {
+	output, _ := HFName(s.c.Arch, "output.weight")
+	for _, t := range s.Tensors {
+		if !Follows(t.Name) && !(s.c.Tied && t.Name == output) {
+			list = append(list, t.Name)
+		}
+	}
+	return list
 }
 
 func (s *hfSource) config() (Config, error) { return s.c, nil }

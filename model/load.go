@@ -101,6 +101,9 @@ func load(src source, o Options) (*Model, error) {
 	}
 	l := &Loader{src: src, arch: c.Arch, progress: o.Progress}
 	network, err := NewNetwork(c, l)
+	if err == nil {
+		err = l.refuseUnused(src.names())
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -50,6 +50,18 @@ func (s listSource) tensor(name string) (tensor.Tensor, bool, error) {
 // Used reports whether a network asked for the tensor that the file calls name.
 func (l *Loader) Used(name string) bool { return l.used[name] }
 
+// refuseUnused returns an error that names the first tensor of a list, by the file's names, that no
+// network asked for.
+func (l *Loader) refuseUnused(names []string) error {
+	for _, name := range names {
+		if !l.used[name] {
+			return fmt.Errorf("tensor %s: grove does not compute %s models with it: "+
+				"run the model with a program that does", tensor.Quote(name), l.arch)
+		}
+	}
+	return nil
+}
+
 // packing is one matrix to be packed, or to be copied.
 type packing struct {
 	t    tensor.Tensor

@@ -35,7 +35,7 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	n := &Network{Config: c}
 	if c.Tied {
 		head := b.matrix("token_embd.weight", c.Vocab, c.Hidden)
-		n.Head, n.Embed = nn.Linear{W: head}, head
+		n.Head, n.Embed = nn.Linear{W: head, Bias: b.bias("output", c.Vocab)}, head
 	} else {
 		n.Head = b.linear("output", c.Vocab, c.Hidden)
 		n.Embed = b.table("token_embd.weight", c.Vocab, c.Hidden)
@@ -185,11 +185,15 @@ func (b *builder) vector(name string, n int) []float32 {
 
 // linear is the product called name, with its bias where there is one.
 func (b *builder) linear(name string, out, in int) nn.Linear {
-	l := nn.Linear{W: b.matrix(name+".weight", out, in)}
-	if b.w.Has(name + ".bias") {
-		l.Bias = b.vector(name+".bias", out)
+	return nn.Linear{W: b.matrix(name+".weight", out, in), Bias: b.bias(name, out)}
+}
+
+// bias is that of the product called name; nil where there is none.
+func (b *builder) bias(name string, out int) []float32 {
+	if !b.w.Has(name + ".bias") {
+		return nil
 	}
-	return l
+	return b.vector(name+".bias", out)
 }
 
 // norm is the normalisation called name: RMSNorm, LayerNorm in GPT-NeoX.

@@ -8,6 +8,9 @@ import (
 // source is an open model file.
 type source interface {
 	tensors
+	// names are those of the tensors, as the file calls them, without those that follow from the
+	// configuration.
+	names() []string
 	config() (Config, error)
 	// tokenizer returns nil where the file has none.
 	tokenizer() (*tokenizer.Tokenizer, error)

@@ -24,6 +24,13 @@ const (
 	keyVocabulary = "router.vocabulary" // its fingerprint
 )
 
+// routerKeys are the keys of a router. Early files have a fingerprint of the head that it was
+// trained with.
+var routerKeys = gguf.Rules{
+	Obeyed:  []string{"embedding_length", "feature_length", "hidden_length", "listed", "clusters", "vocabulary"},
+	Ignored: []string{"head"},
+}
+
 // Tokens that are in no cluster.
 const (
 	alwaysListed = -1
@@ -53,6 +60,9 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 	k := f.Keys()
 	if a := k.String(keyArch); k.Err() == nil && a != model.Router {
 		return nil, fmt.Errorf("%w: general.architecture is %q: want %s", ErrNoRouter, a, model.Router)
+	}
+	if err := f.CheckKeys(model.Router+".", routerKeys); err != nil {
+		return nil, err
 	}
 	r := &RouterFile{Name: k.String(keyName, ""), Vocabulary: k.String(keyVocabulary, ""), Listed: k.Int(keyListed)}
 	r.Config = RouterConfig{Embed: k.Int(keyEmbed), Hidden: k.Int(keyHidden), Width: k.Int(keyWidth)}

@@ -1,6 +1,8 @@
 package tensor
 
 import (
+	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -81,6 +83,28 @@ func (t Tensor) ReadRows(dst []byte, r0, r1 int) error {
 	n := t.RowBytes()
 	copy(dst, t.Data[r0*n:r1*n])
 	return nil
+}
+
+// Equal reports whether two tensors have one type, shape and bytes. It reads tensors that are in a
+// file a few rows at a time.
+func (t Tensor) Equal(o Tensor) (bool, error) {
+	if t.Type != o.Type || !slices.Equal(t.Shape, o.Shape) {
+		return false, nil
+	}
+	const most = 1 << 20 // bytes at once
+	rows, size := t.Rows(), t.RowBytes()
+	step := max(most/max(size, 1), 1)
+	a, b := make([]byte, min(step, rows)*size), make([]byte, min(step, rows)*size)
+	for r := 0; r < rows; r += step {
+		n := min(step, rows-r)
+		if err := errors.Join(t.ReadRows(a[:n*size], r, r+n), o.ReadRows(b[:n*size], r, r+n)); err != nil {
+			return false, err
+		}
+		if !bytes.Equal(a[:n*size], b[:n*size]) {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // InMemory is t with its bytes in Data.

@@ -14,9 +14,31 @@ var ggufKeys = map[string]string{
 	"model": "tokenizer.ggml.model",
 }
 
+// keyRules are the keys after "tokenizer.ggml." that llama.cpp and Ollama read. An ignored key is
+// of a tokenizer of another kind, or names a token that encoding and decoding do not use.
+var keyRules = gguf.Rules{
+	Obeyed: strings.Fields(`model pre tokens token_type scores merges add_space_prefix add_bos_token add_eos_token
+		bos_token_id eos_token_id eot_token_id eom_token_id unknown_token_id padding_token_id eos_token_ids
+		fim_pad_token_id fim_rep_token_id fim_sep_token_id`),
+	Ignored: strings.Fields(`token_type_count added_tokens mask_token_id cls_token_id seperator_token_id
+		separator_token_id fim_pre_token_id fim_suf_token_id fim_mid_token_id prefix_token_id suffix_token_id
+		middle_token_id add_unknown_token add_padding_token add_mask_token add_cls_token add_separator_token`),
+	Neutral: map[string][]any{
+		"add_sep_token":            {false},
+		"normalizer.lowercase":     {false},
+		"normalizer.strip_accents": {false},
+		"precompiled_charsmap":     {},
+		"remove_extra_whitespaces": {false},
+		"suppress_tokens":          {},
+	},
+}
+
 // FromGGUF makes the tokenizer that a GGUF file's metadata describes, with llama.cpp's keys and
 // llama.cpp's defaults for missing ones.
 func FromGGUF(f *gguf.File) (*Tokenizer, error) {
+	if err := f.CheckKeys("tokenizer.ggml.", keyRules); err != nil {
+		return nil, err
+	}
 	k := f.Keys()
 	s := &spec{
 		source: f.Path,
@@ -69,19 +91,27 @@ func FromGGUF(f *gguf.File) (*Tokenizer, error) {
 		return nil, s.errorf("model", "tokenizer model %q is not known; known are gpt2 (byte-level BPE) and llama (SentencePiece)", kind)
 	}
 
-	s.eog = []int32{none, none}
+	s.eog = []int32{none, none, none, none, none}
 	for _, id := range []struct {
 		to   *int32
 		name string
 		def  int32
 	}{
 		{&s.bos, "bos", defaults[0]}, {&s.eos, "eos", defaults[1]}, {&s.unk, "unknown", defaults[2]}, {&s.pad, "padding", none},
-		{&s.eog[0], "eot", none}, {&s.eog[1], "eom", none},
+		{&s.eog[0], "eot", none}, {&s.eog[1], "eom", none}, // the rest ends a file or a part of it in code
+		{&s.eog[2], "fim_pad", none}, {&s.eog[3], "fim_rep", none}, {&s.eog[4], "fim_sep", none},
 	} {
 		var err error
 		if *id.to, err = s.ggufID(f, id.name, id.def); err != nil {
 			return nil, err
 		}
+	}
+	for i, id := range k.Ints("tokenizer.ggml.eos_token_ids", nil) {
+		if id < 0 || id >= int64(len(s.tokens)) {
+			return nil, s.errorf("tokenizer.ggml.eos_token_ids", "entry %d is %d, outside the vocabulary of %d tokens",
+				i, id, len(s.tokens))
+		}
+		s.eog = append(s.eog, int32(id))
 	}
 	if k.Bool("tokenizer.ggml.add_bos_token", addBOS) && s.bos != none {
 		s.prefix = []int32{s.bos}

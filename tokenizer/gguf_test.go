@@ -153,3 +153,58 @@ func TestGGUFSentencePiece(t *testing.T) {
 		m[key] = old
 	}
 }
+
+// Every key of a tokenizer that llama.cpp knows, set to a value of its own, is refused by its name,
+// changes the tokenizer, or is one of the few that cannot.
+func TestTokenizerKeysAreObeyedOrRefused(t *testing.T) {
+	inert := strings.Fields(`token_type_count mask_token_id cls_token_id seperator_token_id fim_pre_token_id
+		fim_suf_token_id fim_mid_token_id prefix_token_id suffix_token_id middle_token_id padding_token_id
+		unknown_token_id`)
+	values := map[string]any{
+		"token_type_count": uint32(2), "add_bos_token": true, "add_eos_token": true, "add_sep_token": true,
+		"remove_extra_whitespaces": true,
+		"precompiled_charsmap":     []uint8{1, 2}, "suppress_tokens": []int32{5}, "normalizer.lowercase": true,
+		"normalizer.strip_accents": true,
+		"eos_token_ids":            []int32{7, 9}, "a_key_of_tomorrow": true, "byte_fallback": true, "pre": "llama-bpe",
+	}
+	for _, name := range append(inert,
+		strings.Fields("bos_token_id eos_token_id eot_token_id eom_token_id fim_pad_token_id fim_rep_token_id fim_sep_token_id")...) {
+		values[name] = uint32(9)
+	}
+	text := "the word 12345"
+	special := EncodeOptions{AddSpecial: true}
+	for name, v := range values {
+		m := byteMeta()
+		m["tokenizer.ggml.bos_token_id"] = uint32(3)
+		plain, err := FromGGUF(writeGGUF(t, m))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m["tokenizer.ggml."+name] = v
+		tok, err := FromGGUF(writeGGUF(t, m))
+		refused := err != nil && strings.Contains(err.Error(), "tokenizer.ggml."+name)
+		same := err == nil && slices.Equal(tok.Encode(text, special), plain.Encode(text, special)) &&
+			slices.Equal(tok.EOG(), plain.EOG()) &&
+			tok.BOS() == plain.BOS()
+		switch {
+		case slices.Contains(inert, name):
+			if !same {
+				t.Errorf("%s = %v changes something: %v", name, v, err)
+			}
+		case !refused && (err != nil || same):
+			t.Errorf("%s = %v is neither obeyed nor refused by its name: %v", name, v, err)
+		}
+	}
+	m := byteMeta()
+	for name, v := range map[string]any{"add_sep_token": false, "remove_extra_whitespaces": false,
+		"suppress_tokens": []int32{}, "normalizer.lowercase": false} {
+		m["tokenizer.ggml."+name] = v
+	}
+	if _, err := FromGGUF(writeGGUF(t, m)); err != nil {
+		t.Errorf("neutral values: %v", err)
+	}
+	m["tokenizer.ggml.eos_token_ids"] = []int32{1 << 20}
+	if _, err := FromGGUF(writeGGUF(t, m)); err == nil || !strings.Contains(err.Error(), "eos_token_ids") {
+		t.Errorf("an id outside the vocabulary: %v", err)
+	}
+}

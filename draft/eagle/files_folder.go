@@ -4,9 +4,7 @@
 package eagle
 
 import (
-	"encoding/json"
 	"fmt"
-	"maps"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -15,6 +13,7 @@ import (
 // folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field from a zero.
 type folderConfig struct {
 	Speculators        string `json:"speculators_model_type"`
+	LayerNorms         bool   `json:"layernorms"` // of vLLM's first format
 	DraftVocab         *int   `json:"draft_vocab_size"`
 	HiddenSize         int    `json:"hidden_size"`
 	TargetHidden       *int   `json:"target_hidden_size"`
@@ -26,26 +25,21 @@ type folderConfig struct {
 	Inputs             []int  `json:"eagle_aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
 	Eagle              *struct {
 		Outputs []int `json:"eagle_aux_hidden_state_layer_ids"` // SGLang's: of layers whose output is read
+		Aux     *bool `json:"use_aux_hidden_state"`
 	} `json:"eagle_config"`
-}
-
-// others are kinds of vLLM's speculators that are not this one.
-var others = map[string]string{
-	"eagle":  "it is of their first format, whose fusion and norms differ: take the folder it was converted from",
-	"peagle": "it drafts in parallel, with a feature for places that have none",
-	"mtp":    "it is a layer of its target's own",
-	"dflash": "it is a block head",
-	"dspark": "it is a block head with corrections by the token before",
 }
 
 // Check refuses heads that are not of this kind, before fields that they may not have are missed.
 func (f *folderConfig) Check() error {
 	switch {
-	case f.Speculators != "" && f.Speculators != "eagle3":
-		if why, ok := others[f.Speculators]; ok {
-			return fmt.Errorf("%w: speculators_model_type is %q: %s; want eagle3", ErrKind, f.Speculators, why)
-		}
-		return fmt.Errorf("%w: speculators_model_type is %q: want eagle3", ErrKind, f.Speculators)
+	case f.Speculators != "" && f.Speculators != "eagle3" && f.Speculators != "eagle":
+		return fmt.Errorf("%w: speculators_model_type is %q: want eagle or eagle3", ErrKind, f.Speculators)
+	case f.LayerNorms:
+		return fmt.Errorf("field \"layernorms\" is true: " +
+			"EAGLE heads with norms of the embedding and before the output are not supported")
+	case f.Eagle != nil && f.Eagle.Aux != nil && !*f.Eagle.Aux:
+		return fmt.Errorf("field \"eagle_config.use_aux_hidden_state\" is false: " +
+			"EAGLE-3 heads that read the last hidden state alone are not supported")
 	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
 		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
 	case f.DraftVocab != nil && *f.DraftVocab < 1:
@@ -57,22 +51,22 @@ func (f *folderConfig) Check() error {
 // readFolder reads an open folder.
 func (x *File) readFolder() error {
 	first := layer0
-	if x.Has(midlayer + "hidden_norm.weight") {
-		first = midlayer
+	for _, name := range []string{midlayer, transformer} {
+		if x.Has(name + "self_attn.q_proj.weight") {
+			first = name
+		}
 	}
 	version := 3
 	if !x.Has(first + "hidden_norm.weight") {
 		version = 2
 	}
-	if !x.Has("fc.weight") || !x.Has(first+"self_attn.q_proj.weight") || version == 2 && x.Has(first+"input_layernorm.weight") {
-		return fmt.Errorf("%w: the folder has no tensors fc.weight and %sself_attn.q_proj.weight as such heads have", ErrKind, first)
-	}
-	text, err := flat(x.JSON)
-	if err != nil {
-		return err
+	fusion, query := folderName("fc.weight", first), first+"self_attn.q_proj.weight"
+	blockHead := version == 2 && first == layer0 && x.Has(first+"input_layernorm.weight")
+	if !x.Has(fusion) || !x.Has(query) || blockHead {
+		return fmt.Errorf("%w: the folder has no tensors %s and %s as such heads have", ErrKind, fusion, query)
 	}
 	var f folderConfig
-	base, err := model.ParseFolder(text, &f)
+	base, err := model.ParseFolder(x.JSON, &f)
 	if err != nil {
 		return err
 	}
@@ -88,23 +82,9 @@ func (x *File) readFolder() error {
 	return x.readTensors()
 }
 
-// flat is a config.json with what it says of the layer apart moved to the top.
-func flat(text []byte) ([]byte, error) {
-	var top, layer map[string]any
-	if err := json.Unmarshal(text, &top); err != nil {
-		return nil, err
-	}
-	layer, ok := top["transformer_layer_config"].(map[string]any)
-	if !ok {
-		return text, nil
-	}
-	maps.Copy(top, layer)
-	return json.Marshal(top)
-}
-
 // variants reads the taps and the norms of an EAGLE-3 head.
 func (x *File) variants(f *folderConfig) {
-	x.Taps = f.Inputs
+	x.Taps = headfile.Stated(f.Inputs)
 	if x.Taps == nil && f.Eagle != nil {
 		for _, id := range f.Eagle.Outputs {
 			x.Taps = append(x.Taps, id+1)

@@ -163,11 +163,11 @@ func TestRefusedFolders(t *testing.T) {
 		tokens []int32
 	}{
 		"":                            {nil, good, sixTokens},
-		"in parallel":                 {map[string]any{"speculators_model_type": "peagle"}, good, sixTokens},
-		"is \"medusa\": want eagle3":  {map[string]any{"speculators_model_type": "medusa"}, good, sixTokens},
+		"is a P-EAGLE head":           {map[string]any{"speculators_model_type": "peagle"}, good, sixTokens},
+		"is a Medusa head":            {map[string]any{"speculators_model_type": "medusa"}, good, sixTokens},
 		"target_hidden_size\" is 16":  {map[string]any{"target_hidden_size": 16}, good, sixTokens},
 		"draft_vocab_size\" is 0":     {map[string]any{"draft_vocab_size": 0}, good, sixTokens},
-		"\"hidden_size\" is missing":  {map[string]any{"transformer_layer_config": nil}, good, sixTokens},
+		"model_type \"\" is not one":  {map[string]any{"transformer_layer_config": nil}, good, sixTokens},
 		"want true or false":          {map[string]any{"norm_before_residual": "no"}, good, sixTokens},
 		"has no tensors fc.weight":    {nil, with("fc.weight"), sixTokens},
 		"extra.weight\" has no place": {nil, with("extra.weight", 3), sixTokens},
@@ -265,4 +265,87 @@ func FuzzConfig(f *testing.F) {
 			t.Fatalf("%+v is not what the tensors make", c)
 		}
 	})
+}
+
+// Lists of tapped layers that name none leave them to the target's depth, as missing ones do.
+func TestEmptyTaps(t *testing.T) {
+	base := eagle.Config{Config: layer(func(c *model.Config) {}), Version: 3, DraftVocab: 6}
+	target := model.Config{Hidden: 8, Vocab: 20, Layers: 12}
+	for name, c := range map[string]struct {
+		config, first string
+		change        map[string]any
+		tokens        []int32
+	}{
+		"vllm": {vllm, "layers.0.", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{}}, sixTokens},
+		"authors": {authors, "midlayer.", map[string]any{"eagle_aux_hidden_state_layer_ids": []int{},
+			"num_attention_heads": 2, "num_key_value_heads": 1}, sixTokens},
+		"trained": {authors, "midlayer.",
+			map[string]any{"eagle_config": map[string]any{"eagle_aux_hidden_state_layer_ids": []int{}},
+				"num_attention_heads": 2,
+				"num_key_value_heads": 1}, sixTokens},
+	} {
+		dir := folder(t, c.config, c.change, tensorsOf(c.first, &base), c.tokens, 20)
+		got, err := eagle.ReadConfig(draft.Head{Name: dir}, target)
+		if err != nil || !slices.Equal(got.Taps, []int{2, 6, 9}) {
+			t.Errorf("%s: taps %v, %v", name, got.Taps, err)
+		}
+	}
+	dir := folder(t, trained, map[string]any{"eagle_config": map[string]any{"use_aux_hidden_state": false}},
+		tensorsOf("midlayer.", &base), sixTokens, 20)
+	if _, err := eagle.ReadConfig(draft.Head{Name: dir}, target); err == nil ||
+		!strings.Contains(err.Error(), "use_aux_hidden_state") {
+		t.Errorf("a head without taps: %v", err)
+	}
+}
+
+// vLLM's first format holds EAGLE-1, EAGLE-2 and HASS heads under other names: the head is the
+// same. With its further norms it is refused.
+func TestFirstSpeculators(t *testing.T) {
+	m, _ := fileTarget(t)
+	c := eaglesynth.Config(rand.New(rand.NewPCG(6, 6)), 2, m.Config, tensor.F32)
+	c.Arch = "llama"
+	weights := Must(eaglesynth.Tensors(c, tensor.F32, 1))(t)
+	if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
+		weights = append(weights,
+			Must(tensor.FromFloat32s("output.weight", tensor.F32, []int{c.Vocab, c.Hidden},
+				make([]float32, c.Vocab*c.Hidden)))(t))
+	}
+	own := t.TempDir()
+	if err := eagle.WriteFolder(own, &c, weights, nil); err != nil {
+		t.Fatal(err)
+	}
+	want := Must(eagle.Open(draft.Head{Name: own}, As(m)))(t)
+
+	var layers map[string]any
+	if err := json.Unmarshal(Must(os.ReadFile(filepath.Join(own, "config.json")))(t), &layers); err != nil {
+		t.Fatal(err)
+	}
+	dir, w, from := t.TempDir(), safetensors.NewWriter(), Must(safetensors.OpenFolder(own))(t)
+	defer from.Close()
+	for _, info := range from.Tensors {
+		x, _ := from.Tensor(info.Name)
+		x.Name = strings.Replace(strings.Replace(x.Name, "fc.", "fusion_fc.", 1), "layers.0.", "transformer.", 1)
+		w.AddTensor(x)
+	}
+	for _, norms := range []bool{false, true} {
+		config := Must(json.Marshal(map[string]any{"architectures": []string{"EagleSpeculator", "LlamaDecoderLayer"},
+			"speculators_model_type":         "eagle",
+			"transformer_layer_architecture": "LlamaDecoderLayer", "transformer_layer_config": layers,
+			"layernorms": norms, "fusion_bias": false}))(t)
+		if err := errors.Join(w.WriteFile(filepath.Join(dir, "model.safetensors")),
+			os.WriteFile(filepath.Join(dir, "config.json"), config, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		got, err := eagle.Open(draft.Head{Name: dir}, As(m))
+		switch {
+		case norms:
+			if err == nil || !strings.Contains(err.Error(), "layernorms") {
+				t.Errorf("with norms: %v", err)
+			}
+		case err != nil:
+			t.Error(err)
+		case got.Version != 2 || apart(logits(got.Network, m), logits(want.Network, m)) != 0:
+			t.Error("the head computes something else")
+		}
+	}
 }

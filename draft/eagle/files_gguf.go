@@ -29,7 +29,8 @@ func (x *File) readGGUF() error {
 	if k.Err() == nil && arch != model.Eagle3 && arch != model.Eagle2 {
 		return fmt.Errorf("%w: general.architecture is %q: want %s or %s", ErrKind, arch, model.Eagle3, model.Eagle2)
 	}
-	base, err := x.ReadLayers(arch, x.LayerArch("blk.0.attn_q_norm.weight"))
+	base, err := x.ReadLayers(arch, x.LayerArch("blk.0.attn_q_norm.weight"), targetHiddenKey, residualKey, beforeFCKey,
+		fcNormKey, outputKey)
 	if err != nil {
 		return err
 	}

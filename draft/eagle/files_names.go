@@ -10,14 +10,19 @@ import (
 	"github.com/grovellm/grove/model"
 )
 
-// First layers, as the folders of EAGLE-3's authors name them, and as EAGLE-2's and vLLM's speculators do.
+// First layers, as the folders of EAGLE-3's authors name them, as EAGLE-2's and vLLM's speculators
+// do, and as vLLM's first format does.
 const (
-	midlayer = "midlayer."
-	layer0   = "layers.0."
+	midlayer    = "midlayer."
+	layer0      = "layers.0."
+	transformer = "transformer."
 )
 
 // folderName is a folder's name of a tensor; first is what its first layer is called.
 func folderName(name, first string) string {
+	if rest, ok := strings.CutPrefix(name, "fc."); ok && first == transformer {
+		return "fusion_fc." + rest
+	}
 	switch name {
 	case inputNorm + ".weight":
 		return "input_norm.weight"

@@ -33,12 +33,14 @@ func Read(h draft.Head) (*File, error) { return headfile.Read(h, read) }
 func read(f *headfile.File) (x *File, err error) {
 	x = &File{File: f}
 	name := func(gguf string) string { return gguf }
-	if f.GGUF != nil {
+	err = f.Parse(func() (err error) {
 		x.Config, err = readGGUF(f)
-	} else {
-		x.Config, err = ReadFolder(f.Dir)
+		return err
+	}, func() (err error) {
+		x.Config, err = parseFolder(f.JSON)
 		name = folderName
-	}
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -1,11 +1,14 @@
-// The Hugging Face form: config.json and safetensors, as JetSpec's and DFlash's heads are published (reference jetspec.md §1.8, §1.9).
+// The Hugging Face form: config.json and safetensors, as JetSpec's and DFlash's heads are published
+// (reference jetspec.md §1.8, §1.9), and as vLLM's speculators describe DFlash's.
 
 package jet
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -15,12 +18,6 @@ import (
 // folderArch is what config.json calls a block head, JetSpec's and DFlash's alike.
 const folderArch = "DFlashDraftModel"
 
-// others are the names of heads that grow from the same root and need layers that are not here.
-var others = map[string]string{
-	"DFlash2DraftModel": "it has convolutions within the block and selects candidates in pairs",
-	"Qwen3DSparkModel":  "it adds to the logits of a row what the token before it says (DSpark)",
-}
-
 // folderConfig is what config.json says of a head beyond its layers. Pointers tell a missing field from a zero.
 type folderConfig struct {
 	Architectures []string `json:"architectures"`
@@ -28,30 +25,52 @@ type folderConfig struct {
 	TargetLayers  int      `json:"num_target_layers"`
 	DraftLayers   int      `json:"num_hidden_layers"`
 	HiddenSize    int      `json:"hidden_size"`
+	VocabSize     int      `json:"vocab_size"`
+	DraftVocab    *int     `json:"draft_vocab_size"`
+	TargetHidden  *int     `json:"target_hidden_size"`
 	DFlash        *struct {
 		Mask         *int32 `json:"mask_token_id"`
 		Layers       []int  `json:"target_layer_ids"`
 		Causal       *bool  `json:"causal_head"`
 		CausalOther  *bool  `json:"causal"` // as vLLM reads it
+		BlockSize    int    `json:"block_size"`
 		TargetHidden int    `json:"target_hidden_size"`
 		Shift        bool   `json:"draft_shift"`
+		Projector    string `json:"projector_type"`
 	} `json:"dflash_config"`
+
+	speculator
 }
+
+// speculator is what vLLM's speculators say in place of dflash_config.
+type speculator struct {
+	Type       string   `json:"speculators_model_type"`
+	Mask       *int32   `json:"mask_token_id"`
+	Inputs     []int    `json:"aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
+	LayerTypes []string `json:"layer_types"`
+	Projector  string   `json:"projector_type"`
+	Anchor     bool     `json:"sample_from_anchor"`
+	Shift      bool     `json:"shift_label"`
+}
+
+// shifted ends what is said of heads that draft one place later.
+const shifted = "heads whose rows predict the token after their own are not supported"
 
 // Check refuses heads that are not of this kind, before fields that they may not have are missed.
 func (f *folderConfig) Check() error {
-	arch := ""
-	if len(f.Architectures) > 0 {
-		arch = f.Architectures[0]
-	}
-	if why, ok := others[arch]; ok {
-		return fmt.Errorf("architectures: %s is not a head that grove runs: %s; want a JetSpec or DFlash head (%s)", arch, why, folderArch)
-	}
-	if arch != folderArch {
-		return fmt.Errorf("%w: architectures names %q: want %s", ErrKind, arch, folderArch)
-	}
-	d := f.DFlash
-	switch {
+	switch d := f.DFlash; {
+	case f.Type != "" && f.Type != "dflash":
+		return fmt.Errorf("%w: speculators_model_type is %q: want dflash", ErrKind, f.Type)
+	case f.Type == "" && (len(f.Architectures) == 0 || f.Architectures[0] != folderArch):
+		return fmt.Errorf("%w: architectures is %q: want %s", ErrKind, f.Architectures, folderArch)
+	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
+		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: "+
+			"heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
+	case f.DraftVocab != nil && *f.DraftVocab != f.VocabSize:
+		return fmt.Errorf("field \"draft_vocab_size\" is %d and vocab_size %d: "+
+			"block heads of a part of the vocabulary are not supported", *f.DraftVocab, f.VocabSize)
+	case f.Type != "":
+		return f.speculator.check()
 	case d == nil:
 		return fmt.Errorf("field \"dflash_config\" is missing: the folder is incomplete, or of another kind of head")
 	case d.Mask == nil:
@@ -60,25 +79,63 @@ func (f *folderConfig) Check() error {
 		return fmt.Errorf("field \"dflash_config.target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target (hidden_dim_adapter) are not supported",
 			d.TargetHidden, f.HiddenSize)
 	case d.Shift:
-		return fmt.Errorf("field \"dflash_config.draft_shift\" is true: heads whose rows predict the token after their own are not supported")
+		return fmt.Errorf("field \"dflash_config.draft_shift\" is true: " + shifted)
+	case d.Projector != "" && d.Projector != "dflash":
+		return fmt.Errorf("field \"dflash_config.projector_type\" is %q: want dflash", d.Projector)
 	case len(d.Layers) == 0 && f.TargetLayers == 0:
 		return fmt.Errorf("fields \"dflash_config.target_layer_ids\" and \"num_target_layers\" are missing: one must say which layers are tapped")
+	case f.BlockSize != 0 && d.BlockSize != 0 && f.BlockSize != d.BlockSize:
+		return fmt.Errorf("fields \"block_size\" and \"dflash_config.block_size\" are %d and %d: leave one of them out",
+			f.BlockSize, d.BlockSize)
+	}
+	return nil
+}
+
+func (s *speculator) check() error {
+	switch {
+	case s.Mask == nil:
+		return fmt.Errorf("field \"mask_token_id\" is missing: it says which token stands for those to be drafted")
+	case len(s.Inputs) == 0:
+		return fmt.Errorf("field \"aux_hidden_state_layer_ids\" names no layers: it must say which are tapped")
+	case s.Projector != "" && s.Projector != "dflash":
+		return fmt.Errorf("field \"projector_type\" is %q: want dflash", s.Projector)
+	case s.Anchor:
+		return fmt.Errorf("field \"sample_from_anchor\" is true: " + shifted)
+	case s.Shift:
+		return fmt.Errorf("field \"shift_label\" is true: " + shifted)
+	case slices.Contains(s.LayerTypes, "sliding_attention"):
+		return fmt.Errorf("field \"layer_types\" has \"sliding_attention\": want full_attention alone")
 	}
 	return nil
 }
 
 // ReadFolder reads the shape of a head from a folder's config.json.
 func ReadFolder(dir string) (Config, error) {
-	var f folderConfig
-	base, err := model.ReadFolderWith(dir, &f)
+	data, err := headfile.ReadFolder(dir)
 	if err != nil {
 		return Config{}, err
 	}
-	d := f.DFlash
-	c := Config{Config: base, Block: f.BlockSize, Mask: *d.Mask, TargetLayers: f.TargetLayers}
-	if c.Block == 0 {
-		c.Block = 16
+	c, err := parseFolder(data)
+	if err != nil {
+		err = fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
 	}
+	return c, err
+}
+
+func parseFolder(data []byte) (Config, error) {
+	var f folderConfig
+	base, err := model.ParseFolder(data, &f)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{Config: base, Block: f.BlockSize, TargetLayers: f.TargetLayers}
+	if f.Type != "" {
+		c.Arch, c.Tied = "qwen3", false // the layers' fields are the target's
+		c.Mask, c.Taps, c.Block = *f.Mask, f.Inputs, cmp.Or(c.Block, 8)
+		return c, c.Validate()
+	}
+	d := f.DFlash
+	c.Mask, c.Block = *d.Mask, cmp.Or(c.Block, d.BlockSize, 16)
 	for _, causal := range []*bool{d.CausalOther, d.Causal} {
 		if causal != nil {
 			c.Causal = *causal
@@ -91,10 +148,7 @@ func ReadFolder(dir string) (Config, error) {
 	for _, id := range ids { // numbered from the first block, whose output is tap 1
 		c.Taps = append(c.Taps, id+1)
 	}
-	if err := c.Validate(); err != nil {
-		return c, fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
-	}
-	return c, nil
+	return c, c.Validate()
 }
 
 // defaultLayers are the layers tapped where a folder does not say: as many as the head has layers, from the second of the target to

@@ -62,6 +62,8 @@ func TestPublishedConfig(t *testing.T) {
 	}
 	flash := want
 	flash.Causal = false
+	short := want
+	short.Block = 8
 	for _, c := range []struct {
 		change map[string]any
 		want   jet.Config
@@ -74,6 +76,7 @@ func TestPublishedConfig(t *testing.T) {
 		{map[string]any{"rope_parameters": nil, "rope_theta": 1e6}, want},
 		{map[string]any{"sliding_window": 40960, "use_sliding_window": true}, want}, // as wide as the context
 		{map[string]any{".target_hidden_size": 4096}, want},
+		{map[string]any{".block_size": 8, "block_size": nil}, short},
 	} {
 		got, err := jet.ReadFolder(writeConfig(t, c.change))
 		if err != nil {
@@ -86,11 +89,13 @@ func TestPublishedConfig(t *testing.T) {
 
 func TestRefusedFolders(t *testing.T) {
 	for want, change := range map[string]map[string]any{
-		"DFlash2DraftModel is not a head": {"architectures": []string{"DFlash2DraftModel"}},
-		"DSpark":                          {"architectures": []string{"Qwen3DSparkModel"}},
+		"this is a DFlash-2 head, which ": {"architectures": []string{"DFlash2DraftModel"}},
+		"this is a DSpark head":           {"architectures": []string{"Qwen3DSparkModel"}},
 		"not a block head":                {"architectures": []string{"Qwen3ForCausalLM"}},
 		"hidden_dim_adapter":              {".target_hidden_size": 2048},
 		"draft_shift":                     {".draft_shift": true},
+		"projector_type":                  {".projector_type": "domino"},
+		"leave one of them out":           {".block_size": 8},
 		"mask_token_id\" is missing":      {".mask_token_id": nil},
 		"mask token is 151936":            {".mask_token_id": 151936},
 		"dflash_config\" is missing":      {"dflash_config": nil},

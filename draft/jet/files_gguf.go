@@ -30,7 +30,7 @@ func readGGUF(f *headfile.File) (Config, error) {
 			return Config{}, fmt.Errorf("tensor %s: this is a DSpark head, which grove does not run: want a JetSpec or DFlash head", name)
 		}
 	}
-	base, err := f.ReadLayers(model.BlockHead, "qwen3")
+	base, err := f.ReadLayers(model.BlockHead, "qwen3", blockKey, causalKey)
 	if err != nil {
 		return Config{}, err
 	}

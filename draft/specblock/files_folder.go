@@ -114,7 +114,8 @@ func (x *File) readFolder() error {
 	base.Arch, base.Tied = x.LayerArch("layers.0.self_attn.q_norm.weight"), false // whatever model_type says
 	set := func(value *bool) bool { return value == nil || *value }               // all are the release's ways
 	x.Config = Config{
-		Config: base, Block: f.Block, Taps: f.Taps, DraftVocab: f.DraftVocab, TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
+		Config: base, Block: f.Block, Taps: headfile.Stated(f.Taps), DraftVocab: f.DraftVocab,
+		TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
 		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
 	}
 	if f.RankOffset != nil {

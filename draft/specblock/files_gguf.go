@@ -30,7 +30,8 @@ func (x *File) readGGUF() error {
 	if arch := k.String("general.architecture"); k.Err() == nil && arch != model.SpecBlock {
 		return fmt.Errorf("%w: general.architecture is %q: want %s", ErrKind, arch, model.SpecBlock)
 	}
-	base, err := x.ReadLayers(model.SpecBlock, x.LayerArch("blk.0.attn_q_norm.weight"))
+	base, err := x.ReadLayers(model.SpecBlock, x.LayerArch("blk.0.attn_q_norm.weight"),
+		blockKey, rankKey, shiftKey, broadcastKey, positionKey, normedKey, offsetKey)
 	if err != nil {
 		return err
 	}

@@ -24,7 +24,7 @@ type File struct {
 	GGUF *gguf.File // nil for a folder
 
 	Folder *safetensors.File
-	JSON   []byte // the folder's config.json
+	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
 }
 
@@ -44,15 +44,26 @@ func Open(h draft.Head) (*File, error) {
 		f, err := gguf.Open(h.Name)
 		return &File{GGUF: f}, err
 	}
-	f, err := safetensors.OpenFolder(h.Name) // before config.json is read: see InPlace
+	x := &File{Dir: h.Name}
+	var noWeights error
+	x.Folder, noWeights = safetensors.OpenFolder(h.Name) // before config.json is read: see InPlace
+	if x.JSON, err = ReadFolder(h.Name); err == nil {
+		err = noWeights
+	}
 	if err != nil {
+		if x.Folder != nil {
+			x.Folder.Close()
+		}
 		return nil, err
 	}
-	config, err := model.ReadFolderFile(h.Name)
-	if err != nil {
-		return nil, errors.Join(err, f.Close())
+	var names []string
+	for _, t := range x.Folder.Tensors {
+		names = append(names, t.Name)
 	}
-	return &File{Folder: f, JSON: config, Dir: h.Name}, nil
+	if err := refuseForeign(nil, names); err != nil {
+		return nil, errors.Join(err, x.Close())
+	}
+	return x, nil
 }
 
 // InPlace returns an error where what was read is of files that do not belong together.
@@ -104,7 +115,7 @@ func (f *File) Names() (names []string) {
 		return names
 	}
 	for _, t := range f.Folder.Tensors {
-		if !strings.HasSuffix(t.Name, ".rotary_emb.inv_freq") {
+		if !model.Follows(t.Name) {
 			names = append(names, t.Name)
 		}
 	}
@@ -135,9 +146,14 @@ func (f *File) LayerArch(norm string) string {
 	return "llama"
 }
 
-// ReadLayers reads from a GGUF file of an architecture what it says of the head's layers, which are those of models of the second.
-func (f *File) ReadLayers(arch, layers string) (model.Config, error) {
-	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers)
+// ReadLayers reads from a GGUF file of an architecture what it says of the head's layers, which are
+// those of models of the second. The head's reader obeys the further keys, with the architecture
+// before them or without.
+func (f *File) ReadLayers(arch, layers string, keys ...string) (model.Config, error) {
+	for i, key := range keys {
+		keys[i] = strings.TrimPrefix(strings.TrimPrefix(key, arch), ".")
+	}
+	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)
 	if err != nil {
 		return c, err
 	}

@@ -47,6 +47,15 @@ func Fits(c *model.Config, taps []int, layers int, target *model.Config) error {
 	return nil
 }
 
+// Stated returns the layers that a folder says a head taps. An empty list leaves them to the
+// target, as a missing one does: then it returns nil.
+func Stated(taps []int) []int {
+	if len(taps) == 0 {
+		return nil
+	}
+	return taps
+}
+
 // TapsFor are the layers that a head taps: its file's, or where that leaves them to the target those that are usual in one of so many
 // layers, as the file says or else the target has.
 func TapsFor(target *model.Config, taps []int, layers int, usual func(layers int) []int) ([]int, error) {

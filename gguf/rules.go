@@ -1,0 +1,76 @@
+package gguf
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// Rules say what a reader does with the keys that follow a prefix, such as an architecture's name.
+type Rules struct {
+	Obeyed  []string         // the reader uses the value
+	Ignored []string         // no value changes a result
+	Neutral map[string][]any // the values (int, bool, string) that change no result; others are refused
+}
+
+// allows reports whether the reader takes the key with any value.
+func (r *Rules) allows(key string) bool {
+	return slices.Contains(r.Obeyed, key) || slices.Contains(r.Ignored, key)
+}
+
+// CheckKeys returns an error that names the first key with the prefix that the rules do not allow.
+// It refuses a key that is in none of them.
+func (f *File) CheckKeys(prefix string, rules ...Rules) error {
+	for _, kv := range f.Meta {
+		key, ok := strings.CutPrefix(kv.Key, prefix)
+		if !ok || slices.ContainsFunc(rules, func(r Rules) bool { return r.allows(key) }) {
+			continue
+		}
+		problem := "grove does not know the key, and it may change what the model computes"
+		remedy := "take a newer grove; or remove the key, if it changes no result " +
+			"(gguf-new-metadata --remove-metadata)"
+		for _, r := range rules {
+			neutral, known := r.Neutral[key]
+			if known && kv.Value.isOneOf(neutral) {
+				problem = ""
+			} else if known {
+				problem = fmt.Sprintf("is %v, and grove does not compute models with that value", kv.Value)
+				remedy = "run the model with a program that does"
+			}
+		}
+		if problem != "" {
+			return f.fault(0, fail("key "+tensor.Quote(kv.Key), remedy, "%s", problem))
+		}
+	}
+	return nil
+}
+
+// maxNeutral bounds the arrays that are compared with neutral values, element by element.
+const maxNeutral = 1 << 16
+
+// isOneOf reports whether the value, or each element of an array, is in a list.
+func (v Value) isOneOf(list []any) bool {
+	if v.typ == Array {
+		if v.Len() > maxNeutral {
+			return false
+		}
+		elements, _ := v.Values()
+		return !slices.ContainsFunc(elements, func(e Value) bool { return !e.isOneOf(list) })
+	}
+	return slices.ContainsFunc(list, func(want any) bool {
+		var got any
+		ok := false
+		switch w := want.(type) {
+		case bool:
+			got, ok = v.Bool()
+		case string:
+			got, ok = v.Str()
+		case int:
+			want = float64(w)
+			got, ok = v.Float()
+		}
+		return ok && got == want
+	})
+}
