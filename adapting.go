@@ -9,7 +9,6 @@ import (
 	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/learn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
@@ -84,13 +83,14 @@ func (m *Model) Adapter(drafter string) (*Adapter, error) {
 	return m.adapter(l)
 }
 
-// ExportHead writes the head of a drafter as it has learned to be as a GGUF file with matrices of Q8_0, which Options.Heads takes.
+// ExportHead writes the head of a drafter as it has learned to be as a GGUF file, which Options.Heads takes: a model opened with it drafts
+// the same to the bit.
 func (m *Model) ExportHead(drafter, path string) error {
 	a, err := m.Adapter(drafter)
 	if err != nil {
 		return err
 	}
-	return a.Export(path, "grove adapted "+drafter, tensor.Q8_0)
+	return a.Export(path, "grove adapted "+drafter)
 }
 
 // closeAdapters ends learning and saves what was learned.

@@ -15,7 +15,6 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Law 2: the tokens are those of plain decoding while weights change under way, whatever they become.
@@ -151,7 +150,7 @@ func TestPoisonedStream(t *testing.T) {
 func exported(t *testing.T, a *adapt.Adapter, m *model.Model) learn.Learner {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "head.gguf")
-	if err := a.Export(path, "test", tensor.F32); err != nil {
+	if err := a.Export(path, "test"); err != nil {
 		t.Fatal(err)
 	}
 	h, err := jet.Open(draft.Head{Name: path}, drafttest.As(m))

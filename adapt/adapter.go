@@ -11,7 +11,6 @@ import (
 
 	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Policy is how it is decided when to learn.
@@ -219,20 +218,8 @@ func (a *Adapter) Reset() error {
 	})
 }
 
-// Export writes the head as it now is as a GGUF file of its family, with matrices of type t.
-func (a *Adapter) Export(path, name string, t tensor.Type) error {
-	return a.idle(func() error {
-		s, err := a.work.ready()
-		if err != nil {
-			return err
-		}
-		weights, err := s.Tensors()
-		if err != nil {
-			return err
-		}
-		return a.first.Write(path, name, weights, t)
-	})
-}
+// Export writes the head as it now is as a GGUF file of its family. A head opened from it drafts the same to the bit.
+func (a *Adapter) Export(path, name string) error { return a.now().Write(path, name) }
 
 // Close waits for the update under way, if there is one, and saves the state. Drafters can go on with the head as it then is.
 func (a *Adapter) Close() error {

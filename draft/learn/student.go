@@ -5,10 +5,8 @@ import (
 	"math"
 
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Student is a second copy of a head's weights, which learns while the first drafts. It computes on workers of its own. One
@@ -195,27 +193,16 @@ func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 	return score, nil
 }
 
-// Packed is a copy of the head as it now is, to draft with.
+// Packed is a copy of the head as it now is, to draft with: the means.
 func (s *Student) Packed() (Head, error) {
-	defer s.swap()()
-	return s.first.Rebuild(packed{s.byName, s.kinds})
-}
-
-// Tensors are the weights that Packed drafts with.
-func (s *Student) Tensors() ([]tensor.Tensor, error) {
-	defer s.swap()()
-	return headfile.Tensors(s.params.All())
-}
-
-// swap makes the means the parameters' values, and returns what undoes it.
-func (s *Student) swap() (back func()) {
 	swap := func() {
 		for _, p := range s.slots {
 			p.Data, p.mean = p.mean, p.Data
 		}
 	}
 	swap()
-	return swap
+	defer swap()
+	return s.first.Rebuild(packed{s.byName, s.kinds})
 }
 
 // State is all that a student goes on from: values, their means, and the optimiser's of each.

@@ -21,6 +21,18 @@ type Weights struct {
 	Made  []tensor.Tensor // in the order asked for
 }
 
+// Ends are Extra of a head that may have an output and an embedding of its own, as the seed has it; draft says that it has a draft vocabulary,
+// and so an output.
+func Ends(seed uint64, draft bool) (extra []string) {
+	if draft || seed%3 == 0 {
+		extra = append(extra, "output.weight")
+	}
+	if seed%5 == 0 {
+		extra = append(extra, "token_embd.weight")
+	}
+	return extra
+}
+
 func (w *Weights) Has(name string) bool { return slices.Contains(w.Extra, name) }
 
 // numbers are normal, with a mean and a standard deviation.
