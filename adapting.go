@@ -3,8 +3,6 @@ package grove
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
@@ -14,8 +12,8 @@ import (
 // AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
 // the token; what changes is how much of it is drafted. See package adapt.
 type AdaptOptions struct {
-	// Dir is a folder that what was learned is kept in, for the next time the model is opened: a file for each head. Empty: it is
-	// forgotten when the model is closed.
+	// Dir is a folder that what was learned is kept in, for the next time the model is opened: a file for each head, which one open model
+	// uses at a time. Empty: it is forgotten when the model is closed.
 	Dir string
 
 	Threads int  // processors that an update takes from decoding while it runs; 0: one
@@ -34,14 +32,7 @@ func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
 	if a := f.adapters[head]; a != nil {
 		return a, nil
 	}
-	o := adapt.Options{Threads: f.adapt.Threads, Workers: m.m.Pool()}
-	if f.adapt.Dir != "" {
-		if err := os.MkdirAll(f.adapt.Dir, 0o777); err != nil {
-			return nil, err
-		}
-		o.State = filepath.Join(f.adapt.Dir, adapt.Fingerprint(head)+".safetensors")
-	}
-	a, err := adapt.New(head, m.m.Config.Vocab, o)
+	a, err := adapt.New(head, m.m.Config.Vocab, adapt.Options{Threads: f.adapt.Threads, Dir: f.adapt.Dir, Workers: m.m.Pool()})
 	if err != nil {
 		return nil, err
 	}

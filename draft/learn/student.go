@@ -1,6 +1,7 @@
 package learn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
@@ -93,6 +94,9 @@ func (s *Student) fill() error {
 
 func (s *Student) pack() { s.params.Pack(s.tape.Products()) }
 
+// ErrDiverged is the error of a step whose gradient is not a finite number. The weights stay as they were.
+var ErrDiverged = errors.New("the gradient is not a finite number")
+
 // Learn takes a step of the optimiser on a batch.
 func (s *Student) Learn(b *Batch, o Study) error {
 	if b.Len() == 0 {
@@ -110,7 +114,7 @@ func (s *Student) Learn(b *Batch, o Study) error {
 	}
 	norm = math.Sqrt(norm)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return fmt.Errorf("the gradient is %g", norm)
+		return ErrDiverged
 	}
 	shrink := float32(min(1, clip/max(norm, 1e-30)))
 	for _, p := range s.slots {
@@ -211,6 +215,33 @@ type State struct {
 	Weights [][]float32
 	Means   [][]float32
 	M, V    [][]float32
+}
+
+// largest is a weight that matrices of every type can hold.
+const largest = 65504
+
+// Sound reports whether the state can be drafted with and learned on: its numbers are finite, and no weight is too large.
+func (t *State) Sound() bool {
+	within := func(lists [][]float32, most float32) bool {
+		for _, v := range lists {
+			for _, x := range v {
+				if !(x >= -most && x <= most) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return within(t.Weights, largest) && within(t.Means, largest) && within(t.M, math.MaxFloat32) && within(t.V, math.MaxFloat32)
+}
+
+// State is the state in the student's own memory, where Learn, Load and Reset change it.
+func (s *Student) State() (t State) {
+	for _, p := range s.slots {
+		t.Steps, t.Weights, t.Means = append(t.Steps, p.steps), append(t.Weights, p.Data), append(t.Means, p.mean)
+		t.M, t.V = append(t.M, p.m), append(t.V, p.v)
+	}
+	return t
 }
 
 // Save copies the state, into the memory of one that is not needed any more.
