@@ -203,7 +203,8 @@ func TestRestart(t *testing.T) {
 	other := newLearner(t, m, 2).Head()
 	file := func(h learn.Head) string { return filepath.Join(dir, adapt.Fingerprint(h)+".safetensors") }
 	content := drafttest.Must(os.ReadFile(file(first.Head())))(t)
-	for name, b := range map[string][]byte{"another head's": content, "broken": []byte("nonsense"), "cut": content[:len(content)/2]} {
+	bad := map[string][]byte{"another head's": content, "broken": []byte("x"), "cut": content[:len(content)/2]}
+	for name, b := range bad {
 		if err := os.WriteFile(file(other), b, 0o666); err != nil {
 			t.Fatal(err)
 		}

@@ -47,14 +47,17 @@ type Options struct {
 	Tuning
 }
 
-// DefaultMemory is Options.Memory where it is 0: rows of an 8B target, with five taps, are 80 KB each.
+// DefaultMemory is Options.Memory where that is 0. A row of an 8B target with five taps takes 80
+// KB.
 const DefaultMemory = 1 << 30
 
-// Texts are kept in so many lists at most, of which each has an equal part of Options.Memory: those of sequences under way, the buffers of two
-// actions, what the last update is judged on, older texts, and two that a task has taken over.
 const (
-	mostCollecting = 4 // sequences under way whose text is kept
-	textLists      = mostCollecting + 6
+	mostCollecting = 4 // running sequences whose text is kept
+
+	// textLists is the number of lists of texts. Each may use an equal part of Options.Memory. They
+	// are: one for each running sequence, the buffers of two actions, the texts to judge the last
+	// update by, older texts, and two that the running task has taken over.
+	textLists = mostCollecting + 6
 )
 
 // Workers are a pool; see package par.
@@ -95,11 +98,13 @@ type Adapter struct {
 	first learn.Head
 	head  atomic.Pointer[learn.Head] // to draft with
 
-	mu         sync.Mutex // of what follows. Decoding takes it, so it is held briefly: never while weights are computed or a file is written
+	// mu protects the fields below. Decoding locks it, so nobody holds it while weights are
+	// computed or a file is written.
+	mu         sync.Mutex
 	bandit     bandit
 	rng        *rand.Rand
 	frozen     bool
-	collecting int // sequences under way whose text is kept
+	collecting int // running sequences whose text is kept
 	filled     [actions]filling
 	texts      []*learn.Lesson // since the last update, to judge it by
 	open       *event          // the update that is being judged
@@ -107,7 +112,7 @@ type Adapter struct {
 	pace       float64         // seconds that a query decodes, on average
 	stats      Stats
 	closed     bool
-	busy       bool      // a goroutine uses the worker: none but it does, and it ends that
+	busy       bool      // one goroutine uses the worker; it sets busy back
 	idle       sync.Cond // busy became false
 
 	running atomic.Bool // an update, on workers of its own
@@ -149,8 +154,8 @@ type Stats struct {
 	Error     string           `json:"error,omitempty"` // what ended learning, if anything did
 }
 
-// New makes an adapter that begins with a head, or, where Options.Dir has its state, with what it had learned. No other adapter uses that
-// state until Close; New fails where one does.
+// New makes an adapter that begins with a head. Where Options.Dir has a state of that head, it goes
+// on from there. The adapter locks that state until Close: New fails where another has it.
 func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 	if o.Policy == "" {
 		o.Policy = Bandit
@@ -194,7 +199,8 @@ func (a *Adapter) now() learn.Head { return *a.head.Load() }
 // use brings a head into use.
 func (a *Adapter) use(h learn.Head) { a.head.Store(&h) }
 
-// collect reports whether the text of a query that begins now is kept. Then it counts as under way until collected.
+// collect reports whether the text of a query that begins now is kept. If it is, collected must
+// follow.
 func (a *Adapter) collect() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -229,7 +235,7 @@ func (a *Adapter) Stats() Stats {
 	return s
 }
 
-// exclusive waits until nobody uses the worker, and runs f, which then may. Decoding goes on.
+// exclusive waits until nobody uses the worker, then runs f, which may use it. Decoding goes on.
 func (a *Adapter) exclusive(f func() error) error {
 	a.mu.Lock()
 	for a.busy {
@@ -267,7 +273,8 @@ func (a *Adapter) Reset() error {
 	})
 }
 
-// Export writes the head as it now is as a GGUF file of its family. A head opened from it drafts the same to the bit.
+// Export writes the head that is in use as a GGUF file of its family. A head opened from that file
+// drafts the same to the bit.
 func (a *Adapter) Export(path, name string) error { return a.now().Write(path, name) }
 
 // Close waits for the update under way, if there is one, and saves the state. Drafters can go on with the head as it then is.

@@ -104,7 +104,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			at.Looked = at.Accepted + 1 + looksOn
 			var p float32
 			if p, at.Rejected = d.Chance(r); at.Rejected {
-				if !(p >= 0) { // NaN
+				if p != p { // NaN
 					p = 0
 				}
 				s.query.signal += float64(1 - p)

@@ -18,7 +18,8 @@ func (a *Adapter) BeforeWrites(f func()) {
 // Save writes the state file now.
 func (a *Adapter) Save() error { return a.exclusive(a.save) }
 
-// Texts are all texts that are kept to learn from, each once, while nothing is being learned: those of sequences under way included.
+// Texts returns all texts that are kept to learn from, also those of running sequences. Nothing may
+// be learning meanwhile.
 func (a *Adapter) Texts(sequences []draft.State) map[*learn.Lesson]bool {
 	all := map[*learn.Lesson]bool{}
 	lists := [][]*learn.Lesson{a.texts, a.work.replay, a.filled[Head].texts, a.filled[Full].texts}

@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// A process that learns and saves is killed at any moment, again and again: each time the state is whole, one of those that it saved, and
-// can be used at once; and of what it was writing nothing is left.
+// A process that learns and saves is killed at random moments. Each time the state is whole, one of
+// those that it saved, and can be used at once. No temporary file is left.
 func TestKilled(t *testing.T) {
 	const variable = "ADAPT_TEST_DIR"
 	m := drafttest.OpenTarget(t, 512)
@@ -26,7 +26,9 @@ func TestKilled(t *testing.T) {
 		o := adapt.Options{Policy: adapt.Always, Tuning: wild(), Wait: true, Dir: dir}
 		return drafttest.Must(adapt.New(newLearner(t, m, 1).Head(), drafttest.Vocab, o))(t)
 	}
-	describe := func(a *adapt.Adapter) string { return fmt.Sprint("state ", a.Stats().Queries, " ", adapt.Fingerprint(a.Head())) }
+	describe := func(a *adapt.Adapter) string {
+		return fmt.Sprint("state ", a.Stats().Queries, " ", adapt.Fingerprint(a.Head()))
+	}
 	if dir := os.Getenv(variable); dir != "" { // the process
 		a := open(dir)
 		a.BeforeWrites(func() { fmt.Println(describe(a)) })

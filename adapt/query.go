@@ -66,7 +66,7 @@ func rounds(texts []*learn.Lesson) (n int) {
 	return n
 }
 
-// keep is the last of the texts, as many as a list's part of the memory holds, but one in any case.
+// keep returns the last of the texts: as many as a list's part of the memory holds, at least one.
 func (a *Adapter) keep(texts []*learn.Lesson) []*learn.Lesson {
 	from, left := len(texts), a.o.Memory/textLists
 	for from > 0 {

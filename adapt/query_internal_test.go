@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is kept is the end of the list: as much as fits, one text in any case, and no pointer to any other.
+// keep keeps the end of a list: as much as fits, at least one text, and no pointer to the others.
 func TestKeep(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var texts []*learn.Lesson

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/draft/learn"
 )
 
-// rollback watches accepted length over intervals, as the relative gain over the first head on the same rounds: so a harder prompt is no
-// fall.
+// rollback watches accepted length over intervals: the relative gain over the first head on the
+// same rounds, so that a harder prompt does not count as a fall.
 type rollback struct {
 	gains []comparison // of the last intervals
 	good  *checkpoint
@@ -56,7 +56,9 @@ func compare(a, b []float64) comparison {
 func (c comparison) surely(least float64) bool { return c.gain < least && c.gain+2*c.error < 0 }
 
 // watch takes how the head did over an interval against the first one. score measures a head on the interval's rounds.
-func (g *rollback) watch(w *worker, s *learn.Student, over comparison, score func(learn.Head) ([]float64, error)) error {
+func (g *rollback) watch(
+	w *worker, s *learn.Student, over comparison, score func(learn.Head) ([]float64, error),
+) error {
 	g.gains = append(g.gains, over)
 	if n := len(g.gains) - falls - 1; n > 0 {
 		g.gains = g.gains[n:]

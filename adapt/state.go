@@ -69,7 +69,8 @@ func (f *stateFile) open(dir string, first learn.Head) (err error) {
 	f.write = func(path string, w *safetensors.Writer) error { return w.WriteFile(path) }
 	f.lock, err = filelock.Take(f.path + ".lock")
 	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
-		return fmt.Errorf("adapt: folder %s: %s already learns there with this head (%s): end that first, or name another folder", dir, held.Holder(), held.Path)
+		const say = "adapt: folder %s: %s already learns there with this head (%s): end it, or name another folder"
+		return fmt.Errorf(say, dir, held.Holder(), held.Path)
 	}
 	if err != nil {
 		return fmt.Errorf("adapt: folder %s: %w: name a folder on a local disk that can be written", dir, err)
@@ -85,7 +86,8 @@ func (f *stateFile) close() error {
 	return f.lock.Release()
 }
 
-// save writes the state file, if there is to be one. Who uses the worker calls it, without the lock: decoding goes on.
+// save writes the state file, if the adapter has one. The caller uses the worker and does not hold
+// the lock: decoding goes on.
 func (a *Adapter) save() error {
 	f := &a.state
 	if f.path == "" {
@@ -145,7 +147,8 @@ func (a *Adapter) read(f *safetensors.File) error {
 	case k.Head != a.state.head:
 		return fmt.Errorf("it was learned on another head (%s) than this one (%s)", k.Head, a.state.head)
 	case len(l.At) != len(l.Over) || slices.ContainsFunc(k.Steps, func(n int) bool { return n < 0 }):
-		return fmt.Errorf("metadata %q: %d sums of gains of %d judgements, steps %v: not the state of an adapted drafter", stateKey, len(l.At), len(l.Over), k.Steps)
+		return fmt.Errorf("metadata %q: %d and %d judgements, steps %v: not the state of an adapted drafter",
+			stateKey, len(l.At), len(l.Over), k.Steps)
 	}
 	a.bandit, a.stats = k.Bandit, k.Stats
 	a.bandit.warmUp = a.o.WarmUp

@@ -21,10 +21,11 @@ type task struct {
 
 func (t *task) empty() bool { return t.judge == nil && t.update == Skip }
 
-// worker does what takes long. One goroutine uses it at a time: see Adapter.busy. Of the adapter it touches, but for its own, what the
-// adapter's lock protects, with the lock.
+// worker trains and judges. One goroutine uses it at a time: see Adapter.busy. It locks the adapter
+// for the fields that the lock protects.
 //
-// Between tasks the student is the head in use: what an update did not bring into use, it has taken back.
+// Between tasks the student has the weights of the head in use: an update that is not used restores
+// them.
 type worker struct {
 	a        *Adapter
 	rng      *rand.Rand
@@ -92,8 +93,8 @@ func (w *worker) do(t task) error {
 	return nil
 }
 
-// account tells the adapter what a task came to: how long it took, and how much worse an update was that is not used. It reports whether the
-// state is to be saved.
+// account adds up what a task took, in seconds, and tells the bandit if its update was refused:
+// worse says by how much. It reports whether the state is to be saved.
 func (w *worker) account(t task, worse comparison, processor, clock float64) (save bool) {
 	a := w.a
 	a.mu.Lock()
@@ -121,8 +122,9 @@ func (w *worker) account(t task, worse comparison, processor, clock float64) (sa
 // saveEvery is after how many updates the state is saved.
 const saveEvery = 16
 
-// update learns from texts and brings the outcome into use, unless it is not sound or does worse on these very texts: then the student goes
-// back to what it was, and worse says by how much. OSD asks for sound weights alone.
+// update learns from texts and brings the new head into use. It refuses a head whose weights are
+// not sound, or that does worse on the same texts: then worse says by how much, and the student's
+// weights are restored, as they are after an error. OSD only asks for sound weights.
 func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) (worse comparison, err error) {
 	a := w.a
 	w.replay = a.keep(append(w.replay, texts...))

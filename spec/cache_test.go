@@ -18,8 +18,8 @@ import (
 // foreign is a cache of a type that no target of grove makes. Nobody may touch it.
 type foreign struct{ spec.Cache }
 
-// A request brings rows that its target made, and they are used; or any other cache, which is refused before anything is done to it. So is a
-// pass over it.
+// A request's cache is used if the target made it. Any other is refused, untouched, by Start and by
+// a pass.
 func TestRequestCache(t *testing.T) {
 	m, other := drafttest.OpenTarget(t, 64), drafttest.OpenTarget(t, 64)
 	loop := drafttest.Must(spec.New(spec.Model(m), nil, spec.Options{Chunk: 5}))(t)
@@ -50,8 +50,8 @@ func TestRequestCache(t *testing.T) {
 		fork := own.Fork()
 		defer fork.Free()
 		caches := map[string]spec.Cache{
-			"the target's": own, "a fork": fork,
-			"another model's": theirs, "another type": foreign{own}, "an empty struct": foreign{}, "a nil pointer": (*nn.Cache)(nil),
+			"the target's": own, "a fork": fork, "another model's": theirs,
+			"another type": foreign{own}, "an empty struct": foreign{}, "a nil pointer": (*nn.Cache)(nil),
 		}
 		kind := rapid.SampledFrom(slices.Sorted(maps.Keys(caches))).Draw(t, "cache")
 		c := caches[kind]

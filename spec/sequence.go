@@ -23,7 +23,8 @@ type Request struct {
 
 	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
 
-	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The target must have made it.
+	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The
+	// target must have made it.
 	Cache Cache
 }
 

@@ -63,7 +63,8 @@ func (t modelTarget) CheckCache(c Cache) error {
 func (t modelTarget) cache(c Cache) (*nn.Cache, error) {
 	own, ok := c.(*nn.Cache)
 	if !ok || own == nil || own.Pages() != t.pages {
-		return nil, fmt.Errorf("spec: the cache is a %T that this target did not make: take one from the target's NewCache, or give none", c)
+		const want = "take one from the target's NewCache, or give none"
+		return nil, fmt.Errorf("spec: the cache is a %T that this target did not make: %s", c, want)
 	}
 	return own, nil
 }

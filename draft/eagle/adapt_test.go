@@ -41,7 +41,8 @@ func TestExports(t *testing.T) {
 	Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
 		seed, shape := rapid.Uint64Range(0, 60).Draw(r, "head"), genShape(r)
 		kind := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}).Draw(r, "type")
-		c := eaglesynth.Config(rand.New(rand.NewPCG(seed, 2)), rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version"), m.Config, kind)
+		version := rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version")
+		c := eaglesynth.Config(rand.New(rand.NewPCG(seed, 2)), version, m.Config, kind)
 		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
 		drafter := func(n *eagle.Network) learn.Learner {
 			return newDrafter(r, n, shape, shortlist.Options{}, m).(learn.Learner)

@@ -25,8 +25,8 @@ type Network struct {
 	headfile.Ends
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its own. Weights bear the names of
-// llama.cpp's dflash files.
+// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
+// the target where w has none. Weights bear the names of llama.cpp's dflash files.
 func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

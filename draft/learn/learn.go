@@ -47,7 +47,8 @@ type Head interface {
 	// Output is what makes logits of states: Head·Norm(x). tokens are the target's for each row of the matrix; nil: the same.
 	Output() (norm *nn.Norm, head *nn.Linear, tokens []int32)
 
-	// Write writes the head as a GGUF file of its family. A head opened from it drafts the same to the bit.
+	// Write writes the head as a GGUF file of its family. A head opened from that file drafts the
+	// same to the bit.
 	Write(path, name string) error
 }
 

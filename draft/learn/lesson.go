@@ -49,7 +49,8 @@ func (l *Lesson) said(row int) []sample.Candidate {
 
 // Bytes is the memory that a lesson holds.
 func (l *Lesson) Bytes() int {
-	return 4*(cap(l.Tokens)+cap(l.Taps)+cap(l.Drafted)) + cap(l.Said)*int(unsafe.Sizeof(sample.Candidate{})) + cap(l.Rounds)*int(unsafe.Sizeof(Round{}))
+	return 4*(cap(l.Tokens)+cap(l.Taps)+cap(l.Drafted)) +
+		cap(l.Said)*int(unsafe.Sizeof(sample.Candidate{})) + cap(l.Rounds)*int(unsafe.Sizeof(Round{}))
 }
 
 // Collector makes lessons of the rows of one sequence.
@@ -84,7 +85,7 @@ func (c *Collector) Take(r *draft.Rows, round *Round) (full *Lesson) {
 	}
 	skip := 0
 	if n := len(r.Tokens) - before; r.Next < 0 && n > 0 && len(l.Rounds) == 0 {
-		*l, skip = Lesson{}, n // of a prompt no more is kept
+		*l, skip = Lesson{}, n // a prompt's earlier rows are not kept
 	}
 	first := len(l.Tokens)
 	for i := skip; i < len(r.Tokens); i++ {

@@ -12,7 +12,7 @@ import (
 
 const vocab = 256
 
-// counted is a pass over a text whose tokens are their own places, counted round the vocabulary, and so are the taps.
+// counted is a pass over a text whose tokens and taps are the token's place, modulo the vocabulary.
 type counted struct{ *tree.Tree }
 
 func (p counted) Tap(t, _, node int) []float32 { return []float32{float32(p.Token[node]), float32(t)} }
@@ -22,8 +22,9 @@ func (p counted) Logits(_, i int) []float32 {
 	return x
 }
 
-// Whatever the lengths of prompts, chunks and rounds: each lesson is a stretch of the text with its taps and the target's tokens at the right
-// rows, no longer than it may be, and together they have all rounds once.
+// For any lengths of prompts, chunks and rounds: each lesson is a stretch of the text, not too
+// long, with taps and the target's tokens at the right rows. Together the lessons have each round
+// once.
 func TestCollector(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drafttest.Must(learn.NewCollector(2, vocab))(t)
@@ -56,7 +57,8 @@ func TestCollector(t *testing.T) {
 				t.Fatalf("lesson %d: %d tokens, %d numbers of taps, %d a row", i, n, len(l.Taps), l.Width)
 			}
 			for k, token := range l.Tokens {
-				if token != (first+int32(k))%vocab || k < n-1 && (l.Taps[4*k] != float32(token) || l.Taps[4*k+2] != float32(token)) {
+				wrong := k < n-1 && (l.Taps[4*k] != float32(token) || l.Taps[4*k+2] != float32(token))
+				if wrong || token != (first+int32(k))%vocab {
 					t.Fatalf("lesson %d: token %d is of place %d, the first of %d", i, k, token, first)
 				}
 			}

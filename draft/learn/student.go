@@ -94,7 +94,8 @@ func (s *Student) fill() error {
 
 func (s *Student) pack() { s.params.Pack(s.tape.Products()) }
 
-// ErrDiverged is the error of a step whose gradient is not a finite number. The weights stay as they were.
+// ErrDiverged is the error of a step whose gradient is not a finite number. The weights are as
+// before.
 var ErrDiverged = errors.New("the gradient is not a finite number")
 
 // Learn takes a step of the optimiser on a batch.
@@ -217,10 +218,11 @@ type State struct {
 	M, V    [][]float32
 }
 
-// largest is a weight that matrices of every type can hold.
+// largest is the largest weight that matrices of every type can hold: that of F16.
 const largest = 65504
 
-// Sound reports whether the state can be drafted with and learned on: its numbers are finite, and no weight is too large.
+// Sound reports whether a head can be made of the state and trained on: all numbers are finite, and
+// no weight is too large for a matrix of any type.
 func (t *State) Sound() bool {
 	within := func(lists [][]float32, most float32) bool {
 		for _, v := range lists {
@@ -232,10 +234,11 @@ func (t *State) Sound() bool {
 		}
 		return true
 	}
-	return within(t.Weights, largest) && within(t.Means, largest) && within(t.M, math.MaxFloat32) && within(t.V, math.MaxFloat32)
+	return within(t.Weights, largest) && within(t.Means, largest) &&
+		within(t.M, math.MaxFloat32) && within(t.V, math.MaxFloat32)
 }
 
-// State is the state in the student's own memory, where Learn, Load and Reset change it.
+// State returns the state in the student's memory, without a copy: Learn, Load and Reset change it.
 func (s *Student) State() (t State) {
 	for _, p := range s.slots {
 		t.Steps, t.Weights, t.Means = append(t.Steps, p.steps), append(t.Weights, p.Data), append(t.Means, p.mean)

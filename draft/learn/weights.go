@@ -14,7 +14,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// kinds is how the tensors of a head that are trained are held to draft: the type of each matrix by name; vectors and tables are F32.
+// kinds are the types in which a head that drafts holds its trained tensors, by name: of each
+// matrix its own, of vectors and tables F32.
 type kinds map[string]gemm.Type
 
 func kindsOf(h Head) kinds {
@@ -115,7 +116,8 @@ func fill(params map[string]*nn.Param, h Head) error {
 	return err
 }
 
-// Tensors are all tensors of a head as a file has them: matrices in the types that it drafts with, bit for bit.
+// Tensors returns all tensors of a head for a file: matrices in the types that the head drafts
+// with, bit for bit.
 func Tensors(h Head) (list []tensor.Tensor, err error) {
 	h.Weights(func(w Weight) {
 		t, e := w.tensor()
@@ -134,13 +136,15 @@ func (w *Weight) tensor() (t tensor.Tensor, err error) {
 		return tensor.FromFloat32s(w.Name, tensor.F32, []int{len(w.Vector)}, w.Vector)
 	case m != nil:
 		n := m.RowBytes()
-		t = tensor.Tensor{Name: w.Name, Type: model.FileType(m.Type()), Shape: []int{m.Out(), m.In()}, Data: make([]byte, m.Out()*n)}
+		t = tensor.Tensor{Name: w.Name, Type: model.FileType(m.Type()), Shape: []int{m.Out(), m.In()}}
+		t.Data = make([]byte, m.Out()*n)
 		for i := range m.Out() {
 			m.UnpackRow(t.Data[i*n:(i+1)*n], i)
 		}
 		return t, nil
 	}
-	for _, kind := range []tensor.Type{tensor.Q8_0, tensor.BF16, tensor.F16, tensor.F32} { // what is only looked up can be of any type that holds it
+	// No product reads a table, so any type that holds its values does.
+	for _, kind := range []tensor.Type{tensor.Q8_0, tensor.BF16, tensor.F16, tensor.F32} {
 		if t, err = w.table(kind); err == nil {
 			break
 		}
@@ -148,7 +152,7 @@ func (w *Weight) tensor() (t tensor.Tensor, err error) {
 	return t, err
 }
 
-// table is a table in a type that holds all its values; an error where one is not the same.
+// table encodes a table as a type; it is an error if that changes a value.
 func (w *Weight) table(kind tensor.Type) (tensor.Tensor, error) {
 	n, err := kind.Size(w.Cols)
 	if err != nil {
@@ -158,7 +162,8 @@ func (w *Weight) table(kind tensor.Type) (tensor.Tensor, error) {
 	row, back := make([]float32, w.Cols), make([]float32, w.Cols)
 	for i := range w.Rows {
 		w.Table.Row(row, i)
-		if err := errors.Join(tensor.Quantize(kind, row, t.Data[i*n:(i+1)*n]), t.DequantizeRows(back, i, i+1)); err != nil {
+		err := tensor.Quantize(kind, row, t.Data[i*n:(i+1)*n])
+		if err = errors.Join(err, t.DequantizeRows(back, i, i+1)); err != nil {
 			return t, err
 		}
 		for k := range row {

@@ -38,9 +38,10 @@ type Network struct {
 // block). The first row takes itself for the one before.
 type Shift struct{ Own, Before nn.Linear }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its own. Weights bear the names of files,
-// which are those of llama.cpp where it has any. tokens are the target's of each row of the head's output, nil for the same. Of an empty
-// target its layers alone can run.
+// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
+// the target where w has none; with an empty target only the layers can run. Weights bear the names
+// of files, which are llama.cpp's where it has any. tokens are the target's token of each row of
+// the head's output; nil: row i is token i.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err

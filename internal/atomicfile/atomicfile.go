@@ -55,7 +55,8 @@ func Write(path string, fill func(w io.Writer) error) error {
 // unfinished is what follows the path in the name of a temporary file.
 const unfinished = ".tmp-"
 
-// RemoveUnfinished removes what writers of the path that were killed have left. Nobody may be writing it.
+// RemoveUnfinished removes the temporary files that killed writers of the path have left. Nobody
+// may be writing the path meanwhile.
 func RemoveUnfinished(path string) error {
 	files, err := os.ReadDir(filepath.Dir(path))
 	for _, f := range files {

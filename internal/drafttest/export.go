@@ -12,9 +12,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Exports checks that a head drafts the same to the bit when it is opened from the file that it was written to: as it is, after it has
-// learned, and when it is written once more. generate makes a drafter with a random head, and says how to make the same drafter with the
-// head of a file.
+// Exports checks that a head that is written to a file and opened again drafts the same to the bit:
+// as it is or after it has learned, and when it is written once more. generate makes a drafter with
+// a random head; its second result makes the same drafter with the head of a file.
 func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner, func(path string) learn.Learner)) {
 	dir := t.TempDir()
 	own := map[string]int{}
@@ -26,7 +26,8 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 			l, _ := lesson(r, rng, d, hidden, 3, -1)
 			s := Must(learn.NewStudent(d.Head(), 1))(r)
 			defer s.Close()
-			if err := s.Learn(whole(l), learn.Study{AdamW: nn.AdamW{Rate: 0.05, Beta1: .9, Beta2: .99, Eps: 1e-8}}); err != nil {
+			study := learn.Study{AdamW: nn.AdamW{Rate: 0.05, Beta1: .9, Beta2: .99, Eps: 1e-8}}
+			if err := s.Learn(whole(l), study); err != nil {
 				r.Fatal(err)
 			}
 			d.Use(Must(s.Packed())(r))

@@ -1,7 +1,8 @@
-// Package filelock keeps a file to one user at a time, in this process and in others.
+// Package filelock gives a lock file to one user at a time, in this process and in others.
 //
-// The lock is the system's: it ends with the process that holds it, however that ends. The lock file stays; while it is locked it holds the
-// number of the process. Systems other than Linux, macOS, the BSDs and Windows have no such lock here: everyone gets it.
+// The operating system keeps the lock and frees it when the process ends, even if it is killed. The
+// file stays. While it is locked it holds the number of the process. On systems other than Linux,
+// macOS, the BSDs and Windows the package locks nothing: everyone gets the lock.
 package filelock
 
 import (
@@ -16,7 +17,7 @@ import (
 // Lock is a lock that is held.
 type Lock struct{ f *os.File }
 
-// HeldError says that somebody else holds a lock.
+// HeldError says who holds a lock.
 type HeldError struct {
 	Path string
 	PID  int // of the process; 0: not known
@@ -35,7 +36,8 @@ func (e *HeldError) Holder() string {
 	return fmt.Sprintf("process %d", e.PID)
 }
 
-// Take locks the file at path, which it makes if need be. It does not wait: where another holds the lock the error is a *HeldError.
+// Take locks the file at path, and makes it if there is none. It does not wait: where another user
+// holds the lock the error is a *HeldError.
 func Take(path string) (*Lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
 	if err != nil {

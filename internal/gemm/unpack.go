@@ -6,7 +6,7 @@ import (
 	"runtime"
 )
 
-// UnpackRow writes output i to dst as a file holds it: the bytes that PackPanels read, for a file that is to hold the same matrix.
+// UnpackRow writes output i to dst as a file holds it: RowBytes bytes, those that PackPanels read.
 func (m *Matrix) UnpackRow(dst []byte, i int) {
 	if i < 0 || i >= m.out || len(dst) != m.RowBytes() {
 		panic(fmt.Sprintf("gemm: row %d of %d into %d bytes: want %d", i, m.out, len(dst), m.RowBytes()))

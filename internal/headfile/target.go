@@ -92,18 +92,20 @@ func SetTaps(w *gguf.Writer, arch string, taps []int, layers int) {
 	}
 }
 
-// Ends are the embedding and the output of a head's network: the target's, unless the head has its own.
+// Ends are the embedding and the output matrix of a head's network: the target's, or the head's
+// own.
 type Ends struct {
 	Embed nn.Table
 	Head  nn.Linear
 
-	OwnEmbed, OwnHead bool // the head's file has them
+	OwnEmbed, OwnHead bool // they are the head's own
 }
 
-// NewEnds takes from a head's weights what they have of its ends, the rest from the target. output is the number of tokens of the head's
-// own output.
+// NewEnds takes embedding and output matrix from a head's weights, or from the target where the
+// weights have none. output is the number of rows of the head's own matrix.
 func NewEnds(w model.Weights, c *model.Config, output int, target *model.Network) (e Ends, err error) {
-	e = Ends{Embed: target.Embed, Head: target.Head, OwnEmbed: w.Has("token_embd.weight"), OwnHead: w.Has("output.weight")}
+	e = Ends{Embed: target.Embed, Head: target.Head}
+	e.OwnEmbed, e.OwnHead = w.Has("token_embd.weight"), w.Has("output.weight")
 	if e.OwnEmbed {
 		if e.Embed, err = w.Table("token_embd.weight", c.Vocab, c.Hidden); err != nil {
 			return e, err

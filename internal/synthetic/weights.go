@@ -21,8 +21,8 @@ type Weights struct {
 	Made  []tensor.Tensor // in the order asked for
 }
 
-// Ends are Extra of a head that may have an output and an embedding of its own, as the seed has it; draft says that it has a draft vocabulary,
-// and so an output.
+// Ends returns the Extra of a head that may have its own output matrix and embedding; the seed
+// decides. With draft it has a draft vocabulary, and so an output matrix.
 func Ends(seed uint64, draft bool) (extra []string) {
 	if draft || seed%3 == 0 {
 		extra = append(extra, "output.weight")

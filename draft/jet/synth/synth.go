@@ -33,7 +33,8 @@ func Config(rng *rand.Rand, target model.Config, t tensor.Type) jet.Config {
 	return c
 }
 
-// Network makes the head that c describes, for a target of which it uses what it has not of its own.
+// Network makes the head that c describes. It may have its own embedding and output matrix; else it
+// uses the target's.
 func Network(c jet.Config, t tensor.Type, seed uint64, target *model.Model) (*jet.Network, error) {
 	return jet.NewNetwork(c, weights(t, seed), &target.Network)
 }
