@@ -3,20 +3,17 @@ package grove
 import (
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 
 	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/learn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to
 // the token; what changes is how much of it is drafted. See package adapt.
 type AdaptOptions struct {
-	// Dir is a folder that what was learned is kept in, for the next time the model is opened: a file for each head. Empty: it is
-	// forgotten when the model is closed.
+	// Dir is a folder that keeps what was learned until the model is opened again: a file for each
+	// head, which one open model uses at a time. Empty: Close forgets it.
 	Dir string
 
 	Threads int  // processors that an update takes from decoding while it runs; 0: one
@@ -35,13 +32,7 @@ func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
 	if a := f.adapters[head]; a != nil {
 		return a, nil
 	}
-	o := adapt.Options{Threads: f.adapt.Threads, Workers: m.m.Pool()}
-	if f.adapt.Dir != "" {
-		if err := os.MkdirAll(f.adapt.Dir, 0o777); err != nil {
-			return nil, err
-		}
-		o.State = filepath.Join(f.adapt.Dir, adapt.Fingerprint(head)+".safetensors")
-	}
+	o := adapt.Options{Threads: f.adapt.Threads, Dir: f.adapt.Dir, Workers: m.m.Pool()}
 	a, err := adapt.New(head, m.m.Config.Vocab, o)
 	if err != nil {
 		return nil, err
@@ -84,13 +75,14 @@ func (m *Model) Adapter(drafter string) (*Adapter, error) {
 	return m.adapter(l)
 }
 
-// ExportHead writes the head of a drafter as it has learned to be as a GGUF file with matrices of Q8_0, which Options.Heads takes.
+// ExportHead writes the head of a drafter, as it now is, as a GGUF file that Options.Heads takes. A
+// model opened with that file drafts the same to the bit.
 func (m *Model) ExportHead(drafter, path string) error {
 	a, err := m.Adapter(drafter)
 	if err != nil {
 		return err
 	}
-	return a.Export(path, "grove adapted "+drafter, tensor.Q8_0)
+	return a.Export(path, "grove adapted "+drafter)
 }
 
 // closeAdapters ends learning and saves what was learned.

@@ -15,7 +15,6 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Law 2: the tokens are those of plain decoding while weights change under way, whatever they become.
@@ -151,7 +150,7 @@ func TestPoisonedStream(t *testing.T) {
 func exported(t *testing.T, a *adapt.Adapter, m *model.Model) learn.Learner {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "head.gguf")
-	if err := a.Export(path, "test", tensor.F32); err != nil {
+	if err := a.Export(path, "test"); err != nil {
 		t.Fatal(err)
 	}
 	h, err := jet.Open(draft.Head{Name: path}, drafttest.As(m))
@@ -164,42 +163,54 @@ func exported(t *testing.T, a *adapt.Adapter, m *model.Model) learn.Learner {
 // What was learned outlives a restart; a file of another head, or a broken one, is refused.
 func TestRestart(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
-	path := filepath.Join(t.TempDir(), "state.safetensors")
-	o := adapt.Options{Tuning: eager(), Wait: true, State: path}
-	d := newLearner(t, m, 1)
-	a, err := adapt.New(d.Head(), drafttest.Vocab, o)
-	if err != nil {
-		t.Fatal(err)
+	dir := t.TempDir()
+	o := adapt.Options{Tuning: eager(), Wait: true, Dir: dir}
+	first := newLearner(t, m, 1)
+	open := func() *adapt.Adapter { return drafttest.Must(adapt.New(first.Head(), drafttest.Vocab, o))(t) }
+	closed := func(a *adapt.Adapter) {
+		t.Helper()
+		if err := a.Close(); err != nil {
+			t.Fatal(err)
+		}
 	}
-	meanTau(serve(t, m, a.Wrap(d)), 2, 20)
+	a := open()
+	meanTau(serve(t, m, a.Wrap(newLearner(t, m, 1))), 2, 20)
 	learned, stats := adapt.Fingerprint(a.Head()), a.Stats()
-	if err := a.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if learned == adapt.Fingerprint(newLearner(t, m, 1).Head()) {
+	closed(a)
+	if learned == adapt.Fingerprint(first.Head()) {
 		t.Fatalf("nothing was learned: %+v", stats)
 	}
-	again := adapter(t, newLearner(t, m, 1), o)
-	if got := adapt.Fingerprint(again.Head()); got != learned {
+	a = open()
+	if got := adapt.Fingerprint(a.Head()); got != learned {
 		t.Error("after a restart the head is not the one that was learned")
 	}
-	if got := again.Stats(); got.Queries != stats.Queries || got.Value != stats.Value {
+	if got := a.Stats(); got.Queries != stats.Queries || got.Value != stats.Value {
 		t.Errorf("after a restart %+v, before it %+v", got, stats)
 	}
-	if err := again.Reset(); err != nil {
+	if err := a.Reset(); err != nil {
 		t.Fatal(err)
 	}
-	if got := adapt.Fingerprint(again.Head()); got != adapt.Fingerprint(newLearner(t, m, 1).Head()) {
+	closed(a)
+	if err := a.Reset(); err == nil {
+		t.Error("a closed adapter was reset")
+	}
+	a = open()
+	if a.Head() != first.Head() {
 		t.Error("after a reset the head is not the first")
 	}
-	if _, err := adapt.New(newLearner(t, m, 2).Head(), drafttest.Vocab, o); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("another head's state was taken: %v", err)
-	}
-	if err := os.WriteFile(path, []byte("nonsense"), 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := adapt.New(newLearner(t, m, 1).Head(), drafttest.Vocab, o); err == nil || !strings.Contains(err.Error(), path) {
-		t.Errorf("a broken state was taken: %v", err)
+	closed(a)
+
+	other := newLearner(t, m, 2).Head()
+	file := func(h learn.Head) string { return filepath.Join(dir, adapt.Fingerprint(h)+".safetensors") }
+	content := drafttest.Must(os.ReadFile(file(first.Head())))(t)
+	bad := map[string][]byte{"another head's": content, "broken": []byte("x"), "cut": content[:len(content)/2]}
+	for name, b := range bad {
+		if err := os.WriteFile(file(other), b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := adapt.New(other, drafttest.Vocab, o); err == nil || strings.Count(err.Error(), file(other)) != 1 {
+			t.Errorf("a state that is %s was taken: %v", name, err)
+		}
 	}
 }
 

@@ -1,6 +1,7 @@
 package adapt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -11,7 +12,6 @@ import (
 
 	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Policy is how it is decided when to learn.
@@ -32,7 +32,8 @@ var policies = []Policy{Bandit, OSD, Always, Whole}
 type Options struct {
 	Policy  Policy
 	Threads int    // workers of updates; 0: one
-	State   string // file that what was learned is kept in over restarts; empty: it is not
+	Dir     string // folder that keeps what was learned over restarts, in a file for each head; empty: it is not kept
+	Memory  int    // bytes of texts that are kept to learn from, at most; 0: DefaultMemory
 	Seed    uint64
 
 	// Wait makes the end of a query wait for the update that it begins: for studies of what learning brings, whose outcome then does not
@@ -45,6 +46,19 @@ type Options struct {
 
 	Tuning
 }
+
+// DefaultMemory is Options.Memory where that is 0. A row of an 8B target with five taps takes 80
+// KB.
+const DefaultMemory = 1 << 30
+
+const (
+	mostCollecting = 4 // running sequences whose text is kept
+
+	// textLists is the number of lists of texts. Each may use an equal part of Options.Memory. They
+	// are: one for each running sequence, the buffers of two actions, the texts to judge the last
+	// update by, older texts, and two that the running task has taken over.
+	textLists = mostCollecting + 6
+)
 
 // Workers are a pool; see package par.
 type Workers interface {
@@ -59,7 +73,7 @@ type Tuning struct {
 	Steps   [actions]int     // of the optimiser in an update: the first on the buffer alone, the others on older queries too
 	Rate    [actions]float32 // of AdamW
 	Rounds  int              // of a step
-	Replay  int              // lessons of older queries that are kept
+	Replay  int              // texts of older queries that are kept
 	Keep    float32          // λ: the weight of the divergence from the head as it was at first
 	Gamma   float64          // see learn.Study
 	Mean    float32          // see learn.Study
@@ -84,28 +98,33 @@ type Adapter struct {
 	first learn.Head
 	head  atomic.Pointer[learn.Head] // to draft with
 
-	mu     sync.Mutex // of what follows, held briefly
-	bandit bandit
-	rng    *rand.Rand
-	frozen bool
-	filled [actions]filling
-	heard  []*learn.Lesson // since the last update, to judge it by
-	open   *event          // the update that is being judged
-	since  int             // queries since one was
-	stats  Stats
-	busy   bool // the worker has something to do
-	closed bool
-	done   sync.WaitGroup
+	// mu protects the fields below. Decoding locks it, so nobody holds it while weights are
+	// computed or a file is written.
+	mu         sync.Mutex
+	bandit     bandit
+	rng        *rand.Rand
+	frozen     bool
+	collecting int // running sequences whose text is kept
+	filled     [actions]filling
+	texts      []*learn.Lesson // since the last update, to judge it by
+	open       *event          // the update that is being judged
+	since      int             // queries since one was
+	pace       float64         // seconds that a query decodes, on average
+	stats      Stats
+	closed     bool
+	busy       bool      // one goroutine uses the worker; it sets busy back
+	idle       sync.Cond // busy became false
 
 	running atomic.Bool // an update, on workers of its own
 	slow    slowdown
 
-	work worker // used by one goroutine at a time: that of busy, or one that holds mu while nobody is
+	work  worker
+	state stateFile
 }
 
 // filling is the buffer of an action.
 type filling struct {
-	lessons []*learn.Lesson
+	texts   []*learn.Lesson
 	queries int
 	signal  float64 // of the last query
 }
@@ -135,7 +154,8 @@ type Stats struct {
 	Error     string           `json:"error,omitempty"` // what ended learning, if anything did
 }
 
-// New makes an adapter that begins with a head, or, where there is a state file, with what that had learned.
+// New makes an adapter that begins with a head. Where Options.Dir has a state of that head, it goes
+// on from there. The adapter locks that state until Close: New fails where another has it.
 func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 	if o.Policy == "" {
 		o.Policy = Bandit
@@ -145,19 +165,28 @@ func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 		return nil, fmt.Errorf("adapt: Policy is %q: want one of %q", o.Policy, policies)
 	case o.Threads < 0:
 		return nil, fmt.Errorf("adapt: Threads is %d: want 1 or more, or 0 for one", o.Threads)
+	case o.Memory < 0:
+		return nil, fmt.Errorf("adapt: Memory is %d bytes: want 1 or more, or 0 for %d", o.Memory, DefaultMemory)
 	}
 	if o.Tuning == (Tuning{}) {
 		o.Tuning = DefaultTuning()
 	}
-	o.Threads = max(o.Threads, 1)
+	o.Threads, o.Memory = max(o.Threads, 1), cmp.Or(o.Memory, DefaultMemory)
 	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(o.WarmUp), rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
 	a.head.Store(&first)
+	a.idle.L = &a.mu
 	a.slow.now = time.Now
 	a.work.a, a.work.rng = a, rand.New(rand.NewPCG(o.Seed, 0x776f726b))
-	if o.State != "" {
-		if err := a.load(); err != nil {
-			return nil, err
-		}
+	if o.Dir == "" {
+		return a, nil
+	}
+	err := a.state.open(o.Dir, first)
+	if err == nil {
+		err = a.load()
+	}
+	if err != nil {
+		a.work.close()
+		return nil, errors.Join(err, a.state.close())
 	}
 	return a, nil
 }
@@ -170,11 +199,23 @@ func (a *Adapter) now() learn.Head { return *a.head.Load() }
 // use brings a head into use.
 func (a *Adapter) use(h learn.Head) { a.head.Store(&h) }
 
-// collects reports whether the text of a query that begins now may be used.
-func (a *Adapter) collects() bool {
+// collect reports whether the text of a query that begins now is kept. If it is, collected must
+// follow.
+func (a *Adapter) collect() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return !a.frozen && !a.closed && a.stats.Error == "" && (a.o.Policy == OSD || a.o.Policy == Always || a.open != nil || a.since+1 >= checkUp || a.bandit.hopes())
+	if a.frozen || a.closed || a.stats.Error != "" || a.collecting == mostCollecting ||
+		a.o.Policy != OSD && a.o.Policy != Always && a.open == nil && a.since+1 < checkUp && !a.bandit.hopes() {
+		return false
+	}
+	a.collecting++
+	return true
+}
+
+func (a *Adapter) collected() {
+	a.mu.Lock()
+	a.collecting--
+	a.mu.Unlock()
 }
 
 // Freeze stops learning, and goes on with it: what was learned stays in use.
@@ -194,57 +235,62 @@ func (a *Adapter) Stats() Stats {
 	return s
 }
 
-// idle waits for the worker, and calls f while it does nothing.
-func (a *Adapter) idle(f func() error) error {
+// exclusive waits until nobody uses the worker, then runs f, which may use it. Decoding goes on.
+func (a *Adapter) exclusive(f func() error) error {
 	a.mu.Lock()
 	for a.busy {
-		a.mu.Unlock()
-		a.done.Wait()
-		a.mu.Lock()
+		a.idle.Wait()
 	}
-	defer a.mu.Unlock()
+	a.busy = true
+	a.mu.Unlock()
+	defer a.release()
 	return f()
+}
+
+// release ends the use of the worker.
+func (a *Adapter) release() {
+	a.mu.Lock()
+	a.busy = false
+	a.mu.Unlock()
+	a.idle.Broadcast()
 }
 
 // Reset forgets all that was learned, in the state file too.
 func (a *Adapter) Reset() error {
-	return a.idle(func() error {
-		a.bandit, a.stats = newBandit(a.o.WarmUp), Stats{}
-		a.filled, a.heard, a.open = [actions]filling{}, nil, nil
-		a.use(a.first)
-		if err := a.work.reset(); err != nil {
-			return err
+	return a.exclusive(func() error {
+		a.mu.Lock()
+		closed := a.closed
+		if !closed {
+			a.bandit, a.stats, a.pace = newBandit(a.o.WarmUp), Stats{}, 0
+			a.filled, a.texts, a.open, a.since = [actions]filling{}, nil, nil, 0
+			a.use(a.first)
 		}
-		return a.save()
+		a.mu.Unlock()
+		if closed {
+			return errors.New("adapt: Reset of an adapter that is closed: open the model again")
+		}
+		return errors.Join(a.work.reset(), a.save())
 	})
 }
 
-// Export writes the head as it now is as a GGUF file of its family, with matrices of type t.
-func (a *Adapter) Export(path, name string, t tensor.Type) error {
-	return a.idle(func() error {
-		s, err := a.work.ready()
-		if err != nil {
-			return err
-		}
-		weights, err := s.Tensors()
-		if err != nil {
-			return err
-		}
-		return a.first.Write(path, name, weights, t)
-	})
-}
+// Export writes the head that is in use as a GGUF file of its family. A head opened from that file
+// drafts the same to the bit.
+func (a *Adapter) Export(path, name string) error { return a.now().Write(path, name) }
 
 // Close waits for the update under way, if there is one, and saves the state. Drafters can go on with the head as it then is.
 func (a *Adapter) Close() error {
-	return a.idle(func() error {
-		if a.closed {
+	return a.exclusive(func() error {
+		a.mu.Lock()
+		closed, failed := a.closed, a.stats.Error
+		a.closed = true
+		a.mu.Unlock()
+		if closed {
 			return nil
 		}
-		a.closed = true
-		err := a.save()
+		err := errors.Join(a.save(), a.state.close())
 		a.work.close()
-		if a.stats.Error != "" {
-			err = errors.Join(err, errors.New(a.stats.Error))
+		if failed != "" {
+			err = errors.Join(err, errors.New(failed))
 		}
 		return err
 	})
@@ -258,7 +304,7 @@ func (a *Adapter) spare(processors int) {
 }
 
 // Rest waits for the update under way, if there is one.
-func (a *Adapter) Rest() { _ = a.idle(func() error { return nil }) }
+func (a *Adapter) Rest() { _ = a.exclusive(func() error { return nil }) }
 
 // lost is the decoding time that work costs which takes so many seconds of processors, and of the clock.
 func (a *Adapter) lost(processors, clock float64) float64 {

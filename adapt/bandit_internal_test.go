@@ -132,7 +132,7 @@ func TestBanditProbes(t *testing.T) {
 	}
 }
 
-func TestGuardFalls(t *testing.T) {
+func TestRollbackFalls(t *testing.T) {
 	for _, c := range []struct {
 		gains []float64
 		error float64
@@ -144,7 +144,7 @@ func TestGuardFalls(t *testing.T) {
 		{[]float64{.2, .15, .1}, .01, false},
 		{[]float64{.2, .18, .17, .16}, .001, false},
 	} {
-		var g guard
+		var g rollback
 		for _, gain := range c.gains {
 			g.gains = append(g.gains, comparison{gain, c.error})
 		}

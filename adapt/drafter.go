@@ -45,7 +45,7 @@ type state struct {
 
 // query is what a sequence came to.
 type query struct {
-	lessons   []*learn.Lesson
+	texts     []*learn.Lesson
 	signal    float64 // s, equation 8
 	rejected  int
 	rounds    int // verified, with drafted nodes or without
@@ -59,10 +59,13 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		return nil, err
 	}
 	s := &state{State: inner, a: d.a}
-	if d.a.collects() {
-		if s.collector, err = learn.NewCollector(len(d.Taps()), d.a.vocab); err != nil {
-			return nil, err
-		}
+	c, err := learn.NewCollector(len(d.Taps()), d.a.vocab)
+	if err != nil {
+		inner.Close()
+		return nil, err
+	}
+	if d.a.collect() {
+		s.collector = c
 	}
 	return s, nil
 }
@@ -101,6 +104,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			at.Looked = at.Accepted + 1 + looksOn
 			var p float32
 			if p, at.Rejected = d.Chance(r); at.Rejected {
+				if p != p { // NaN
+					p = 0
+				}
 				s.query.signal += float64(1 - p)
 				s.query.rejected++
 			}
@@ -110,7 +116,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			continue
 		}
 		if l := s.collector.Take(r, round); l != nil {
-			s.query.lessons = append(s.query.lessons, l)
+			s.query.texts = d.a.keep(append(s.query.texts, l))
 		}
 	}
 	return d.Learner.Commit(d.rows)
@@ -121,11 +127,24 @@ func (s *state) Ended(stats *spec.Stats) {
 	q := &s.query
 	if s.collector != nil {
 		if l := s.collector.Finish(); l != nil {
-			q.lessons = append(q.lessons, l)
+			q.texts = s.a.keep(append(q.texts, l))
 		}
 	}
 	q.rounds, q.committed = stats.Rounds, stats.Committed
 	q.seconds = (stats.Draft + stats.Verify + stats.Rest).Seconds()
 	s.a.ended(q)
-	s.collector = nil
+	s.stop()
+}
+
+// stop ends the collection of the sequence's text.
+func (s *state) stop() {
+	if s.collector != nil {
+		s.collector, s.query.texts = nil, nil
+		s.a.collected()
+	}
+}
+
+func (s *state) Close() {
+	s.stop()
+	s.State.Close()
 }

@@ -2,10 +2,16 @@
 
 package adapt
 
-import "github.com/grovellm/grove/draft/learn"
+import (
+	"slices"
 
-// osdQueries is after how many queries OSD updates.
-const osdQueries = 8
+	"github.com/grovellm/grove/draft/learn"
+)
+
+const (
+	osdQueries = 8  // after so many OSD updates
+	paceMemory = .1 // the weight of a query in the mean of how long they decode
+)
 
 // ended takes in a query.
 func (a *Adapter) ended(q *query) {
@@ -16,7 +22,10 @@ func (a *Adapter) ended(q *query) {
 	}
 	a.stats.Queries++
 	a.stats.Rejected += q.rejected
-	a.work.pace(q.seconds)
+	if a.pace == 0 {
+		a.pace = q.seconds
+	}
+	a.pace += paceMemory * (q.seconds - a.pace)
 	var t task
 	if a.o.Policy == OSD {
 		t = a.always(q)
@@ -28,18 +37,14 @@ func (a *Adapter) ended(q *query) {
 		return
 	}
 	a.busy = true
-	a.done.Add(1)
 	a.mu.Unlock()
 	run := func() {
-		defer a.done.Done()
+		defer a.release()
 		a.spare(a.o.Threads)
 		a.running.Store(true)
 		a.work.run(t)
 		a.running.Store(false)
 		a.spare(-a.o.Threads)
-		a.mu.Lock()
-		a.busy = false
-		a.mu.Unlock()
 	}
 	if a.o.Wait {
 		modestly(run)
@@ -54,21 +59,33 @@ const checkUp = 12
 // fewRounds are no ground to judge an update by: its interval goes on for longer.
 const fewRounds = 16
 
-func rounds(lessons []*learn.Lesson) (n int) {
-	for _, l := range lessons {
+func rounds(texts []*learn.Lesson) (n int) {
+	for _, l := range texts {
 		n += len(l.Rounds)
 	}
 	return n
 }
 
+// keep returns the last of the texts: as many as a list's part of the memory holds, at least one.
+func (a *Adapter) keep(texts []*learn.Lesson) []*learn.Lesson {
+	from, left := len(texts), a.o.Memory/textLists
+	for from > 0 {
+		if left -= texts[from-1].Bytes(); left < 0 && from < len(texts) {
+			break
+		}
+		from--
+	}
+	return slices.Delete(texts, 0, from)
+}
+
 // always is OSD's rule.
 func (a *Adapter) always(q *query) (t task) {
 	b := &a.filled[Full]
-	b.lessons = append(b.lessons, q.lessons...)
+	b.texts = a.keep(append(b.texts, q.texts...))
 	b.queries++
 	a.stats.Actions[Full]++
 	if b.queries >= osdQueries && !a.busy {
-		t.update, t.lessons = Full, b.lessons
+		t.update, t.texts = Full, b.texts
 		*b = filling{}
 	}
 	return t
@@ -83,10 +100,10 @@ func (a *Adapter) decide(q *query) (t task) {
 	}
 	a.stats.Actions[action]++
 	if a.open != nil && a.open.queries >= 0 {
-		a.heard = append(a.heard, q.lessons...)
-		if a.open.queries++; a.open.queries >= a.o.Window && rounds(a.heard) >= fewRounds && !a.busy {
-			t.judge, t.heard = a.open, a.heard
-			a.open, a.heard = nil, nil
+		a.texts = a.keep(append(a.texts, q.texts...))
+		if a.open.queries++; a.open.queries >= a.o.Window && rounds(a.texts) >= fewRounds && !a.busy {
+			t.judge, t.judgeOn = a.open, a.texts
+			a.open, a.texts = nil, nil
 		}
 	}
 	if a.open == nil && a.now() != a.first { // what was learned from one kind of traffic may be bad for another
@@ -95,20 +112,19 @@ func (a *Adapter) decide(q *query) (t task) {
 		}
 	}
 	may := b.may()
-	if action == Skip || len(q.lessons) == 0 {
+	if action == Skip || len(q.texts) == 0 {
 		return t
 	}
 	f := &a.filled[action]
-	f.lessons, f.signal = append(f.lessons, q.lessons...), q.signal
+	f.texts, f.signal = a.keep(append(f.texts, q.texts...)), q.signal
 	f.queries++
 	if f.queries >= a.o.Buffer[action] && may && !a.busy && (a.open == nil || t.judge != nil) {
-		t.update, t.lessons, t.signal = action, f.lessons, f.signal
+		t.update, t.texts, t.signal = action, f.texts, f.signal
 		*f = filling{}
 		b.begun()
 		a.since = 0
 		a.open = &event{action: action, signal: t.signal, before: a.now(), queries: -1} // until it is in use
 		t.event = a.open
 	}
-	f.lessons = f.lessons[max(0, len(f.lessons)-a.o.Replay):]
 	return t
 }

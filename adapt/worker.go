@@ -1,45 +1,39 @@
 package adapt
 
 import (
+	"errors"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/grovellm/grove/draft/learn"
 )
 
 // task is what the worker is to do: judge an update, make one, or both.
 type task struct {
-	judge *event
-	heard []*learn.Lesson
+	judge   *event
+	judgeOn []*learn.Lesson
 
-	update  Action
-	event   *event // the update's; nil: nobody judges it
-	lessons []*learn.Lesson
-	signal  float64
+	update Action
+	event  *event // the update's; nil: nobody judges it
+	texts  []*learn.Lesson
+	signal float64
 }
 
 func (t *task) empty() bool { return t.judge == nil && t.update == Skip }
 
-// worker does what takes long. Of the adapter it touches, but for its own, what the adapter's lock guards, with the lock.
+// worker trains and judges. One goroutine uses it at a time: see Adapter.busy. It locks the adapter
+// for the fields that the lock protects.
+//
+// Between tasks the student has the weights of the head in use: an update that is not used restores
+// them.
 type worker struct {
-	a       *Adapter
-	rng     *rand.Rand
-	student *learn.Student // made when first needed
-	replay  []*learn.Lesson
-	guard   guard
-	before  learn.State // of the update under way
-
-	seconds float64 // a query decodes, on average; under the adapter's lock
+	a        *Adapter
+	rng      *rand.Rand
+	student  *learn.Student // made when first needed
+	replay   []*learn.Lesson
+	rollback rollback
+	before   learn.State // of the update under way
 }
-
-// pace takes the time that a query's rounds took.
-func (w *worker) pace(seconds float64) {
-	if w.seconds == 0 {
-		w.seconds = seconds
-	}
-	w.seconds += paceMemory * (seconds - w.seconds)
-}
-
-const paceMemory = .1
 
 // ready returns the student.
 func (w *worker) ready() (*learn.Student, error) {
@@ -54,7 +48,7 @@ func (w *worker) ready() (*learn.Student, error) {
 }
 
 func (w *worker) reset() error {
-	w.replay, w.guard, w.seconds = nil, guard{}, 0
+	w.replay, w.rollback = nil, rollback{}
 	if w.student == nil {
 		return nil
 	}
@@ -83,24 +77,34 @@ func (w *worker) do(t task) error {
 		return err
 	}
 	if t.judge != nil {
-		if err := w.judge(s, t.judge, t.heard); err != nil {
+		if err := w.judge(s, t.judge, t.judgeOn); err != nil {
 			return err
 		}
 	}
 	var worse comparison // zero: it was used
 	if t.update != Skip {
-		if worse, err = w.update(s, t.update, t.lessons); err != nil {
+		if worse, err = w.update(s, t.update, t.texts); err != nil {
 			return err
 		}
 	}
+	if w.account(t, worse, (spent() - began).Seconds(), w.a.slow.now().Sub(wall).Seconds()) {
+		return w.a.save()
+	}
+	return nil
+}
+
+// account adds up what a task took, in seconds, and tells the bandit if its update was refused:
+// worse says by how much. It reports whether the state is to be saved.
+func (w *worker) account(t task, worse comparison, processor, clock float64) (save bool) {
 	a := w.a
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := (spent() - began).Seconds() * float64(a.o.Threads)
+	all := processor * float64(a.o.Threads)
 	a.stats.Seconds += all
-	if t.update != Skip {
-		a.stats.Updates[t.update]++
+	if t.update == Skip {
+		return false
 	}
+	a.stats.Updates[t.update]++
 	if worse.gain < 0 {
 		a.stats.Refused++
 		if a.open == t.event {
@@ -109,38 +113,40 @@ func (w *worker) do(t task) error {
 		a.bandit.reward(t.update, worse.gain, worse.error, t.signal)
 	} else if t.event != nil {
 		// Judging it will take about as long as judging the one before took.
-		t.event.seconds = a.lost(all, a.slow.now().Sub(wall).Seconds())
+		t.event.seconds = a.lost(all, clock)
 		t.event.queries = 0
 	}
-	if n := a.stats.Updates[Head] + a.stats.Updates[Full]; t.update != Skip && n%saveEvery == 0 {
-		return a.save()
-	}
-	return nil
+	return (a.stats.Updates[Head]+a.stats.Updates[Full])%saveEvery == 0
 }
 
 // saveEvery is after how many updates the state is saved.
 const saveEvery = 16
 
-// update learns from lessons and brings the outcome into use, unless it does worse on these very lessons: then the student goes back to what
-// it was, and worse says by how much. OSD asks no questions.
-func (w *worker) update(s *learn.Student, action Action, lessons []*learn.Lesson) (worse comparison, err error) {
-	a, o := w.a, w.a.study(action)
-	w.replay = append(w.replay, lessons...)
-	w.replay = append([]*learn.Lesson(nil), w.replay[max(0, len(w.replay)-a.o.Replay):]...)
-	probe := learn.Draw(w.rng, lessons, a.o.Judged)
+// update learns from texts and brings the new head into use. It refuses a head whose weights are
+// not sound, or that does worse on the same texts: then worse says by how much, and the student's
+// weights are restored, as they are after an error. OSD only asks for sound weights.
+func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) (worse comparison, err error) {
+	a := w.a
+	w.replay = a.keep(append(w.replay, texts...))
+	w.replay = slices.Delete(w.replay, 0, max(0, len(w.replay)-a.o.Replay))
+	probe := learn.Draw(w.rng, texts, a.o.Judged)
 	before, err := s.Score(a.now(), probe)
 	if err != nil {
 		return worse, err
 	}
 	w.before = s.Save(w.before)
-	for i := range a.o.Steps[action] {
-		from := lessons
-		if i > 0 && a.o.Policy != OSD {
-			from = w.replay
+	used := false
+	defer func() {
+		if !used {
+			s.Load(w.before)
 		}
-		if err := s.Learn(learn.Draw(w.rng, from, a.o.Rounds), o); err != nil {
-			return worse, err
-		}
+	}()
+	err = w.train(s, action, texts)
+	if now := s.State(); errors.Is(err, learn.ErrDiverged) || err == nil && !now.Sound() {
+		return comparison{gain: -1}, nil
+	}
+	if err != nil {
+		return worse, err
 	}
 	h, err := s.Packed()
 	if err != nil {
@@ -151,18 +157,33 @@ func (w *worker) update(s *learn.Student, action Action, lessons []*learn.Lesson
 		return worse, err
 	}
 	if c := compare(after, before); c.surely(a.o.Minimum) && a.o.Policy != OSD {
-		s.Load(w.before)
 		return c, nil
 	}
+	used = true
 	a.use(h)
 	return worse, nil
 }
 
+// train takes the steps of an update.
+func (w *worker) train(s *learn.Student, action Action, texts []*learn.Lesson) error {
+	o := w.a.study(action)
+	for i := range w.a.o.Steps[action] {
+		from := texts
+		if i > 0 && w.a.o.Policy != OSD {
+			from = w.replay
+		}
+		if err := s.Learn(learn.Draw(w.rng, from, w.a.o.Rounds), o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // judge compares, on queries that followed an update, the head that it made with the one before and with the first, tells the bandit,
 // and goes back where what was learned has made things worse. Without an update (Skip) it looks after a head that learned a while ago.
-func (w *worker) judge(s *learn.Student, e *event, heard []*learn.Lesson) error {
+func (w *worker) judge(s *learn.Student, e *event, texts []*learn.Lesson) error {
 	a := w.a
-	b := learn.Draw(w.rng, heard, a.o.Judged)
+	b := learn.Draw(w.rng, texts, a.o.Judged)
 	if b.Len() == 0 {
 		return nil
 	}
@@ -185,12 +206,12 @@ func (w *worker) judge(s *learn.Student, e *event, heard []*learn.Lesson) error 
 		c := compare(after, before)
 		a.bandit.Lasting.judged(c.gain, over.gain)
 		share := a.bandit.Lasting.share()
-		net := share*c.gain - e.seconds/(a.o.Horizon*max(w.seconds, 1e-9))
+		net := share*c.gain - e.seconds/(a.o.Horizon*max(a.pace, 1e-9))
 		a.bandit.reward(e.action, net, share*c.error, e.signal)
 		a.mu.Unlock()
 	}
 	a.mu.Lock()
 	a.stats.Gain = over.gain
 	a.mu.Unlock()
-	return w.guard.watch(w, s, over, score)
+	return w.rollback.watch(w, s, over, score)
 }

@@ -23,7 +23,8 @@ type Request struct {
 
 	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
 
-	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's.
+	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The
+	// target must have made it.
 	Cache Cache
 }
 
@@ -103,6 +104,11 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 			if token < 0 || int(token) >= vocab {
 				return nil, fmt.Errorf("spec: token %d of %s is %d: want 0 to %d", i, part.name, token, vocab-1)
 			}
+		}
+	}
+	if r.Cache != nil {
+		if err := l.target.CheckCache(r.Cache); err != nil {
+			return nil, err
 		}
 	}
 	sampler, err := sample.New(r.Sampling, vocab)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
@@ -14,6 +15,7 @@ type Target interface {
 	Vocab() int
 	Context() int // most tokens of a text
 	NewCache() Cache
+	CheckCache(Cache) error // says why a cache is not one that NewCache made; nil: it is
 	NewPass() Pass
 }
 
@@ -40,24 +42,47 @@ type Pass interface {
 }
 
 // Model makes a target of an open model.
-func Model(m *model.Model) Target { return modelTarget{m} }
+func Model(m *model.Model) Target { return modelTarget{m, m.NewCache().Pages()} }
 
-type modelTarget struct{ m *model.Model }
+type modelTarget struct {
+	m     *model.Model
+	pages *nn.Pages // of its caches
+}
 
 func (t modelTarget) Vocab() int      { return t.m.Config.Vocab }
 func (t modelTarget) Context() int    { return t.m.Context() }
 func (t modelTarget) NewCache() Cache { return t.m.NewCache() }
-func (t modelTarget) NewPass() Pass   { return &modelPass{Pass: t.m.NewPass()} }
+func (t modelTarget) NewPass() Pass   { return &modelPass{Pass: t.m.NewPass(), target: t} }
+
+func (t modelTarget) CheckCache(c Cache) error {
+	_, err := t.cache(c)
+	return err
+}
+
+// cache is c as one of the model's.
+func (t modelTarget) cache(c Cache) (*nn.Cache, error) {
+	own, ok := c.(*nn.Cache)
+	if !ok || own == nil || own.Pages() != t.pages {
+		const want = "take one from the target's NewCache, or give none"
+		return nil, fmt.Errorf("spec: the cache is a %T that this target did not make: %s", c, want)
+	}
+	return own, nil
+}
 
 type modelPass struct {
 	*model.Pass
-	rows []model.Rows
+	target modelTarget
+	rows   []model.Rows
 }
 
 func (p *modelPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	p.rows = p.rows[:0]
 	for _, r := range rows {
-		p.rows = append(p.rows, model.Rows{Cache: r.Cache.(*nn.Cache), Tree: r.Tree, Logits: r.Logits})
+		c, err := p.target.cache(r.Cache)
+		if err != nil {
+			return err
+		}
+		p.rows = append(p.rows, model.Rows{Cache: c, Tree: r.Tree, Logits: r.Logits})
 	}
 	return p.Pass.Run(ctx, p.rows, taps)
 }

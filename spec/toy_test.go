@@ -28,6 +28,19 @@ func (t *toy) NewCache() Cache {
 	return &toyCache{}
 }
 
+func (t *toy) CheckCache(c Cache) error       { return checkCache[*toyCache](c) }
+func (t *still) CheckCache(c Cache) error     { return checkCache[*stillCache](c) }
+func (t *simTarget) CheckCache(c Cache) error { return checkCache[*stillCache](c) }
+func (t *lawTarget) CheckCache(c Cache) error { return checkCache[*stillCache](c) }
+
+// checkCache refuses a cache that is no C.
+func checkCache[C Cache](c Cache) error {
+	if _, ok := c.(C); !ok {
+		return fmt.Errorf("the cache is a %T", c)
+	}
+	return nil
+}
+
 func hash(h uint64, v ...uint64) uint64 {
 	for _, x := range v {
 		h = (h ^ x) * 0x9e3779b97f4a7c15

@@ -36,7 +36,7 @@ type BlockHead struct {
 func NewBlockHead(c jet.Config, target *Network, pool *par.Pool, kind gemm.Type) (*BlockHead, error) {
 	h := &BlockHead{overTarget: newOverTarget(target, c.Taps, pool, kind)}
 	var err error
-	if h.net, err = jet.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head); err != nil {
+	if h.net, err = jet.NewNetwork(c, trained{h.Params}, target.net); err != nil {
 		return nil, err
 	}
 	h.made(h.net.Pages)

@@ -60,7 +60,7 @@ type block struct {
 func NewSpecBlock(c specblock.Config, target *Network, pool *par.Pool, kind gemm.Type) (*SpecBlock, error) {
 	h := &SpecBlock{overTarget: newOverTarget(target, c.Taps, pool, kind), judging: newJudging(pool)}
 	var err error
-	if h.net, err = specblock.NewNetwork(c, trained{h.Params}, target.net.Embed, target.net.Head, nil); err != nil {
+	if h.net, err = specblock.NewNetwork(c, trained{h.Params}, nil, target.net); err != nil {
 		return nil, err
 	}
 	h.made(h.net.Pages)

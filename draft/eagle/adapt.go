@@ -5,7 +5,6 @@ package eagle
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -18,9 +17,9 @@ import (
 )
 
 // Head and Use make the drafter a learn.Learner.
-func (d *drafter) Head() learn.Head { return taught{d.rows.n} }
+func (d *drafter) Head() learn.Head { return trainable{d.rows.n} }
 
-func (d *drafter) Use(h learn.Head) { d.rows.n = h.(taught).Network }
+func (d *drafter) Use(h learn.Head) { d.rows.n = h.(trainable).Network }
 
 // Chance is that of the node where the walk stopped, if it was expanded.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
@@ -33,10 +32,10 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	return 0, len(list) > 0
 }
 
-// taught is a network as a learn.Head.
-type taught struct{ *Network }
+// trainable is a network as a learn.Head.
+type trainable struct{ *Network }
 
-func (h taught) Weights(yield func(learn.Weight)) {
+func (h trainable) Weights(yield func(learn.Weight)) {
 	n := h.Network
 	learn.Yield("fc", &n.Fuse, yield)
 	if n.Version == 3 {
@@ -49,44 +48,40 @@ func (h taught) Weights(yield func(learn.Weight)) {
 		learn.YieldNorm(fmt.Sprintf("fc_norm.%d", i), &n.TapNorms[i], yield)
 	}
 	learn.YieldBlocks(n.Blocks, yield)
+	learn.YieldEnds(&n.Ends, &n.Config.Config, yield)
 }
 
-// Rebuild leaves embedding and output as they are, the head's own ones too: they are not trained.
-func (h taught) Rebuild(w model.Weights) (learn.Head, error) {
+func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := h.Network
-	own := model.Network{Embed: n.Embed, Head: n.Head, Norm: n.GNorm}
-	if n.Tokens != nil {
-		w = learn.Keep(w, "output.weight", n.Head.W)
+	twin, err := newNetwork(n.Config, w, n.Tokens, &model.Network{Embed: n.Embed, Head: n.Head, Norm: n.GNorm})
+	if err != nil {
+		return nil, err
 	}
-	twin, err := NewNetwork(n.Config, w, n.Tokens, &own)
-	return taught{twin}, err
+	twin.Ends = n.Ends
+	return trainable{twin}, nil
 }
 
 // Last is the feed-forward half of the layer and the norm after it; of a head with more layers, or one that normalises its states, the
 // norm alone.
-func (h taught) Last(name string) bool {
+func (h trainable) Last(name string) bool {
 	return name == "output_norm.weight" || h.Layers == 1 && h.outNorm == nil && strings.HasPrefix(name, "blk.0.ffn_")
 }
 
-func (h taught) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return h.Norm, &h.Network.Head, h.Tokens
 }
 
-func (h taught) Write(path, name string, weights []tensor.Tensor, t tensor.Type) error {
-	n := h.Network
-	if n.Tokens != nil { // the output is of its own
-		own, err := learn.Matrix("output.weight", n.Head.W)
-		if err != nil {
-			return err
-		}
-		weights = append(slices.Clone(weights), own)
+func (h trainable) Write(path, name string) error {
+	weights, err := learn.Tensors(h)
+	if err != nil {
+		return err
 	}
-	return WriteGGUF(path, name, &n.Config, weights, n.Tokens, nil, t)
+	return WriteGGUF(path, name, &h.Config, weights, h.Tokens, nil, tensor.Unknown)
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row
 // has the state of the one before for its feature, as in the training-time test.
-func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n, p := h.Network, newReplay(h.Network, b)
 	width := 0
 	for _, l := range b.Lessons {
@@ -123,7 +118,7 @@ func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 }
 
 // again says that the last part alone learns, and can be computed row by row.
-func (h taught) again(b *learn.Batch) bool { return b.Alone() && h.Last("blk.0.ffn_down.weight") }
+func (h trainable) again(b *learn.Batch) bool { return b.Alone() && h.Last("blk.0.ffn_down.weight") }
 
 // part is what came of a pass.
 type part struct {
@@ -132,7 +127,7 @@ type part struct {
 }
 
 // collect brings the wanted rows of all passes together. Where the last part alone learns, it is computed once more, under the tape.
-func (h taught) collect(e *nn.Exec, b *learn.Batch, parts []part, total int) nn.Mat {
+func (h trainable) collect(e *nn.Exec, b *learn.Batch, parts []part, total int) nn.Mat {
 	x := e.Mat(new(nn.Buffer), total, h.Hidden)
 	at := 0
 	for _, p := range parts {

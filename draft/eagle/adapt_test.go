@@ -1,12 +1,17 @@
 package eagle_test
 
 import (
+	"math/rand/v2"
 	"testing"
 
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/draft/learn"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
 
@@ -28,4 +33,22 @@ func TestLearns(t *testing.T) {
 		tree := grow.DefaultDynamic()
 		Learns(t, m.Config.Hidden, newDrafter(t, n, &tree, shortlist.Options{}, m).(learn.Learner))
 	}
+}
+
+// An exported head drafts the same when it is opened again.
+func TestExports(t *testing.T) {
+	m := OpenTarget(t, 4096)
+	Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
+		seed, shape := rapid.Uint64Range(0, 60).Draw(r, "head"), genShape(r)
+		kind := rapid.SampledFrom([]tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}).Draw(r, "type")
+		version := rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version")
+		c := eaglesynth.Config(rand.New(rand.NewPCG(seed, 2)), version, m.Config, kind)
+		c.Rope.Neighbours = c.Arch == "llama" // as files have it: another order is other bits
+		drafter := func(n *eagle.Network) learn.Learner {
+			return newDrafter(r, n, shape, shortlist.Options{}, m).(learn.Learner)
+		}
+		return drafter(Must(eaglesynth.Network(c, kind, seed, &m.Network))(r)), func(path string) learn.Learner {
+			return drafter(Must(eagle.Open(draft.Head{Name: path}, As(m)))(r).Network)
+		}
+	})
 }

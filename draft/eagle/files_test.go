@@ -192,6 +192,8 @@ func TestRefusedHeads(t *testing.T) {
 	extra := Must(tensor.FromFloat32s("extra.weight", tensor.F32, []int{2}, []float32{1, 2}))(t)
 	wide := slices.Clone(weights)
 	wide[0].Shape = []int{wide[0].Shape[1], wide[0].Shape[0]}
+	bias := Must(tensor.FromFloat32s("output.bias", tensor.F32, []int{len(tokens)}, make([]float32, len(tokens))))(t)
+	without := slices.DeleteFunc(slices.Clone(weights), func(w tensor.Tensor) bool { return w.Name == "output.weight" })
 	twice := slices.Clone(tokens)
 	twice[1] = twice[0]
 	partial := good
@@ -210,7 +212,8 @@ func TestRefusedHeads(t *testing.T) {
 		"want as many":          {good, weights, tokens[1:]},
 		"once at most":          {good, weights, twice},
 		"dimensions of a head":  {partial, weights, tokens},
-		"no tensor output.weig": {good, slices.DeleteFunc(slices.Clone(weights), func(w tensor.Tensor) bool { return w.Name == "output.weight" }), tokens},
+		"no tensor output.weig": {good, without, tokens},
+		"want both or neither":  {good, append(slices.Clone(without), bias), tokens},
 	} {
 		if err := eagle.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
@@ -27,9 +28,7 @@ type Network struct {
 	TapNorms  []nn.Norm // Config.FCNorm
 	outNorm   *nn.Norm  // Config.NormOutput
 
-	// The target's, unless the head has its own.
-	Embed nn.Table
-	Head  nn.Linear
+	headfile.Ends
 
 	Tokens []int32 // of each row of Head; nil: they are the vocabulary in order
 }
@@ -48,8 +47,9 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
-	n := &Network{Config: c, Embed: target.Embed, Head: target.Head, Tokens: tokens}
+	n := &Network{Config: c, Tokens: tokens}
 	b := builder{w: w, eps: c.NormEps}
+	b.do(func() (err error) { n.Ends, err = headfile.NewEnds(w, &c.Config, c.DraftVocab, target); return })
 	if c.Version == 2 {
 		n.GNorm = target.Norm
 		n.Fuse = b.linear("fc", c.Hidden, 2*c.Hidden)
@@ -69,12 +69,6 @@ func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 			n.TapNorms = append(n.TapNorms, *b.norm(tapNorm(i), c.Hidden))
 		}
 	}
-	if w.Has("token_embd.weight") {
-		b.do(func() (err error) { n.Embed, err = w.Table("token_embd.weight", c.Vocab, c.Hidden); return })
-	}
-	if w.Has("output.weight") {
-		n.Head = b.linear("output", c.DraftVocab, c.Hidden)
-	}
 	b.do(func() (err error) { n.Blocks, err = model.NewBlocks(&n.Config.Config, firstLayer{w, &c}); return })
 	if b.err != nil {
 		return nil, b.err
@@ -88,6 +82,8 @@ func tapNorm(i int) string { return fmt.Sprintf("fc_norm.%d", i) }
 // checkTokens refuses a draft vocabulary that is none.
 func checkTokens(c *Config, w model.Weights, tokens []int32) error {
 	switch {
+	case w.Has("output.bias") && !w.Has("output.weight"):
+		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")
 	case tokens == nil && c.DraftVocab < c.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens of %d, but not which: want their ids", c.DraftVocab, c.Vocab)
 	case tokens == nil:

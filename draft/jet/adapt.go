@@ -16,9 +16,9 @@ import (
 )
 
 // Head and Use make the drafter a learn.Learner.
-func (d *drafter) Head() learn.Head { return taught{d.n} }
+func (d *drafter) Head() learn.Head { return trainable{d.n} }
 
-func (d *drafter) Use(h learn.Head) { d.n = h.(taught).Network }
+func (d *drafter) Use(h learn.Head) { d.n = h.(trainable).Network }
 
 // Chance is that of the row of the depth where the walk stopped.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
@@ -34,38 +34,47 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	return 0, true // less than that of many others
 }
 
-// taught is a network as a learn.Head.
-type taught struct{ *Network }
+// trainable is a network as a learn.Head.
+type trainable struct{ *Network }
 
-func (h taught) Weights(yield func(learn.Weight)) {
+func (h trainable) Weights(yield func(learn.Weight)) {
 	n := h.Network
 	learn.Yield("fc", &n.Fuse, yield)
 	learn.YieldNorm("enc.output_norm", &n.ContextNorm, yield)
 	learn.YieldNorm("output_norm", &n.Norm, yield)
 	learn.YieldBlocks(n.Blocks, yield)
+	learn.YieldEnds(&n.Ends, &n.Config.Config, yield)
 }
 
-func (h taught) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := NewNetwork(h.Network.Config, w, h.Embed, h.Network.Head)
-	return taught{n}, err
+func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
+	n, err := NewNetwork(h.Config, w, &model.Network{Embed: h.Embed, Head: h.Head})
+	if err != nil {
+		return nil, err
+	}
+	n.Ends = h.Ends
+	return trainable{n}, nil
 }
 
 // Last is the feed-forward half of the last layer, and the norm after it.
-func (h taught) Last(name string) bool {
+func (h trainable) Last(name string) bool {
 	return name == "output_norm.weight" || strings.HasPrefix(name, fmt.Sprintf("blk.%d.ffn_", h.Layers-1))
 }
 
-func (h taught) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Network.Head, nil
 }
 
-func (h taught) Write(path, name string, weights []tensor.Tensor, t tensor.Type) error {
-	return WriteGGUF(path, name, &h.Network.Config, weights, nil, t)
+func (h trainable) Write(path, name string) error {
+	weights, err := learn.Tensors(h)
+	if err != nil {
+		return err
+	}
+	return WriteGGUF(path, name, &h.Config, weights, nil, tensor.Unknown)
 }
 
 // Run lays the texts out as trunks, as training does, with a block under the root of each round. Rows of a causal block end where the
 // drafter did not look on.
-func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n := h.Network
 	var trunks, branches nn.Forest
 	var bufs Buffers

@@ -3,6 +3,7 @@ package jet_test
 import (
 	"testing"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/internal/drafttest"
@@ -27,4 +28,17 @@ func TestLearns(t *testing.T) {
 			drafttest.Learns(t, m.Config.Hidden, newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m).(learn.Learner))
 		}
 	}
+}
+
+// An exported head drafts the same when it is opened again.
+func TestExports(t *testing.T) {
+	m := drafttest.OpenTarget(t, 4096)
+	drafttest.Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
+		n := genHead(r, m)
+		o := genOptions(r, n)
+		drafter := func(n *jet.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
+		return drafter(n), func(path string) learn.Learner {
+			return drafter(drafttest.Must(jet.Open(draft.Head{Name: path}, drafttest.As(m)))(r).Network)
+		}
+	})
 }

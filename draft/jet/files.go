@@ -68,11 +68,7 @@ func Open(h draft.Head, target draft.Target) (*Head, error) {
 			return nil, err
 		}
 		w := model.NewLoader(f.Weights, model.BlockHead)
-		embed, head, err := headfile.Ends(w, &f.Config.Config, f.Vocab, &m.Network)
-		if err != nil {
-			return nil, err
-		}
-		n, err := NewNetwork(f.Config, w, embed, head)
+		n, err := NewNetwork(f.Config, w, &m.Network)
 		if err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@ package jet
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
@@ -21,18 +22,20 @@ type Network struct {
 	Blocks      []nn.Block
 	Norm        nn.Norm // before Head
 
-	// The target's, unless the head has its own.
-	Embed nn.Table
-	Head  nn.Linear
+	headfile.Ends
 }
 
-// NewNetwork builds the head that c describes. Weights bear the names of llama.cpp's dflash files.
-func NewNetwork(c Config, w model.Weights, embed nn.Table, head nn.Linear) (*Network, error) {
+// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
+// the target where w has none. Weights bear the names of llama.cpp's dflash files.
+func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Network{Config: c, Embed: embed, Head: head, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
+	n := &Network{Config: c, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
 	var err error
+	if n.Ends, err = headfile.NewEnds(w, &c.Config, c.Vocab, target); err != nil {
+		return nil, err
+	}
 	if n.Fuse.W, err = w.Matrix("fc.weight", c.Hidden, len(c.Taps)*c.Hidden); err != nil {
 		return nil, err
 	}

@@ -10,9 +10,9 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Learner is a Drafter that can draft with other weights from one call to the next.
@@ -34,7 +34,7 @@ type Head interface {
 	// Weights calls yield for every tensor that the head has of its own, by its name in files.
 	Weights(yield func(Weight))
 
-	// Rebuild makes the same layers over other weights.
+	// Rebuild makes the same layers over other weights; those that are Fixed stay.
 	Rebuild(w model.Weights) (Head, error)
 
 	// Last reports whether a tensor is of the last and cheapest part, which can be trained alone (the action "head" of paper 004).
@@ -47,8 +47,9 @@ type Head interface {
 	// Output is what makes logits of states: Head·Norm(x). tokens are the target's for each row of the matrix; nil: the same.
 	Output() (norm *nn.Norm, head *nn.Linear, tokens []int32)
 
-	// Write writes the head as a GGUF file of its family, with matrices of type t.
-	Write(path, name string, weights []tensor.Tensor, t tensor.Type) error
+	// Write writes the head as a GGUF file of its family. A head opened from that file drafts the
+	// same to the bit.
+	Write(path, name string) error
 }
 
 // Weight is a tensor of a head: a matrix, a vector, or a table of so many rows and columns.
@@ -58,6 +59,7 @@ type Weight struct {
 	Vector     []float32
 	Table      nn.Table
 	Rows, Cols int
+	Fixed      bool // it is not trained
 }
 
 // Each calls f for every row; the slice is used again.
@@ -93,6 +95,19 @@ func Yield(name string, l *nn.Linear, yield func(Weight)) {
 func YieldNorm(name string, n *nn.Norm, yield func(Weight)) {
 	if n != nil && len(n.Weight) > 0 {
 		yield(Weight{Name: name + ".weight", Vector: n.Weight})
+	}
+}
+
+// YieldEnds yields the embedding and the output matrix of a head, where it has its own.
+func YieldEnds(e *headfile.Ends, c *model.Config, yield func(Weight)) {
+	if e.OwnEmbed {
+		yield(Weight{Name: "token_embd.weight", Table: e.Embed, Rows: c.Vocab, Cols: c.Hidden, Fixed: true})
+	}
+	if e.OwnHead {
+		Yield("output", &e.Head, func(w Weight) {
+			w.Fixed = true
+			yield(w)
+		})
 	}
 }
 

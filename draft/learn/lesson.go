@@ -4,6 +4,7 @@ package learn
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
@@ -46,6 +47,12 @@ func (l *Lesson) said(row int) []sample.Candidate {
 	return l.Said[(row-l.From)*Places : (row-l.From+1)*Places]
 }
 
+// Bytes is the memory that a lesson holds.
+func (l *Lesson) Bytes() int {
+	return 4*(cap(l.Tokens)+cap(l.Taps)+cap(l.Drafted)) +
+		cap(l.Said)*int(unsafe.Sizeof(sample.Candidate{})) + cap(l.Rounds)*int(unsafe.Sizeof(Round{}))
+}
+
 // Collector makes lessons of the rows of one sequence.
 type Collector struct {
 	taps, vocab int
@@ -76,9 +83,13 @@ func (c *Collector) Take(r *draft.Rows, round *Round) (full *Lesson) {
 		full.Tokens = append(full.Tokens, r.Tokens[0])
 		l = c.lesson
 	}
+	skip := 0
+	if n := len(r.Tokens) - before; r.Next < 0 && n > 0 && len(l.Rounds) == 0 {
+		*l, skip = Lesson{}, n // a prompt's earlier rows are not kept
+	}
 	first := len(l.Tokens)
-	for i, token := range r.Tokens {
-		l.Tokens = append(l.Tokens, token)
+	for i := skip; i < len(r.Tokens); i++ {
+		l.Tokens = append(l.Tokens, r.Tokens[i])
 		l.Width = 0
 		for t := range c.taps {
 			x := r.Tap(t, i)

@@ -194,7 +194,9 @@ func (l *list) lengths(e *nn.Exec, src nn.Source, b *Batch, rows []Row) []float6
 		p := 0.0
 		if at, ok := l.at[b.Lessons[r.Lesson].Tokens[r.At]]; ok {
 			logits := out.Row(i)
-			p = math.Exp(float64(logits[at]) - float64(simd.LogSumExp(logits)))
+			if p = math.Exp(float64(logits[at]) - float64(simd.LogSumExp(logits))); math.IsNaN(p) {
+				p = 0 // a head that says no numbers drafts nothing
+			}
 		}
 		reach[n] *= p / (p + half)
 		sum[n] += reach[n]

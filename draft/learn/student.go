@@ -1,14 +1,13 @@
 package learn
 
 import (
+	"errors"
 	"fmt"
 	"math"
 
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Student is a second copy of a head's weights, which learns while the first drafts. It computes on workers of its own. One
@@ -95,6 +94,10 @@ func (s *Student) fill() error {
 
 func (s *Student) pack() { s.params.Pack(s.tape.Products()) }
 
+// ErrDiverged is the error of a step whose gradient is not a finite number. The weights are as
+// before.
+var ErrDiverged = errors.New("the gradient is not a finite number")
+
 // Learn takes a step of the optimiser on a batch.
 func (s *Student) Learn(b *Batch, o Study) error {
 	if b.Len() == 0 {
@@ -112,7 +115,7 @@ func (s *Student) Learn(b *Batch, o Study) error {
 	}
 	norm = math.Sqrt(norm)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
-		return fmt.Errorf("the gradient is %g", norm)
+		return ErrDiverged
 	}
 	shrink := float32(min(1, clip/max(norm, 1e-30)))
 	for _, p := range s.slots {
@@ -195,27 +198,16 @@ func (s *Student) Score(h Head, b *Batch) ([]float64, error) {
 	return score, nil
 }
 
-// Packed is a copy of the head as it now is, to draft with.
+// Packed is a copy of the head as it now is, to draft with: the means.
 func (s *Student) Packed() (Head, error) {
-	defer s.swap()()
-	return s.first.Rebuild(packed{s.byName, s.kinds})
-}
-
-// Tensors are the weights that Packed drafts with.
-func (s *Student) Tensors() ([]tensor.Tensor, error) {
-	defer s.swap()()
-	return headfile.Tensors(s.params.All())
-}
-
-// swap makes the means the parameters' values, and returns what undoes it.
-func (s *Student) swap() (back func()) {
 	swap := func() {
 		for _, p := range s.slots {
 			p.Data, p.mean = p.mean, p.Data
 		}
 	}
 	swap()
-	return swap
+	defer swap()
+	return s.first.Rebuild(packed{s.byName, s.kinds})
 }
 
 // State is all that a student goes on from: values, their means, and the optimiser's of each.
@@ -224,6 +216,35 @@ type State struct {
 	Weights [][]float32
 	Means   [][]float32
 	M, V    [][]float32
+}
+
+// largest is the largest weight that matrices of every type can hold: that of F16.
+const largest = 65504
+
+// Sound reports whether a head can be made of the state and trained on: all numbers are finite, and
+// no weight is too large for a matrix of any type.
+func (t *State) Sound() bool {
+	within := func(lists [][]float32, most float32) bool {
+		for _, v := range lists {
+			for _, x := range v {
+				if !(x >= -most && x <= most) {
+					return false
+				}
+			}
+		}
+		return true
+	}
+	return within(t.Weights, largest) && within(t.Means, largest) &&
+		within(t.M, math.MaxFloat32) && within(t.V, math.MaxFloat32)
+}
+
+// State returns the state in the student's memory, without a copy: Learn, Load and Reset change it.
+func (s *Student) State() (t State) {
+	for _, p := range s.slots {
+		t.Steps, t.Weights, t.Means = append(t.Steps, p.steps), append(t.Weights, p.Data), append(t.Means, p.mean)
+		t.M, t.V = append(t.M, p.m), append(t.V, p.v)
+	}
+	return t
 }
 
 // Save copies the state, into the memory of one that is not needed any more.

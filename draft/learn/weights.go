@@ -3,7 +3,9 @@
 package learn
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/grovellm/grove/internal/gemm"
@@ -12,15 +14,19 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// kinds is how the tensors of a head are held to draft: the type of each matrix by name; vectors and tables are F32.
+// kinds are the types in which a head that drafts holds its trained tensors, by name: of each
+// matrix its own, of vectors and tables F32.
 type kinds map[string]gemm.Type
 
 func kindsOf(h Head) kinds {
 	k := kinds{}
 	h.Weights(func(w Weight) {
-		k[w.Name] = gemm.F32
-		if w.Matrix != nil {
+		switch {
+		case w.Fixed:
+		case w.Matrix != nil:
 			k[w.Name] = w.Matrix.Type()
+		default:
+			k[w.Name] = gemm.F32
 		}
 	})
 	return k
@@ -93,6 +99,9 @@ func fill(params map[string]*nn.Param, h Head) error {
 	left := len(params)
 	var err error
 	h.Weights(func(w Weight) {
+		if w.Fixed {
+			return
+		}
 		p := params[w.Name]
 		if p == nil {
 			err = fmt.Errorf("tensor %s is not one that the head is built of", w.Name)
@@ -107,29 +116,61 @@ func fill(params map[string]*nn.Param, h Head) error {
 	return err
 }
 
-// Keep is weights with a matrix beside them that is not trained.
-func Keep(w model.Weights, name string, m *gemm.Matrix) model.Weights { return kept{w, name, m} }
-
-type kept struct {
-	model.Weights
-	name   string
-	matrix *gemm.Matrix
+// Tensors returns all tensors of a head for a file: matrices in the types that the head drafts
+// with, bit for bit.
+func Tensors(h Head) (list []tensor.Tensor, err error) {
+	h.Weights(func(w Weight) {
+		t, e := w.tensor()
+		list, err = append(list, t), errors.Join(err, e)
+	})
+	return list, err
 }
 
-func (k kept) Has(name string) bool { return name == k.name || k.Weights.Has(name) }
-
-func (k kept) Matrix(name string, out, in int) (*gemm.Matrix, error) {
-	if name == k.name {
-		return k.matrix, nil
+func (w *Weight) tensor() (t tensor.Tensor, err error) {
+	m := w.Matrix
+	if m == nil {
+		m, _ = w.Table.(*gemm.Matrix)
 	}
-	return k.Weights.Matrix(name, out, in)
+	switch {
+	case w.Vector != nil:
+		return tensor.FromFloat32s(w.Name, tensor.F32, []int{len(w.Vector)}, w.Vector)
+	case m != nil:
+		n := m.RowBytes()
+		t = tensor.Tensor{Name: w.Name, Type: model.FileType(m.Type()), Shape: []int{m.Out(), m.In()}}
+		t.Data = make([]byte, m.Out()*n)
+		for i := range m.Out() {
+			m.UnpackRow(t.Data[i*n:(i+1)*n], i)
+		}
+		return t, nil
+	}
+	// No product reads a table, so any type that holds its values does.
+	for _, kind := range []tensor.Type{tensor.Q8_0, tensor.BF16, tensor.F16, tensor.F32} {
+		if t, err = w.table(kind); err == nil {
+			break
+		}
+	}
+	return t, err
 }
 
-// Matrix is a matrix as files have it.
-func Matrix(name string, m *gemm.Matrix) (tensor.Tensor, error) {
-	x := make([]float32, m.Out()*m.In())
-	for i := range m.Out() {
-		m.Row(x[i*m.In():(i+1)*m.In()], i)
+// table encodes a table as a type; it is an error if that changes a value.
+func (w *Weight) table(kind tensor.Type) (tensor.Tensor, error) {
+	n, err := kind.Size(w.Cols)
+	if err != nil {
+		return tensor.Tensor{}, err
 	}
-	return tensor.FromFloat32s(name, tensor.F32, []int{m.Out(), m.In()}, x)
+	t := tensor.Tensor{Name: w.Name, Type: kind, Shape: []int{w.Rows, w.Cols}, Data: make([]byte, w.Rows*n)}
+	row, back := make([]float32, w.Cols), make([]float32, w.Cols)
+	for i := range w.Rows {
+		w.Table.Row(row, i)
+		err := tensor.Quantize(kind, row, t.Data[i*n:(i+1)*n])
+		if err = errors.Join(err, t.DequantizeRows(back, i, i+1)); err != nil {
+			return t, err
+		}
+		for k := range row {
+			if math.Float32bits(row[k]) != math.Float32bits(back[k]) {
+				return t, fmt.Errorf("tensor %s: row %d has %g, which %v does not hold", w.Name, i, row[k], kind)
+			}
+		}
+	}
+	return t, nil
 }

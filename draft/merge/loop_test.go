@@ -25,6 +25,8 @@ func (t *toy) Context() int         { return 60 }
 func (t *toy) NewCache() spec.Cache { return new(toyCache) }
 func (t *toy) NewPass() spec.Pass   { return &toyPass{t: t} }
 
+func (t *toy) CheckCache(spec.Cache) error { return nil }
+
 func (t *toy) logits(text []int32) []float32 {
 	whole, near := hashText(t.salt, text), hashText(t.salt, text[max(0, len(text)-2):])
 	l := make([]float32, t.vocab)

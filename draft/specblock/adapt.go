@@ -6,7 +6,6 @@ package specblock
 import (
 	"fmt"
 	"math"
-	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -17,9 +16,9 @@ import (
 )
 
 // Head and Use make the drafter a learn.Learner.
-func (d *drafter) Head() learn.Head { return taught{d.n} }
+func (d *drafter) Head() learn.Head { return trainable{d.n} }
 
-func (d *drafter) Use(h learn.Head) { d.n = h.(taught).Network }
+func (d *drafter) Use(h learn.Head) { d.n = h.(trainable).Network }
 
 // Chance is that of what the head said last of the place where the walk stopped.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
@@ -35,10 +34,10 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	return 0, true // less than that of many others
 }
 
-// taught is a network as a learn.Head.
-type taught struct{ *Network }
+// trainable is a network as a learn.Head.
+type trainable struct{ *Network }
 
-func (h taught) Weights(yield func(learn.Weight)) {
+func (h trainable) Weights(yield func(learn.Weight)) {
 	n := h.Network
 	learn.Yield("fc", &n.Fuse, yield)
 	learn.YieldNorm("cond_norm", &n.ConditionNorm, yield)
@@ -50,6 +49,7 @@ func (h taught) Weights(yield func(learn.Weight)) {
 	learn.Yield("fuse_query", &n.FuseQuery, yield)
 	yield(learn.Weight{Name: "query.weight", Table: n.Queries, Rows: n.Block, Cols: n.Hidden})
 	learn.YieldBlocks(n.Blocks, yield)
+	learn.YieldEnds(&n.Ends, &n.Config.Config, yield)
 	for i := range n.Shifts {
 		learn.Yield(fmt.Sprintf("blk.%d.shift_own", i), &n.Shifts[i].Own, yield)
 		learn.Yield(fmt.Sprintf("blk.%d.shift_prev", i), &n.Shifts[i].Before, yield)
@@ -61,36 +61,35 @@ func (h taught) Weights(yield func(learn.Weight)) {
 	}
 }
 
-func (h taught) Rebuild(w model.Weights) (learn.Head, error) {
-	n := h.Network
-	twin, err := NewNetwork(n.Config, w, n.Embed, n.Head, n.Tokens)
-	return taught{twin}, err
+func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
+	n, err := NewNetwork(h.Config, w, h.Tokens, &model.Network{Embed: h.Embed, Head: h.Head})
+	if err != nil {
+		return nil, err
+	}
+	n.Ends = h.Ends
+	return trainable{n}, nil
 }
 
 // Last is the feed-forward half of the last layer, and the norm after it.
-func (h taught) Last(name string) bool {
+func (h trainable) Last(name string) bool {
 	return name == "output_norm.weight" || strings.HasPrefix(name, fmt.Sprintf("blk.%d.ffn_", h.Layers-1))
 }
 
-func (h taught) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
+func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Head, h.Tokens
 }
 
-func (h taught) Write(path, name string, weights []tensor.Tensor, t tensor.Type) error {
-	n := h.Network
-	if n.Tokens != nil { // the output is of its own
-		own, err := learn.Matrix("output.weight", n.Head.W)
-		if err != nil {
-			return err
-		}
-		weights = append(slices.Clone(weights), own)
+func (h trainable) Write(path, name string) error {
+	weights, err := learn.Tensors(h)
+	if err != nil {
+		return err
 	}
-	return WriteGGUF(path, name, &n.Config, weights, n.Tokens, nil, t)
+	return WriteGGUF(path, name, &h.Config, weights, h.Tokens, nil, tensor.Unknown)
 }
 
 // Run computes the first blocks of all entries of the texts in one pass, and then of every round that looked further a block that goes on
 // along the text: from the last row of the first one, or, to learn, from any, as drafting starts blocks from a place's alternatives.
-func (h taught) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
+func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	p := replay{n: h.Network, b: b}
 	before, from := p.first(e)
 	rows = p.rows

@@ -3,6 +3,7 @@ package specblock_test
 import (
 	"testing"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
@@ -25,4 +26,18 @@ func TestLearns(t *testing.T) {
 	o := specblock.DefaultOptions
 	o.Uniform = 3
 	drafttest.Learns(t, m.Config.Hidden, newDrafter(t, o, head(t, m, 1), m).(learn.Learner))
+}
+
+// An exported head drafts the same when it is opened again.
+func TestExports(t *testing.T) {
+	m := drafttest.OpenTarget(t, 4096)
+	drafttest.Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
+		n := genHead(r, m)
+		o := genOptions(r, n)
+		o.Method = "" // a shortlist is made for the head that a drafter begins with
+		drafter := func(n *specblock.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
+		return drafter(n), func(path string) learn.Learner {
+			return drafter(drafttest.Must(specblock.Open(draft.Head{Name: path}, drafttest.As(m)))(r).Network)
+		}
+	})
 }

@@ -85,11 +85,7 @@ func Open(h draft.Head, target draft.Target) (*Head, error) {
 			return nil, err
 		}
 		w := model.NewLoader(f.Weights, model.SpecBlock)
-		embed, head, err := headfile.Ends(w, &c.Config, c.Output(), &m.Network)
-		if err != nil {
-			return nil, err
-		}
-		n, err := NewNetwork(c, w, embed, head, f.Tokens)
+		n, err := NewNetwork(c, w, f.Tokens, &m.Network)
 		if err != nil {
 			return nil, err
 		}

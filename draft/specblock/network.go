@@ -3,6 +3,7 @@ package specblock
 import (
 	"fmt"
 
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
@@ -29,9 +30,7 @@ type Network struct {
 	// The rank head: RankOut·silu(RankHidden·state + RankFeatures·features); RankWidth 0: there is none.
 	RankHidden, RankFeatures, RankOut nn.Linear
 
-	// The target's, unless the head has its own.
-	Embed  nn.Table
-	Head   nn.Linear
+	headfile.Ends
 	Tokens []int32 // of the target, for each row of Head; nil: the same
 }
 
@@ -39,17 +38,22 @@ type Network struct {
 // block). The first row takes itself for the one before.
 type Shift struct{ Own, Before nn.Linear }
 
-// NewNetwork builds the head that c describes. Weights bear the names of files, which are those of llama.cpp where it has any. tokens
-// are the target's of each row of head, nil for the same. Without embed and head its layers alone can run.
-func NewNetwork(c Config, w model.Weights, embed nn.Table, head nn.Linear, tokens []int32) (*Network, error) {
+// NewNetwork builds the head that c describes. It takes the embedding and the output matrix from
+// the target where w has none; with an empty target only the layers can run. Weights bear the names
+// of files, which are llama.cpp's where it has any. tokens are the target's token of each row of
+// the head's output; nil: row i is token i.
+func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Network{Config: c, Embed: embed, Head: head, Tokens: tokens}
+	n := &Network{Config: c, Tokens: tokens}
+	var err error
+	if n.Ends, err = headfile.NewEnds(w, &c.Config, c.Output(), target); err != nil {
+		return nil, err
+	}
 	if err := n.checkTokens(); err != nil {
 		return nil, err
 	}
-	var err error
 	linear := func(name string, out, in int) (l nn.Linear) {
 		if err != nil {
 			return l

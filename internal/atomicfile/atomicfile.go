@@ -6,10 +6,12 @@ import (
 	"bufio"
 	"crypto/rand"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 )
 
 // Write calls fill with a buffered writer to a temporary file beside path, flushes it to the disk, and renames it to
@@ -18,7 +20,7 @@ func Write(path string, fill func(w io.Writer) error) error {
 	if st, err := os.Stat(path); err == nil && !st.Mode().IsRegular() {
 		return fmt.Errorf("write %s: it exists and is not a regular file: choose another name", path)
 	}
-	f, err := os.OpenFile(path+".tmp-"+rand.Text()[:8], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(path+unfinished+rand.Text()[:8], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}
@@ -48,6 +50,21 @@ func Write(path string, fill func(w io.Writer) error) error {
 	done = true
 	syncFolder(filepath.Dir(path))
 	return nil
+}
+
+// unfinished is what follows the path in the name of a temporary file.
+const unfinished = ".tmp-"
+
+// RemoveUnfinished removes the temporary files that killed writers of the path have left. Nobody
+// may be writing the path meanwhile.
+func RemoveUnfinished(path string) error {
+	files, err := os.ReadDir(filepath.Dir(path))
+	for _, f := range files {
+		if strings.HasPrefix(f.Name(), filepath.Base(path)+unfinished) {
+			err = errors.Join(err, os.Remove(filepath.Join(filepath.Dir(path), f.Name())))
+		}
+	}
+	return err
 }
 
 // WriteJSON writes v as indented JSON, its text as it is.

@@ -82,3 +82,22 @@ func TestExactly(t *testing.T) {
 		}
 	}
 }
+
+// What killed writers left goes, and nothing else.
+func TestRemoveUnfinished(t *testing.T) {
+	dir := t.TempDir()
+	for _, name := range []string{"f", "f.tmp-ABCDEFGH", "f.tmp-", "g.tmp-ABCDEFGH", "f.tmp", "ff.tmp-A"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := RemoveUnfinished(filepath.Join(dir, "f")); err != nil {
+		t.Fatal(err)
+	}
+	if got := content(t, dir); got != "f=;f.tmp=;ff.tmp-A=;g.tmp-ABCDEFGH=;" {
+		t.Error(got)
+	}
+	if err := RemoveUnfinished(filepath.Join(dir, "none", "f")); err == nil {
+		t.Error("there is no such folder")
+	}
+}

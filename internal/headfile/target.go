@@ -101,17 +101,31 @@ func SetTaps(w *gguf.Writer, arch string, taps []int, layers int) {
 	}
 }
 
-// Ends are the embedding and the output of a head's network: its own where it has them, of so many tokens, and else the target's.
-func Ends(w *model.Loader, c *model.Config, output int, target *model.Network) (embed nn.Table, head nn.Linear, err error) {
-	embed, head = target.Embed, target.Head
-	if w.Has("token_embd.weight") {
-		if embed, err = w.Table("token_embd.weight", c.Vocab, c.Hidden); err != nil {
-			return nil, head, err
+// Ends are the embedding and the output matrix of a head's network: the target's, or the head's
+// own.
+type Ends struct {
+	Embed nn.Table
+	Head  nn.Linear
+
+	OwnEmbed, OwnHead bool // they are the head's own
+}
+
+// NewEnds takes embedding and output matrix from a head's weights, or from the target where the
+// weights have none. output is the number of rows of the head's own matrix.
+func NewEnds(w model.Weights, c *model.Config, output int, target *model.Network) (e Ends, err error) {
+	e = Ends{Embed: target.Embed, Head: target.Head}
+	e.OwnEmbed, e.OwnHead = w.Has("token_embd.weight"), w.Has("output.weight")
+	if e.OwnEmbed {
+		if e.Embed, err = w.Table("token_embd.weight", c.Vocab, c.Hidden); err != nil {
+			return e, err
 		}
 	}
-	if w.Has("output.weight") {
-		head = nn.Linear{}
-		head.W, err = w.Matrix("output.weight", output, c.Hidden)
+	if !e.OwnHead {
+		return e, nil
 	}
-	return embed, head, err
+	e.Head = nn.Linear{}
+	if e.Head.W, err = w.Matrix("output.weight", output, c.Hidden); err == nil && w.Has("output.bias") {
+		e.Head.Bias, err = w.Vector("output.bias", output)
+	}
+	return e, err
 }

@@ -33,6 +33,8 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	x := o.Tensor
 	if len(x.Shape) < 2 {
 		t = tensor.F32
+	} else if t == tensor.Unknown {
+		t = x.Type
 	} else if _, err := t.Size(x.Cols()); err != nil {
 		t = tensor.F32 // its rows are not whole blocks
 	}
@@ -50,7 +52,7 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 
 // WriteGGUF writes a file of a head with layers as c has them, whose keys set sets. vocabulary is an open file of its target, whose
 // tokenizer llama.cpp wants in the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t (F32, F16, BF16 or
-// Q8_0), vectors as F32.
+// Q8_0; Unknown: each stays as it is), vectors as F32.
 func WriteGGUF(path string, c *model.Config, set func(w *gguf.Writer), list []Out, vocabulary *gguf.File, t tensor.Type) error {
 	w := gguf.NewWriter()
 	if vocabulary != nil {

@@ -4,6 +4,7 @@ package synth
 
 import (
 	"math/rand/v2"
+	"slices"
 
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/synthetic"
@@ -74,12 +75,9 @@ func Tensors(c eagle.Config, t tensor.Type, seed uint64) ([]tensor.Tensor, error
 
 // weights are those of a head that may have an output and an embedding of its own.
 func weights(c eagle.Config, t tensor.Type, seed uint64) *synthetic.Weights {
-	w := &synthetic.Weights{Type: t, Seed: seed}
-	if c.DraftVocab < c.Vocab || seed%3 == 0 {
-		w.Extra = append(w.Extra, "output.weight")
-	}
-	if seed%5 == 0 {
-		w.Extra = append(w.Extra, "token_embd.weight")
+	w := &synthetic.Weights{Type: t, Seed: seed, Extra: synthetic.Ends(seed, c.DraftVocab < c.Vocab)}
+	if slices.Contains(w.Extra, "output.weight") && seed%4 == 3 {
+		w.Extra = append(w.Extra, "output.bias")
 	}
 	if c.Version == 2 && seed%2 == 0 {
 		w.Extra = append(w.Extra, "fc.bias")

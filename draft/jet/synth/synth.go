@@ -8,7 +8,6 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -34,14 +33,20 @@ func Config(rng *rand.Rand, target model.Config, t tensor.Type) jet.Config {
 	return c
 }
 
-// Network makes the head that c describes, for a target whose embedding and output head it uses.
+// Network makes the head that c describes. It may have its own embedding and output matrix; else it
+// uses the target's.
 func Network(c jet.Config, t tensor.Type, seed uint64, target *model.Model) (*jet.Network, error) {
-	return jet.NewNetwork(c, &synthetic.Weights{Type: t, Seed: seed}, target.Embed, target.Head)
+	return jet.NewNetwork(c, weights(t, seed), &target.Network)
 }
 
 // Tensors are the weights of the head that Network makes of the same arguments, by llama.cpp's names.
 func Tensors(c jet.Config, t tensor.Type, seed uint64) ([]tensor.Tensor, error) {
-	w := &synthetic.Weights{Type: t, Seed: seed}
-	_, err := jet.NewNetwork(c, w, nil, nn.Linear{})
+	w := weights(t, seed)
+	_, err := jet.NewNetwork(c, w, &model.Network{})
 	return w.Made, err
+}
+
+// weights are those of a head that may have an output and an embedding of its own.
+func weights(t tensor.Type, seed uint64) *synthetic.Weights {
+	return &synthetic.Weights{Type: t, Seed: seed, Extra: synthetic.Ends(seed, false)}
 }

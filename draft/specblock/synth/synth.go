@@ -8,7 +8,6 @@ import (
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -45,18 +44,15 @@ func Config(rng *rand.Rand, target model.Config, t tensor.Type) specblock.Config
 	return c
 }
 
-// Network makes the head that c describes, for a target whose embedding, and output head where its vocabulary is the head's, it uses.
+// Network makes the head that c describes. It may have its own embedding and output matrix; else it
+// uses the target's.
 func Network(c specblock.Config, t tensor.Type, seed uint64, target *model.Model) (*specblock.Network, error) {
-	w := &synthetic.Weights{Type: t, Seed: seed}
-	head, tokens := target.Head, []int32(nil)
-	if c.DraftVocab > 0 {
-		var err error
-		if head.W, err = w.Matrix("output.weight", c.DraftVocab, c.Hidden); err != nil {
-			return nil, err
-		}
-		tokens = Tokens(c, seed)
-	}
-	return specblock.NewNetwork(c, w, target.Embed, head, tokens)
+	return specblock.NewNetwork(c, weights(c, t, seed), Tokens(c, seed), &target.Network)
+}
+
+// weights are those of a head that may have an output and an embedding of its own.
+func weights(c specblock.Config, t tensor.Type, seed uint64) *synthetic.Weights {
+	return &synthetic.Weights{Type: t, Seed: seed, Extra: synthetic.Ends(seed, c.DraftVocab > 0)}
 }
 
 // Tokens draws those of the target that the rows of a head's own output stand for; nil: it has none.
@@ -73,12 +69,7 @@ func Tokens(c specblock.Config, seed uint64) []int32 {
 
 // Tensors are the weights of the head that Network makes of the same arguments, by the names in files.
 func Tensors(c specblock.Config, t tensor.Type, seed uint64) ([]tensor.Tensor, error) {
-	w := &synthetic.Weights{Type: t, Seed: seed}
-	if c.DraftVocab > 0 {
-		if _, err := w.Matrix("output.weight", c.DraftVocab, c.Hidden); err != nil {
-			return nil, err
-		}
-	}
-	_, err := specblock.NewNetwork(c, w, nil, nn.Linear{}, Tokens(c, seed))
+	w := weights(c, t, seed)
+	_, err := specblock.NewNetwork(c, w, Tokens(c, seed), &model.Network{})
 	return w.Made, err
 }

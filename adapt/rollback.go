@@ -1,4 +1,4 @@
-// The way back: a fail-safe against learning what does harm (paper 004 §3.4).
+// Rollback: a fail-safe against learning what does harm (paper 004 §3.4).
 
 package adapt
 
@@ -8,9 +8,9 @@ import (
 	"github.com/grovellm/grove/draft/learn"
 )
 
-// guard watches accepted length over intervals, as the relative gain over the first head on the same rounds: so a harder prompt is no
-// fall.
-type guard struct {
+// rollback watches accepted length over intervals: the relative gain over the first head on the
+// same rounds, so that a harder prompt does not count as a fall.
+type rollback struct {
 	gains []comparison // of the last intervals
 	good  *checkpoint
 	below int // intervals in a row in which the first head did better
@@ -56,7 +56,9 @@ func compare(a, b []float64) comparison {
 func (c comparison) surely(least float64) bool { return c.gain < least && c.gain+2*c.error < 0 }
 
 // watch takes how the head did over an interval against the first one. score measures a head on the interval's rounds.
-func (g *guard) watch(w *worker, s *learn.Student, over comparison, score func(learn.Head) ([]float64, error)) error {
+func (g *rollback) watch(
+	w *worker, s *learn.Student, over comparison, score func(learn.Head) ([]float64, error),
+) error {
 	g.gains = append(g.gains, over)
 	if n := len(g.gains) - falls - 1; n > 0 {
 		g.gains = g.gains[n:]
@@ -81,7 +83,7 @@ func (g *guard) watch(w *worker, s *learn.Student, over comparison, score func(l
 }
 
 // falling reports three windows that fall, one after the other.
-func (g *guard) falling() bool {
+func (g *rollback) falling() bool {
 	n := len(g.gains)
 	if n <= falls {
 		return false
@@ -98,7 +100,7 @@ func (g *guard) falling() bool {
 // back goes to the last good checkpoint, or to the first head where that does better on the rounds at hand, and forgets what the bandit
 // took updates to be worth. A head that is not low, but falls, stays where the one to go back to does no better on these rounds: then they
 // are of text from which there is less to gain.
-func (g *guard) back(w *worker, s *learn.Student, score func(learn.Head) ([]float64, error), low bool) error {
+func (g *rollback) back(w *worker, s *learn.Student, score func(learn.Head) ([]float64, error), low bool) error {
 	a := w.a
 	to, err := score(a.first)
 	if err != nil {
@@ -132,7 +134,7 @@ func (g *guard) back(w *worker, s *learn.Student, score func(learn.Head) ([]floa
 		}
 		a.use(a.first)
 	}
-	*g = guard{}
+	*g = rollback{}
 	w.replay = nil // what was learned from
 	a.mu.Lock()
 	defer a.mu.Unlock()

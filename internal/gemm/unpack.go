@@ -1,0 +1,89 @@
+package gemm
+
+import (
+	"encoding/binary"
+	"fmt"
+	"runtime"
+)
+
+// UnpackRow writes output i to dst as a file holds it: RowBytes bytes, those that PackPanels read.
+func (m *Matrix) UnpackRow(dst []byte, i int) {
+	if i < 0 || i >= m.out || len(dst) != m.RowBytes() {
+		panic(fmt.Sprintf("gemm: row %d of %d into %d bytes: want %d", i, m.out, len(dst), m.RowBytes()))
+	}
+	w, lane := m.data[i/Panel*m.panel:][:m.panel], i%Panel
+	word := 4
+	switch m.t {
+	case F16:
+		word = 2
+		fallthrough
+	case F32, BF16:
+		for at := 0; at < len(dst); at += word {
+			copy(dst[at:], w[(at/word*Panel+lane)*word:][:word])
+		}
+	case Q8_0:
+		ne := binary.NativeEndian
+		for ; len(dst) > 0; dst, w = dst[fileBlock:], w[packedBlock:] {
+			copy(dst[:2], w[lane*2:])
+			for at := 0; at < block; at += 4 {
+				ne.PutUint32(dst[2+at:], ne.Uint32(w[Panel*2+at*Panel+lane*4:])^0x80808080)
+			}
+		}
+	case Q4_K, Q5_K, Q6_K:
+		kTypes[m.t].unpack(dst, w, lane)
+	}
+	runtime.KeepAlive(m)
+}
+
+// RowBytes is the size of a row in a file.
+func (m *Matrix) RowBytes() int { return m.t.rowBytes(m.in) }
+
+// unpack is the inverse of pack for output o of a panel.
+func (k *kType) unpack(dst, w []byte, o int) {
+	le := binary.LittleEndian
+	var b kBlock
+	for ; len(dst) > 0; dst, w = dst[k.file:], w[k.packed:] {
+		b.d, b.dmin = le.Uint16(w[o*2:]), le.Uint16(w[2*Panel+o*2:]) // of Q6_K dmin is nothing, and is not written
+		for n := range super / block {
+			p := w[k.head+n*k.step():]
+			b.scales[2*n], b.scales[2*n+1] = p[o], p[Panel+o]
+			for i := range block / 4 {
+				b.q[n*block/4+i] = k.elements(p, i, o)
+			}
+		}
+		k.write(&b, dst[:k.file])
+	}
+}
+
+// write is the inverse of read.
+func (k *kType) write(b *kBlock, dst []byte) {
+	le := binary.LittleEndian
+	clear(dst)
+	if k.bits == 6 {
+		for i, q := range b.q {
+			h, r, j := i/32, i/8%4, i%8*4
+			or(dst[64*h+r%2*32+j:], q&fourBits<<(r/2*4))
+			or(dst[128+32*h+j:], q>>4&twoBits<<(2*r))
+		}
+		copy(dst[192:], b.scales[:])
+		le.PutUint16(dst[208:], b.d)
+		return
+	}
+	le.PutUint16(dst, b.d)
+	le.PutUint16(dst[2:], b.dmin)
+	for j := range 4 {
+		scale, low := b.scales[2*j+8], b.scales[2*j+9]
+		dst[4+j], dst[8+j], dst[12+j] = b.scales[2*j]|scale>>4<<6, b.scales[2*j+1]|low>>4<<6, scale&15|low<<4
+	}
+	low := dst[16:]
+	if k.bits == 5 {
+		low = dst[48:]
+	}
+	for i, q := range b.q {
+		n, j := i/8, i%8*4
+		or(low[n/2*32+j:], q&fourBits<<(n%2*4))
+		if k.bits == 5 {
+			or(dst[16+j:], q>>4&oneBit<<n)
+		}
+	}
+}
