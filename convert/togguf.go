@@ -18,7 +18,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if x, err := openHead(dir); x != nil || err != nil {
 		return x.toGGUF(ctx, dir, path, o, err)
 	}
-	f, err := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
+	f, err := safetensors.OpenFolder(dir) // before anything else of the folder is read: see CheckInPlace
 	if err != nil {
 		return nil, err
 	}
@@ -41,7 +41,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	c.SetGGUF(w, c.Arch, modelName(dir), main)
 	more, err := c.addGGUF(ctx, w, f, o)
 	if err == nil {
-		err = f.InPlace()
+		err = f.CheckInPlace()
 	}
 	if err != nil {
 		return nil, err

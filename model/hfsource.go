@@ -22,7 +22,7 @@ type hfSource struct {
 }
 
 func openHF(dir string) (source, error) {
-	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
+	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see CheckInPlace
 	c, err := ReadFolder(dir)
 	if err == nil {
 		err = noWeights

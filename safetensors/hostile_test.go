@@ -87,7 +87,7 @@ func TestOddities(t *testing.T) {
 	if len(f.Tensors) != 4 {
 		t.Errorf("tensors %v", f.Tensors)
 	}
-	if x := must(must(f.Load("x")).InMemory()); len(x.Data) != 2 || x.Elements() != 1 {
+	if x := must(must(f.Load("x")).ReadAll()); len(x.Data) != 2 || x.Elements() != 1 {
 		t.Errorf("a scalar is %v", x)
 	}
 	for name, want := range map[string]string{"f4": `tensor "f4": is of dtype "F4"`, "i": `tensor "i": is of dtype "I64"`, "zz": `tensor "zz": is not in the file`} {
@@ -95,7 +95,7 @@ func TestOddities(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if x, ok := f.Tensor("i"); !ok || len(must(x.InMemory()).Data) != 8 {
+	if x, ok := f.Tensor("i"); !ok || len(must(x.ReadAll()).Data) != 8 {
 		t.Error("the bytes of an I64 cannot be had")
 	}
 }

@@ -44,7 +44,7 @@ func Open(h draft.Head) (*File, error) {
 		f, err := gguf.Open(h.Name)
 		return &File{GGUF: f}, err
 	}
-	f, err := safetensors.OpenFolder(h.Name) // before config.json is read: see InPlace
+	f, err := safetensors.OpenFolder(h.Name) // before config.json is read: see CheckInPlace
 	if err != nil {
 		return nil, err
 	}
@@ -55,12 +55,12 @@ func Open(h draft.Head) (*File, error) {
 	return &File{Folder: f, JSON: config, Dir: h.Name}, nil
 }
 
-// InPlace returns an error where what was read is of files that do not belong together.
-func (f *File) InPlace() error {
+// CheckInPlace returns an error where what was read is of files that do not belong together.
+func (f *File) CheckInPlace() error {
 	if f.GGUF != nil {
-		return f.GGUF.InPlace()
+		return f.GGUF.CheckInPlace()
 	}
-	return f.Folder.InPlace()
+	return f.Folder.CheckInPlace()
 }
 
 // Close closes the file, whose tensors can then no longer be read.
