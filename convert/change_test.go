@@ -15,11 +15,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A file that is cut short or written to while it is converted ends the conversion in an error that names it, and writes nothing.
+// A file that is cut short or written to while it is converted ends the conversion in an error that
+// names it, and writes nothing.
 func TestFileChangesWhileConverting(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	s, o := shape(t, "tiny-qwen3-untied"), synth.Options{Type: tensor.F32, Seed: 5}
-	if err := errors.Join(synth.Write(ctx, filepath.Join(dir, "m.gguf"), s, o), synth.WriteHF(ctx, filepath.Join(dir, "hf"), s, o)); err != nil {
+	err1, err2 := synth.Write(ctx, filepath.Join(dir, "m.gguf"), s, o), synth.WriteHF(ctx, filepath.Join(dir, "hf"), s, o)
+	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
 	type conversion struct {
@@ -64,7 +66,8 @@ func TestFileChangesWhileConverting(t *testing.T) {
 				}
 			}
 		})
-		if failed != nil || err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "while it was read") {
+		if failed != nil || err == nil || !strings.Contains(err.Error(), file+": ") ||
+			!strings.Contains(err.Error(), "while it was read") {
 			t.Fatal(failed, err)
 		}
 		if _, err := os.Stat(to); !errors.Is(err, fs.ErrNotExist) {

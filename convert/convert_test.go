@@ -139,8 +139,8 @@ func sameTensors(t *testing.T, a, b string) {
 	for _, info := range x.Tensors {
 		p, _ := x.Tensor(info.Name)
 		q, ok := y.Tensor(info.Name)
-		p, err1 := p.InMemory()
-		q, err2 := q.InMemory()
+		p, err1 := p.ReadAll()
+		q, err2 := q.ReadAll()
 		if !ok || err1 != nil || err2 != nil || p.Type != q.Type || string(p.Data) != string(q.Data) {
 			t.Errorf("tensor %s differs", info.Name)
 		}

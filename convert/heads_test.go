@@ -49,7 +49,7 @@ func contents(t *testing.T, dir string) map[string]tensor.Tensor {
 	all := map[string]tensor.Tensor{}
 	for _, x := range f.Tensors {
 		lazy, _ := f.Tensor(x.Name)
-		if all[x.Name], err = lazy.InMemory(); err != nil {
+		if all[x.Name], err = lazy.ReadAll(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -68,7 +68,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	if lossy {
 		notes = append(notes, "the weights were quantized before: quantizing them again loses more than quantizing the original would")
 	}
-	if err := f.InPlace(); err != nil {
+	if err := f.CheckInPlace(); err != nil {
 		return nil, err
 	}
 	return notes, w.WriteFile(to)

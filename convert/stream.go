@@ -95,7 +95,7 @@ const streamElements = 1 << 18
 func (s *stream) write(w io.Writer) error {
 	t, err := s.t.Reordered(s.order)
 	if err == nil && isVector(t) { // in pieces too
-		if t, err = t.InMemory(); err == nil {
+		if t, err = t.ReadAll(); err == nil {
 			t.Shape = []int{t.Cols(), 1}
 		}
 	}

@@ -37,7 +37,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	c.SetGGUF(w, c.Arch, modelName(dir), main)
 	more, err := c.addGGUF(ctx, w, f, o)
 	if err == nil {
-		err = f.InPlace()
+		err = f.CheckInPlace()
 	}
 	if err != nil {
 		return nil, err

@@ -115,7 +115,7 @@ func (c *layout) writeHF(ctx context.Context, f *gguf.File, dir string, o Option
 			return nil, err
 		}
 	}
-	if err := f.InPlace(); err != nil {
+	if err := f.CheckInPlace(); err != nil {
 		return nil, err
 	}
 	return notes, w.WriteFile(filepath.Join(dir, "model.safetensors"))

@@ -195,8 +195,8 @@ func TestVectorsExact(t *testing.T) {
 	for _, info := range x.Tensors {
 		p, _ := x.Tensor(info.Name)
 		q, ok := y.Tensor(info.Name)
-		p, err1 := p.InMemory()
-		q, err2 := q.InMemory()
+		p, err1 := p.ReadAll()
+		q, err2 := q.ReadAll()
 		if !ok || err1 != nil || err2 != nil || p.Type != q.Type || string(p.Data) != string(q.Data) {
 			t.Errorf("tensor %s came back as %v, was %v", info.Name, q.Type, p.Type)
 		}

@@ -4,6 +4,6 @@ import "github.com/grovellm/grove/internal/infile"
 
 // parse parses a file in memory.
 func parse(data []byte) (*header, error) {
-	f := infile.Memory("", data)
+	f := infile.OpenMemory("", data)
 	return (&cursor{file: f, size: f.Size()}).parse()
 }

@@ -22,7 +22,8 @@ type cursor struct {
 	failed error // of the first read that failed
 }
 
-// firstRead is how much of a file is read at first. Each time that more is needed, as much as is there is read again.
+// firstRead is how much of a file is read at first. Each time that more is needed, as much as is
+// there is read again.
 const firstRead = 1 << 20
 
 // more reads on; it is false at the end of the file, and where reading fails.

@@ -7,9 +7,10 @@
 //	tensors:  name, shape, type, offset       "blk.0.attn_q.weight" Q8_0 [2048 1024] at 155311104
 //	data:     each tensor at a multiple of the alignment, 32 bytes unless "general.alignment" says otherwise
 //
-// Open reads and parses all but the data: a vocabulary of 150k strings is checked in a few milliseconds and
-// decoded when asked for, from one copy of the metadata's bytes, which outlives the file. The bytes of a
-// Tensor are read when they are asked for; those of a file that changed since it was opened are an error.
+// Open reads and parses all but the data: a vocabulary of 150k strings is checked in a few
+// milliseconds and decoded when asked for, from one copy of the metadata's bytes, which outlives
+// the file. The bytes of a Tensor are read when they are asked for; those of a file that changed
+// since it was opened are an error.
 //
 // A file is input from a stranger. Every length, count, dimension and offset is compared with the file's size before
 // it is believed; names that occur twice, data that overlaps, is misaligned or lies outside the file, and big-endian files

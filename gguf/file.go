@@ -7,8 +7,9 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// File is an open GGUF file, or all the parts of a split one. It may be read from several goroutines. After Close the tensors of a
-// file on disk can no longer be read; metadata and names stay.
+// File is an open GGUF file, or all the parts of a split one. It may be read from several
+// goroutines. After Close the tensors of a file on disk can no longer be read; metadata and names
+// stay.
 type File struct {
 	Path    string
 	Version uint32
@@ -30,8 +31,9 @@ type Info struct {
 	Part   int   // which file of a split model, 0 being the one opened
 }
 
-// Open opens the file at path and reads its metadata. Given the first part of a split model (NAME-00001-of-0000N.gguf), it
-// opens all the parts. Reading what has changed since is an error, and never the bytes of two versions.
+// Open opens the file at path and reads its metadata. Given the first part of a split model
+// (NAME-00001-of-0000N.gguf), it opens all the parts. Reading what has changed since is an error,
+// and never the bytes of two versions.
 func Open(path string) (*File, error) {
 	f := &File{Path: path}
 	if err := f.open(path); err != nil {
@@ -45,7 +47,7 @@ func Open(path string) (*File, error) {
 // errors. data must not change.
 func Parse(name string, data []byte) (*File, error) {
 	f := &File{Path: name}
-	if err := f.read(infile.Memory(name, data)); err != nil {
+	if err := f.read(infile.OpenMemory(name, data)); err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -105,14 +107,14 @@ func (f *File) fault(part int, err error) error {
 	return e
 }
 
-// InPlace returns an error where a part of a split model has changed since it was opened, or where another file has taken its place:
-// the parts are then of different versions.
-func (f *File) InPlace() error {
+// CheckInPlace returns an error where a part of a split model has changed since it was opened, or
+// where another file has taken its place: the parts are then of different versions.
+func (f *File) CheckInPlace() error {
 	if len(f.parts) < 2 {
 		return nil
 	}
 	for i, p := range f.parts {
-		if err := p.InPlace(); err != nil {
+		if err := p.CheckInPlace(); err != nil {
 			return f.fault(i, err)
 		}
 	}
@@ -129,8 +131,9 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where there is none of that name. A tensor of
-// a type this package does not know is returned without bytes: Load makes it an error.
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where
+// there is none of that name. A tensor of a type this package does not know is returned without
+// bytes: Load makes it an error.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byKey[name]
 	if !ok || len(f.parts) == 0 {

@@ -41,8 +41,8 @@ func TestRealModel(t *testing.T) {
 			t.Errorf("%s has %d tensors, safetensors %d", name, len(f.Tensors), len(hf.Tensors))
 		}
 		for _, info := range hf.Tensors {
-			want := must(must(hf.Load(info.Name)).InMemory())
-			got := must(must(f.Load(ggufName(info.Name))).InMemory())
+			want := must(must(hf.Load(info.Name)).ReadAll())
+			got := must(must(f.Load(ggufName(info.Name))).ReadAll())
 			if got.Type != want.Type {
 				if want, err = tensor.FromFloat32s(info.Name, got.Type, want.Shape, must(want.Float32s())); err != nil {
 					t.Fatal(err)

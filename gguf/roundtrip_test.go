@@ -191,7 +191,7 @@ func TestRoundTrip(t *testing.T) {
 			if !ok || f.Tensors[i].Name != want.Name {
 				t.Fatalf("no tensor %q", want.Name)
 			}
-			if diff := cmp.Diff(want, must(got.InMemory())); diff != "" {
+			if diff := cmp.Diff(want, must(got.ReadAll())); diff != "" {
 				t.Fatal(diff)
 			}
 		}

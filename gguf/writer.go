@@ -119,10 +119,11 @@ func (w *Writer) Add(name string, t tensor.Type, shape []int, fill func(w io.Wri
 	w.tensors = append(w.tensors, pending{Info{Name: name, Type: t, Shape: slices.Clone(shape), Size: int64(size)}, fill})
 }
 
-// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file is written.
+// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file
+// is written.
 func (w *Writer) AddTensor(t tensor.Tensor) {
 	w.Add(t.Name, t.Type, t.Shape, func(out io.Writer) error {
-		x, err := t.InMemory()
+		x, err := t.ReadAll()
 		if err != nil {
 			return err
 		}

@@ -95,7 +95,8 @@ func digest(path string, progress func(done, total int64)) (uint64, error) {
 	}
 	defer m.Close()
 	p, h := m.NewPass(), fnv.New64a()
-	if err := p.Run(context.Background(), []model.Rows{{Cache: m.NewCache(), Tree: tree.Chain([]int32{5, 3, 1, 2}), Logits: []int32{0, 1, 2, 3}}}, nil); err != nil {
+	rows := model.Rows{Cache: m.NewCache(), Tree: tree.Chain([]int32{5, 3, 1, 2}), Logits: []int32{0, 1, 2, 3}}
+	if err := p.Run(context.Background(), []model.Rows{rows}, nil); err != nil {
 		return 0, err
 	}
 	for i := range 4 {
@@ -163,7 +164,8 @@ func startLoader(t testing.TB) *loader {
 	return l
 }
 
-// load has the process load a model, while this one does the damage after a pause where that is its part.
+// load has the process load a model, while this one does the damage after a pause where that is its
+// part.
 func (l *loader) load(t *rapid.T, x loading, pause time.Duration) loaded {
 	if err := l.in.Encode(x); err != nil {
 		t.Fatal(err)
@@ -205,8 +207,9 @@ var formats = []format{
 	}},
 }
 
-// Whatever happens to a model's files while it is loaded, and whoever does it: loading ends in an error that names a file, or in
-// the model that the files held at one moment. It never ends the process.
+// Whatever happens to a model's files while it is loaded, and whoever does it: loading ends in an
+// error that names a file, or in the model that the files held at one moment. It never ends the
+// process.
 func TestFilesChangeWhileLoading(t *testing.T) {
 	for _, f := range formats {
 		t.Run(f.name, func(t *testing.T) {
@@ -235,7 +238,8 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 				dir, from := copyFolder(t, before), copyFolder(t, after)
 				defer os.RemoveAll(dir)
 				defer os.RemoveAll(from)
-				d := damage{Kind: rapid.SampledFrom([]string{"cut", "replace", "overwrite", "remove"}).Draw(t, "damage"), From: from}
+				kind := rapid.SampledFrom([]string{"cut", "replace", "overwrite", "remove"}).Draw(t, "damage")
+				d := damage{Kind: kind, From: from}
 				if d.Files = names; d.Kind == "cut" || rapid.Bool().Draw(t, "one") {
 					d.Files = []string{rapid.SampledFrom(names).Draw(t, "file")}
 				}
@@ -246,7 +250,8 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 				d.Step = rapid.OneOf(rapid.Just(-1), rapid.IntRange(0, 15)).Draw(t, "step")
 				pause := time.Duration(rapid.IntRange(0, 1000).Draw(t, "pause")) * took / 500
 				got := process.load(t, loading{dir, filepath.Join(dir, f.open), d}, pause)
-				named := slices.ContainsFunc(d.Files, func(name string) bool { return strings.Contains(got.Err, name) }) || d.Kind == "remove"
+				says := func(name string) bool { return strings.Contains(got.Err, name) }
+				named := slices.ContainsFunc(d.Files, says) || d.Kind == "remove"
 				if named && strings.Contains(got.Err, dir) || got.Err == "" && got.Digest == old {
 					return
 				}
@@ -260,7 +265,8 @@ func TestFilesChangeWhileLoading(t *testing.T) {
 					if err := one.do(dir); err != nil {
 						t.Fatal(err)
 					}
-					if now, err := digest(filepath.Join(dir, f.open), nil); err == nil && got.Err == "" && got.Digest == now {
+					now, err := digest(filepath.Join(dir, f.open), nil)
+					if err == nil && got.Err == "" && got.Digest == now {
 						return
 					}
 				}
@@ -296,7 +302,8 @@ func must[T any](v T, err error) T {
 }
 
 func writeGGUF(t testing.TB, dir string, s synth.Shape, seed uint64) {
-	if err := synth.Write(context.Background(), filepath.Join(dir, "m.gguf"), s, synth.Options{Type: tensor.F16, Seed: seed}); err != nil {
+	o := synth.Options{Type: tensor.F16, Seed: seed}
+	if err := synth.Write(context.Background(), filepath.Join(dir, "m.gguf"), s, o); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -379,7 +386,8 @@ func shard(t testing.TB, dir string) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), must(json.Marshal(map[string]any{"weight_map": index})), 0o666); err != nil {
+	text := must(json.Marshal(map[string]any{"weight_map": index}))
+	if err := os.WriteFile(filepath.Join(dir, "model.safetensors.index.json"), text, 0o666); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -424,7 +432,8 @@ func writeTorch(t testing.TB, dir string) {
 	}
 	p.WriteString("u.")
 	add("data.pkl", p.Bytes())
-	if err := errors.Join(z.Close(), os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), out.Bytes(), 0o666)); err != nil {
+	err := z.Close()
+	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), out.Bytes(), 0o666)); err != nil {
 		t.Fatal(err)
 	}
 }

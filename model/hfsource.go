@@ -33,7 +33,7 @@ func openHF(dir string) (source, error) {
 // tensors that transformers leaves out, as config.json has it: biases, and an output matrix that is
 // tied to the embedding and differs from it.
 func OpenFolder(dir string) (Config, *safetensors.File, error) {
-	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see InPlace
+	f, noWeights := safetensors.OpenFolder(dir) // before anything else of the folder is read: see CheckInPlace
 	c, fields, err := readFolder(dir)
 	if err == nil {
 		err = noWeights

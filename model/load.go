@@ -53,7 +53,7 @@ func finish(name string, src source, err error, o Options) (*Model, error) {
 	}
 	m, err := load(src, o)
 	if err == nil {
-		if err = src.InPlace(); err != nil {
+		if err = src.CheckInPlace(); err != nil {
 			m.Close()
 		}
 	}

@@ -3,7 +3,6 @@
 package model
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -22,7 +21,7 @@ type Loader struct {
 	jobs     []packing
 	used     map[string]bool // by the file's own names
 	memory   []TypeMemory    // of what the network asked for
-	dry      bool            // matrices have no memory: they are counted alone
+	dry      bool            // matrices are counted and get no memory
 }
 
 // NewGGUFLoader returns the weights of a GGUF file that is no model, such as a drafter's head; arch is what errors call it.
@@ -117,8 +116,8 @@ func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	return m, nil
 }
 
-// Pack fills every matrix and table from its tensor, in parallel. Each worker reads a few rows at a time, so that little of the file is in
-// memory beside the weights.
+// Pack fills every matrix and table from its tensor, in parallel. Each worker reads a few rows at a
+// time, so that little of the file is in memory beside the weights.
 func (l *Loader) Pack(pool *par.Pool) error {
 	var done, total int64
 	for _, j := range l.jobs {
@@ -128,8 +127,10 @@ func (l *Loader) Pack(pool *par.Pool) error {
 	for _, j := range l.jobs {
 		p.start(j)
 		pool.Run((p.t.Rows()+p.step-1)/p.step, p)
-		if err := errors.Join(p.errs...); err != nil {
-			return err
+		for _, err := range p.errs {
+			if err != nil {
+				return err // and not the same of every worker
+			}
 		}
 		if done += int64(j.t.Rows() * j.t.RowBytes()); l.progress != nil {
 			l.progress(done, total)
@@ -138,7 +139,8 @@ func (l *Loader) Pack(pool *par.Pool) error {
 	return nil
 }
 
-// packBytes is about how much of a tensor a task reads: a reading of less costs more for each byte, more does not fit a worker's cache.
+// packBytes is about how much of a tensor a task reads. Of four files (bf16, Q8_0, Q4_K) on 2 cores
+// of an EPYC, half and double of it load as fast to 5 %, four times of it 15 to 25 % slower.
 const packBytes = 256 << 10
 
 // packJob packs one tensor after another.

@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// TypeMemory is what the tensors of one type take in a file, and in the memory of the model that is loaded from it.
+// TypeMemory is what the tensors of one type take in a file, and in the memory of the model that is
+// loaded from it.
 type TypeMemory struct {
 	Type    tensor.Type // in the file
 	As      tensor.Type // in memory: the type that they are multiplied in, or looked up in
@@ -16,8 +17,8 @@ type TypeMemory struct {
 	Memory  int64 // bytes in memory
 }
 
-// ReadMemory returns what the weights of the model at path take when it is open, type by type in the order of the network. It reads the
-// description of the tensors, and no matrix.
+// ReadMemory returns what the weights of the model at path take when it is open, type by type in
+// the order of the network. It reads the description of the tensors, and no matrix.
 func ReadMemory(path string) ([]TypeMemory, error) {
 	src, err := openSource(path)
 	if err != nil {

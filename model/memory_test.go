@@ -23,11 +23,14 @@ var memoryOver = []struct {
 	typ  tensor.Type
 	most float64
 }{
-	{tensor.F32, 1.01}, {tensor.F16, 1.01}, {tensor.BF16, 1.01}, {tensor.Q8_0, 1.01}, {tensor.Q6_K, 1.01}, {tensor.Q5_K, 1.03}, {tensor.Q4_K, 1.04},
-	{tensor.Q5_1, 5.35}, {tensor.Q5_0, 1.56}, {tensor.Q4_1, 6.42}, {tensor.Q4_0, 1.90}, // which have no kernels: see packings
+	{tensor.F32, 1.01}, {tensor.F16, 1.01}, {tensor.BF16, 1.01}, {tensor.Q8_0, 1.01},
+	{tensor.Q6_K, 1.01}, {tensor.Q5_K, 1.03}, {tensor.Q4_K, 1.04},
+	// These have no kernels: see packings.
+	{tensor.Q5_1, 5.35}, {tensor.Q5_0, 1.56}, {tensor.Q4_1, 6.42}, {tensor.Q4_0, 1.90},
 }
 
-// writeTyped writes a model whose matrices are zeros of any type that grove reads, and returns its size.
+// writeTyped writes a model whose matrices are zeros of any type that grove reads, and returns its
+// size.
 func writeTyped(t testing.TB, path string, s synth.Shape, typ tensor.Type) int64 {
 	t.Helper()
 	one := s
@@ -76,13 +79,14 @@ func writeTyped(t testing.TB, path string, s synth.Shape, typ tensor.Type) int64
 	return must(os.Stat(path)).Size()
 }
 
-// A model takes as much memory as ReadMemory says, and over its file's size no more than its type may.
+// A model takes as much memory as ReadMemory says, and over its file's size no more than its type
+// may.
 func TestMemoryOfTypes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "m.gguf")
 	for _, c := range memoryOver {
 		for _, tied := range []bool{true, false} {
-			s := synth.Shape{Name: "small", Arch: "qwen3", Vocab: 4096, Hidden: 256, Layers: 3, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 768,
-				Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: tied, Tokens: synth.Qwen2}
+			s := synth.Shape{Name: "small", Arch: "qwen3", Vocab: 4096, Hidden: 256, Layers: 3, Heads: 4, KVHeads: 2,
+				HeadDim: 64, FFN: 768, Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: tied, Tokens: synth.Qwen2}
 			file := writeTyped(t, path, s, c.typ)
 			types, err := model.ReadMemory(path)
 			if err != nil {
@@ -110,7 +114,8 @@ func TestMemoryOfTypes(t *testing.T) {
 			f.Close()
 			m.Close()
 			if all != want || tensors != 0 {
-				t.Errorf("%v, tied %v: takes %d bytes, ReadMemory says %d, and %d bytes less of the file than there are", c.typ, tied, want, all, tensors)
+				t.Errorf("%v, tied %v: takes %d bytes, ReadMemory says %d, and leaves out %d bytes of the file",
+					c.typ, tied, want, all, -tensors)
 			}
 			if over := float64(all) / float64(file); over > c.most {
 				t.Errorf("%v, tied %v: takes %.3f × the file: want at most %.3f", c.typ, tied, over, c.most)
@@ -119,12 +124,13 @@ func TestMemoryOfTypes(t *testing.T) {
 	}
 }
 
-var resident = flag.Bool("resident", false, "measure the memory that processes with models of all types have resident (Linux)")
+var resident = flag.Bool("resident", false, "measure the resident memory of models of all types (Linux)")
 
 // residentEnv names the file that the process of TestResidentProcess opens.
 const residentEnv = "GROVE_TEST_RESIDENT"
 
-// TestResident prints what models of some 300 million parameters take, by the system's account: go test ./model -run TestResident -resident -v
+// TestResident prints what models of some 300 million parameters take, by the system's account: go
+// test ./model -run TestResident -resident -v
 func TestResident(t *testing.T) {
 	if !*resident {
 		t.Skip("takes some minutes and 1.3 GB of disk: give -resident")
@@ -133,8 +139,8 @@ func TestResident(t *testing.T) {
 	fmt.Printf("| type | tied | file, MB | weights | resident | peak while loading |\n|---|---|---|---|---|---|\n")
 	for _, c := range memoryOver {
 		for _, tied := range []bool{true, false} {
-			s := synth.Shape{Name: "medium", Arch: "qwen3", Vocab: 32768, Hidden: 1024, Layers: 16, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
-				Context: 4096, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: tied, Tokens: synth.Qwen2}
+			s := synth.Shape{Name: "medium", Arch: "qwen3", Vocab: 32768, Hidden: 1024, Layers: 16, Heads: 16, KVHeads: 8,
+				HeadDim: 128, FFN: 3072, Context: 4096, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: tied, Tokens: synth.Qwen2}
 			file := float64(writeTyped(t, path, s, c.typ))
 			weights := int64(0)
 			for _, x := range must(model.ReadMemory(path)) {
@@ -147,13 +153,14 @@ func TestResident(t *testing.T) {
 			if _, err2 := fmt.Sscan(string(out), &before, &after, &peak); err != nil || err2 != nil {
 				t.Fatal(string(out), err, err2)
 			}
-			fmt.Printf("| %v | %v | %.0f | %.3f | %.3f | %.3f |\n", c.typ, tied, file/1e6, float64(weights)/file, (after-before)/file, (peak-before)/file)
+			fmt.Printf("| %v | %v | %.0f | %.3f | %.3f | %.3f |\n",
+				c.typ, tied, file/1e6, float64(weights)/file, (after-before)/file, (peak-before)/file)
 		}
 	}
 }
 
-// TestResidentProcess is no test: it opens a model in a process of its own and prints what the process had resident before and after, and
-// at most.
+// TestResidentProcess is no test: it opens a model in a process of its own and prints what the
+// process had resident before and after, and at most.
 func TestResidentProcess(t *testing.T) {
 	path := os.Getenv(residentEnv)
 	if path == "" {

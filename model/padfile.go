@@ -87,7 +87,7 @@ func (p *padWriter) add(name string) error {
 		}
 		t, _, err := p.src.tensor(name)
 		if err == nil {
-			t, err = t.InMemory()
+			t, err = t.ReadAll()
 		}
 		if err != nil {
 			return err

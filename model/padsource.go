@@ -146,18 +146,19 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 	return t, err == nil, err
 }
 
-// widened is a tensor of one of the model's own layers with the new width. The rows of a matrix are made as they are read.
+// widened is a tensor of one of the model's own layers with the new width. The rows of a matrix are
+// made as they are read.
 func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 	if part == "ffn_up.bias" {
 		tail, err := p.zero(t.Type, p.to.FFN-p.from.FFN)
 		if err == nil {
-			t, err = t.InMemory()
+			t, err = t.ReadAll()
 		}
 		t.Data, t.Shape = slices.Concat(t.Data, tail), []int{p.to.FFN}
 		return t, err
 	}
 	from := recoded(t) // as the loader would: to what is multiplied
-	own := from.RowBytes()
+	narrow := from.RowBytes()
 	t = tensor.Tensor{Name: t.Name, Type: from.Type}
 	if part == "ffn_down.weight" { // zeros after every row
 		t.Shape = []int{p.from.Hidden, p.to.FFN}
@@ -165,7 +166,7 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 		t.Reader = func(dst []byte, r0, r1 int) error {
 			clear(dst)
 			for r := r0; r < r1; r++ {
-				if err := from.ReadRows(dst[(r-r0)*size:][:own], r, r+1); err != nil {
+				if err := from.ReadRows(dst[(r-r0)*size:][:narrow], r, r+1); err != nil {
 					return err
 				}
 			}
@@ -179,14 +180,14 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 	group := (p.from.FFN + gemm.Group - 1) / gemm.Group * gemm.Group
 	t.Reader = func(dst []byte, r0, r1 int) error {
 		n := max(0, min(r1, p.from.FFN)-r0)
-		clear(dst[n*own:])
+		clear(dst[n*narrow:])
 		if at := max(r0, group); at < r1 {
-			copy(dst[(at-r0)*own:], all[at*own:r1*own])
+			copy(dst[(at-r0)*narrow:], all[at*narrow:r1*narrow])
 		}
 		if n == 0 {
 			return nil
 		}
-		return from.ReadRows(dst[:n*own], r0, r0+n)
+		return from.ReadRows(dst[:n*narrow], r0, r0+n)
 	}
 	return t, err
 }

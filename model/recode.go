@@ -33,7 +33,8 @@ var packings = map[tensor.Type]struct {
 // recodeBuffers keep the bytes of a file that are being recoded.
 var recodeBuffers = sync.Pool{New: func() any { return new([]byte) }}
 
-// recoded is a tensor in the type whose bytes are packed: the same numbers, recoded as they are read.
+// recoded is a tensor in the type whose bytes are packed: the same numbers, recoded as they are
+// read.
 func recoded(t tensor.Tensor) tensor.Tensor {
 	from := t
 	t.Type = packings[from.Type].from

@@ -14,8 +14,8 @@ type source interface {
 	config() (Config, error)
 	// tokenizer returns nil where the file has none.
 	tokenizer() (*tokenizer.Tokenizer, error)
-	// InPlace returns an error where what was read is of files that do not belong together.
-	InPlace() error
+	// CheckInPlace returns an error where what was read is of files that do not belong together.
+	CheckInPlace() error
 	Close() error
 }
 

@@ -8,7 +8,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// table is an embedding that is only looked up, kept as the file has it, and outside the Go heap as weights are.
+// table is an embedding that is only looked up, kept as the file has it, and outside the Go heap as
+// weights are.
 type table struct {
 	kind  tensor.Type
 	size  int // bytes of a row

@@ -3,4 +3,4 @@ package safetensors
 import "github.com/grovellm/grove/internal/infile"
 
 // parse parses a file in memory.
-func parse(data []byte) (*header, error) { return parseFile(infile.Memory("", data)) }
+func parse(data []byte) (*header, error) { return parseFile(infile.OpenMemory("", data)) }

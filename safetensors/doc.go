@@ -6,8 +6,8 @@
 //	8 bytes: N   N bytes: {"__metadata__":{…},"model.norm.weight":{"dtype":"BF16","shape":[1024],"data_offsets":[0,2048]},…}   data
 //
 // A model's folder holds one such file, model.safetensors, or several shards that model.safetensors.index.json maps the
-// tensors to; OpenFolder reads both, and the shards appear as one File. The bytes of a Tensor are read when they are
-// asked for; those of a file that changed since it was opened are an error.
+// tensors to; OpenFolder reads both, and the shards appear as one File. The bytes of a Tensor are
+// read when they are asked for; those of a file that changed since it was opened are an error.
 //
 // The rules of the format are all checked, before anything is allocated for what the header claims: its length, names that
 // occur twice, shapes that do not take the bytes given, data that overlaps, leaves gaps or ends elsewhere than the file,

@@ -17,8 +17,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// File is an open safetensors file, or all the shards of a model. It may be read from several goroutines. After Close its tensors can no
-// longer be read.
+// File is an open safetensors file, or all the shards of a model. It may be read from several
+// goroutines. After Close its tensors can no longer be read.
 type File struct {
 	Path     string            // the file, or the folder of shards
 	Metadata map[string]string // the optional __metadata__ entry; of shards, that of the first
@@ -47,8 +47,8 @@ const (
 	indexEnd   = ".index.json" // after one of them: the shards'
 )
 
-// Open opens the file at path; a folder is opened as OpenFolder does. Reading what has changed since is an error, and never the bytes of
-// two versions.
+// Open opens the file at path; a folder is opened as OpenFolder does. Reading what has changed
+// since is an error, and never the bytes of two versions.
 func Open(path string) (*File, error) {
 	if st, err := os.Stat(path); err == nil && st.IsDir() {
 		return OpenFolder(path)
@@ -62,8 +62,10 @@ func Open(path string) (*File, error) {
 }
 
 // besideNames are the other files of a folder that a model is read from.
-var besideNames = []string{"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json", "special_tokens_map.json",
-	"chat_template.jinja", singleName + indexEnd, torchName + indexEnd}
+var besideNames = []string{
+	"config.json", "generation_config.json", "tokenizer.json", "tokenizer_config.json",
+	"special_tokens_map.json", "chat_template.jinja", singleName + indexEnd, torchName + indexEnd,
+}
 
 // OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
 // model.safetensors.index.json lists; without them pytorch_model.bin or its shards.
@@ -215,11 +217,12 @@ func parseAny(file *infile.File) (*header, error) {
 	return parseFile(file)
 }
 
-// InPlace returns an error where one of the files has changed since it was opened, or where another file has taken its place: they are then
-// of different versions. Of a folder they are the weights and all JSON and template files.
-func (f *File) InPlace() error {
+// CheckInPlace returns an error where one of the files has changed since it was opened, or where
+// another file has taken its place: they are then of different versions. Of a folder they are the
+// weights and all JSON and template files.
+func (f *File) CheckInPlace() error {
 	for _, p := range slices.Concat(f.beside, f.parts) {
-		if err := p.InPlace(); err != nil {
+		if err := p.CheckInPlace(); err != nil {
 			return fault(p.Path, "", "", "%w", err)
 		}
 	}
@@ -236,8 +239,9 @@ func (f *File) Close() error {
 	return errors.Join(errs...)
 }
 
-// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where there is none of that name. A type
-// that tensor.Dequantize does not read is no error here: Load makes it one.
+// Tensor returns the named tensor, whose bytes are read when they are asked for. ok is false where
+// there is none of that name. A type that tensor.Dequantize does not read is no error here: Load
+// makes it one.
 func (f *File) Tensor(name string) (t tensor.Tensor, ok bool) {
 	i, ok := f.byName[name]
 	if !ok || len(f.parts) == 0 {

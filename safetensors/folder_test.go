@@ -111,7 +111,7 @@ func TestTorch(t *testing.T) {
 	if _, err := f.Load("d2t"); err == nil || !strings.Contains(err.Error(), `dtype "I64"`) {
 		t.Errorf("whole numbers as weights: %v", err)
 	}
-	if y, ok := f.Tensor("t2d"); !ok || y.Type != tensor.Bool || string(must(y.InMemory()).Data) != "\x01\x00\x00\x01\x01" {
+	if y, ok := f.Tensor("t2d"); !ok || y.Type != tensor.Bool || string(must(y.ReadAll()).Data) != "\x01\x00\x00\x01\x01" {
 		t.Errorf("t2d is %v", y)
 	}
 	bad := filepath.Join(dir, "bad.bin")

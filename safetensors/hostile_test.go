@@ -91,7 +91,7 @@ func TestOddities(t *testing.T) {
 	if len(f.Tensors) != 4 {
 		t.Errorf("tensors %v", f.Tensors)
 	}
-	if x := must(must(f.Load("x")).InMemory()); len(x.Data) != 2 || x.Elements() != 1 {
+	if x := must(must(f.Load("x")).ReadAll()); len(x.Data) != 2 || x.Elements() != 1 {
 		t.Errorf("a scalar is %v", x)
 	}
 	for name, want := range map[string]string{"f4": `tensor "f4": is of dtype "F4"`, "i": `tensor "i": is of dtype "I64"`, "zz": `tensor "zz": is not in the file`} {
@@ -99,7 +99,7 @@ func TestOddities(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if x, ok := f.Tensor("i"); !ok || len(must(x.InMemory()).Data) != 8 {
+	if x, ok := f.Tensor("i"); !ok || len(must(x.ReadAll()).Data) != 8 {
 		t.Error("the bytes of an I64 cannot be had")
 	}
 }
@@ -162,7 +162,7 @@ func FuzzSafetensors(f *testing.F) {
 			length := binary.LittleEndian.Uint64(data) + uint64(len(middle))
 			data = slices.Concat(binary.LittleEndian.AppendUint64(nil, length), data[8:end], middle, data[end:])
 		}
-		hostile.Check(t, len(data), func() { _, _ = parseAny(infile.Memory("", data)) })
+		hostile.Check(t, len(data), func() { _, _ = parseAny(infile.OpenMemory("", data)) })
 		h, err := walk(data)
 		if err != nil {
 			if e := (*tensor.FileError)(nil); !errors.As(err, &e) || e.Field == "" || e.Remedy == "" {
@@ -218,7 +218,7 @@ func FuzzIndex(f *testing.F) {
 			}
 			for _, x := range s.Tensors {
 				x, _ := s.Tensor(x.Name)
-				if x, err = x.InMemory(); err != nil || len(x.Data) != 1 {
+				if x, err = x.ReadAll(); err != nil || len(x.Data) != 1 {
 					t.Errorf("tensor %s: %v %v", x.Name, x, err)
 				}
 			}

@@ -50,7 +50,8 @@ func fault(file, field, remedy, format string, args ...any) *tensor.FileError {
 	return &tensor.FileError{Format: "safetensors", File: file, Field: field, Remedy: remedy, Err: fmt.Errorf(format, args...)}
 }
 
-// parseFile reads the header of a file: 8 bytes of length, JSON, then the tensors' data without gaps. Its errors lack the file.
+// parseFile reads the header of a file: 8 bytes of length, JSON, then the tensors' data without
+// gaps. Its errors lack the file.
 func parseFile(file *infile.File) (*header, error) {
 	size := file.Size()
 	if size < 8 {

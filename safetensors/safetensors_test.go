@@ -77,7 +77,7 @@ func TestRoundTrip(t *testing.T) {
 			if !ok {
 				t.Fatalf("no %q", want.Name)
 			}
-			if diff := cmp.Diff(want, must(got.InMemory())); diff != "" {
+			if diff := cmp.Diff(want, must(got.ReadAll())); diff != "" {
 				t.Fatal(diff)
 			}
 		}

@@ -95,10 +95,11 @@ func dtypeOf(t tensor.Type) (string, bool) {
 	return "", false
 }
 
-// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file is written.
+// AddTensor adds a tensor with its data, which must stay as they are, or readable, until the file
+// is written.
 func (w *Writer) AddTensor(t tensor.Tensor) {
 	w.Add(t.Name, t.Type, t.Shape, func(out io.Writer) error {
-		x, err := t.InMemory()
+		x, err := t.ReadAll()
 		if err != nil {
 			return err
 		}

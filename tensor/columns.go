@@ -19,7 +19,7 @@ func (t Tensor) Columns(from, to int) (Tensor, error) {
 	case from%elements != 0 || to%elements != 0:
 		return t, fmt.Errorf("tensor %s: columns %d to %d are not whole blocks of %v, which hold %d: convert it to F32, F16 or BF16", Quote(t.Name), from, to, t.Type, elements)
 	}
-	t, err := t.InMemory()
+	t, err := t.ReadAll()
 	if err != nil {
 		return t, err
 	}
@@ -101,7 +101,7 @@ func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 		}
 		return t, nil
 	}
-	t, err := t.InMemory()
+	t, err := t.ReadAll()
 	if err != nil {
 		return t, err
 	}

@@ -17,8 +17,8 @@ type Tensor struct {
 	Shape []int
 	Data  []byte // row-major, little endian; read-only
 
-	// Reader reads rows [r0, r1) of a tensor that is in a file and not in memory: then Data is nil. It may be called from several
-	// goroutines, until the file is closed.
+	// Reader reads rows [r0, r1) of a tensor that is in a file and not in memory: then Data is nil.
+	// It may be called from several goroutines, until the file is closed.
 	Reader func(dst []byte, r0, r1 int) error
 }
 
@@ -75,7 +75,8 @@ func (t Tensor) Check() error {
 	return nil
 }
 
-// ReadRows copies the bytes of rows [r0, r1), from memory or from the file, to dst, which must hold exactly those.
+// ReadRows copies the bytes of rows [r0, r1), from memory or from the file, to dst, which must hold
+// exactly those.
 func (t Tensor) ReadRows(dst []byte, r0, r1 int) error {
 	if t.Reader != nil {
 		return t.Reader(dst, r0, r1)
@@ -107,8 +108,8 @@ func (t Tensor) Equal(o Tensor) (bool, error) {
 	return true, nil
 }
 
-// InMemory is t with its bytes in Data.
-func (t Tensor) InMemory() (Tensor, error) {
+// ReadAll returns t with its bytes in Data.
+func (t Tensor) ReadAll() (Tensor, error) {
 	if t.Reader == nil {
 		return t, nil
 	}

@@ -41,8 +41,8 @@ func ranksComeAfter(t *testing.T, j Job, r SpecBlockRecipe, shape Shape) {
 	for _, info := range before.Tensors {
 		was, ok := before.Tensor(info.Name)
 		now, still := after.Tensor(info.Name)
-		was, err1 := was.InMemory()
-		now, err2 := now.InMemory()
+		was, err1 := was.ReadAll()
+		now, err2 := now.ReadAll()
 		if err := errors.Join(err1, err2); err != nil {
 			t.Fatal(err)
 		}

@@ -23,7 +23,8 @@ func (m *Matrix) PackPanels(src []byte, p0, p1 int) {
 	}
 }
 
-// PackRows is PackPanels where src begins with the rows of panel p0, and may end with those of panel p1 − 1.
+// PackRows is PackPanels where src begins with the rows of panel p0, and may end with those of
+// panel p1 − 1.
 func (m *Matrix) PackRows(src []byte, p0, p1 int) {
 	row := m.t.rowBytes(m.in)
 	for p := p0; p < p1; p++ {

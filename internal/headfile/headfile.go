@@ -46,7 +46,7 @@ func Open(h draft.Head) (*File, error) {
 	}
 	x := &File{Dir: h.Name}
 	var noWeights error
-	x.Folder, noWeights = safetensors.OpenFolder(h.Name) // before config.json is read: see InPlace
+	x.Folder, noWeights = safetensors.OpenFolder(h.Name) // before config.json is read: see CheckInPlace
 	if x.JSON, err = ReadFolder(h.Name); err == nil {
 		err = noWeights
 	}
@@ -66,12 +66,12 @@ func Open(h draft.Head) (*File, error) {
 	return x, nil
 }
 
-// InPlace returns an error where what was read is of files that do not belong together.
-func (f *File) InPlace() error {
+// CheckInPlace returns an error where what was read is of files that do not belong together.
+func (f *File) CheckInPlace() error {
 	if f.GGUF != nil {
-		return f.GGUF.InPlace()
+		return f.GGUF.CheckInPlace()
 	}
-	return f.Folder.InPlace()
+	return f.Folder.CheckInPlace()
 }
 
 // Close closes the file, whose tensors can then no longer be read.

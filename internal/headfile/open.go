@@ -37,7 +37,7 @@ func Read[F any](h draft.Head, read func(f *File) (F, error)) (F, error) {
 // file is an open head of a kind.
 type file interface {
 	io.Closer
-	InPlace() error
+	CheckInPlace() error
 }
 
 // With is what use makes of a file while it is open.
@@ -49,7 +49,7 @@ func With[F file, T any](h draft.Head, read func(h draft.Head) (F, error), use f
 	}
 	v, err := use(f)
 	if err == nil {
-		err = f.InPlace()
+		err = f.CheckInPlace()
 	}
 	return v, Named(h, errors.Join(err, f.Close()))
 }

@@ -26,8 +26,8 @@ func (f *File) Tokens(vocab int) ([]int32, error) {
 		member, _ = f.Tensor(MemberName)
 	}
 	var err1, err2 error
-	t, err1 = t.InMemory()
-	member, err2 = member.InMemory()
+	t, err1 = t.ReadAll()
+	member, err2 = member.ReadAll()
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}

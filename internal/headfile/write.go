@@ -89,7 +89,7 @@ func WriteFolder(dir string, fields map[string]any, list []Out) error {
 		w.Add(o.Name, typ, o.Shape, func(out io.Writer) error {
 			x, err := o.encode(tensor.F32)
 			if err == nil {
-				x, err = x.InMemory()
+				x, err = x.ReadAll()
 			}
 			if err == nil {
 				_, err = out.Write(x.Data)

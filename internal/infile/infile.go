@@ -1,8 +1,10 @@
 // Package infile reads files that must stay as they are while they are read, such as a model's.
 //
-// Bytes are read, not mapped: a mapped file that is cut short kills the process. After each read the file's size and time of
-// modification are compared with those it was opened with. So whatever was read is of the file as it was opened, to the
-// granularity of the file system's clock (some milliseconds), and everything else is an error that says what happened.
+// Bytes are read, not mapped: a mapped file that is cut short kills the process. After each read
+// the file's size and time of modification are compared with those it was opened with. So whatever
+// was read is of the file as it was opened, and everything else is an error that says what happened.
+// The time does not show a write that began before the file was opened, or in the same tick of the
+// file system's clock (some milliseconds).
 package infile
 
 import (
@@ -15,7 +17,8 @@ import (
 	"os"
 )
 
-// File is an open file, or bytes in memory that stand for one. It may be read from several goroutines.
+// File is an open file, or bytes in memory that stand for one. It may be read from several
+// goroutines.
 type File struct {
 	Path string
 	Data []byte // of one in memory; nil for one on disk
@@ -35,69 +38,78 @@ func Open(path string) (*File, error) {
 	switch {
 	case err != nil:
 	case st.IsDir():
-		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("is a folder, not a file")}
+		err = errors.New("is a folder, not a file")
 	case !st.Mode().IsRegular():
-		err = &fs.PathError{Op: "open", Path: path, Err: errors.New("is not a regular file")}
+		err = errors.New("is not a regular file")
 	case uint64(st.Size()) > math.MaxInt:
-		err = &fs.PathError{Op: "open", Path: path, Err: fmt.Errorf("its %d bytes do not fit this machine's address space", st.Size())}
+		err = fmt.Errorf("its %d bytes do not fit this machine's address space", st.Size())
 	}
 	if err != nil {
 		f.Close()
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: path, Err: bare(err)}
 	}
 	return &File{Path: path, size: st.Size(), r: f, disk: f, was: st}, nil
 }
 
-// Memory is a file of these contents, called path in errors.
-func Memory(path string, data []byte) *File {
+// OpenMemory returns a file of these contents, called path in errors.
+func OpenMemory(path string, data []byte) *File {
 	return &File{Path: path, Data: data, size: int64(len(data)), r: bytes.NewReader(data)}
 }
 
 // Size is the file's size in bytes when it was opened.
 func (f *File) Size() int64 { return f.size }
 
-// ReadAt fills p with the bytes from off on, or returns an error that says why it did not. The error lacks the path.
+// ReadAt fills p with the bytes from off on, or returns an error that says why it did not. The
+// error lacks the path.
 func (f *File) ReadAt(p []byte, off int64) (int, error) {
 	n, err := f.r.ReadAt(p, off)
-	if e := f.Same(); e != nil {
+	if e := f.CheckUnchanged(); e != nil {
 		return n, e // and not only that the file ends
 	}
 	if n == len(p) {
 		return n, nil
 	}
-	if pe := (*fs.PathError)(nil); errors.As(err, &pe) {
-		err = pe.Err // it would name the file a second time
-	}
 	if err == nil || err == io.EOF {
 		err = io.ErrUnexpectedEOF
 	}
-	return n, fmt.Errorf("only %d of the %d bytes at %d could be read, though the file has %d: %w", n, len(p), off, f.size, err)
+	return n, fmt.Errorf("only %d of %d bytes at %d could be read, though the file has %d: %w",
+		n, len(p), off, f.size, bare(err))
+}
+
+// bare is an error without the path, which the caller says.
+func bare(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
 }
 
 const remedy = "open it again once nothing writes to it"
 
-// Same returns an error that says what happened where the open file is not what it was when it was opened.
-func (f *File) Same() error {
+// CheckUnchanged returns an error that says what happened where the open file is not what it was
+// when it was opened.
+func (f *File) CheckUnchanged() error {
 	if f.disk == nil {
 		return nil
 	}
 	st, err := f.disk.Stat()
 	switch {
 	case err != nil:
-		return err
+		return bare(err)
 	case st.Size() == 0 && f.size != 0:
 		return fmt.Errorf("the file was emptied while it was read: %s", remedy)
 	case st.Size() < f.size:
-		return fmt.Errorf("the file was cut short while it was read, from %d bytes to %d: %s", f.size, st.Size(), remedy)
+		return fmt.Errorf("the file was cut short while it was read, from %d bytes to %d: %s",
+			f.size, st.Size(), remedy)
 	case st.Size() != f.size || !st.ModTime().Equal(f.was.ModTime()):
 		return fmt.Errorf("the file was written to while it was read: %s", remedy)
 	}
 	return nil
 }
 
-// InPlace is Same, and an error as well where another file has taken the path: several files that belong together are then of
-// different versions.
-func (f *File) InPlace() error {
+// CheckInPlace is CheckUnchanged, and an error as well where another file has taken the path:
+// several files that belong together are then of different versions.
+func (f *File) CheckInPlace() error {
 	if f.disk == nil {
 		return nil
 	}
@@ -106,11 +118,11 @@ func (f *File) InPlace() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("the file was removed while the files beside it were read: %s", remedy)
 	case err != nil:
-		return err
+		return bare(err)
 	case !os.SameFile(st, f.was):
 		return fmt.Errorf("the file was replaced while the files beside it were read: %s", remedy)
 	}
-	return f.Same()
+	return f.CheckUnchanged()
 }
 
 // Close closes the file.

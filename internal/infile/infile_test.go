@@ -23,7 +23,8 @@ func contents(t *rapid.T) []byte {
 	return b
 }
 
-// What is read is the file as it was opened. Once it is changed, reading and looking are errors that say how.
+// What is read is the file as it was opened. Once it is changed, reading and looking are errors
+// that say how.
 func TestChanges(t *testing.T) {
 	dir := t.TempDir()
 	rapid.Check(t, func(t *rapid.T) {
@@ -40,7 +41,8 @@ func TestChanges(t *testing.T) {
 		off := rapid.IntRange(0, len(want)).Draw(t, "off")
 		got := make([]byte, rapid.IntRange(0, len(want)-off).Draw(t, "n"))
 		read := func() error { _, err := f.ReadAt(got, int64(off)); return err }
-		if err := errors.Join(read(), f.Same(), f.InPlace()); err != nil || !bytes.Equal(got, want[off:off+len(got)]) {
+		err = errors.Join(read(), f.CheckUnchanged(), f.CheckInPlace())
+		if err != nil || !bytes.Equal(got, want[off:off+len(got)]) {
 			t.Fatalf("%d bytes at %d: %v", len(got), off, err)
 		}
 		if _, err := f.ReadAt(make([]byte, len(want)), int64(off+1)); err == nil {
@@ -68,13 +70,13 @@ func TestChanges(t *testing.T) {
 		}
 		if kind == "replaced" || kind == "removed" { // what is open is what it was
 			clear(got)
-			if err := errors.Join(read(), f.Same()); err != nil || !bytes.Equal(got, want[off:off+len(got)]) {
+			if err := errors.Join(read(), f.CheckUnchanged()); err != nil || !bytes.Equal(got, want[off:off+len(got)]) {
 				t.Fatalf("an open file that was %s: %v", kind, err)
 			}
 		} else if err := read(); err == nil || !strings.Contains(err.Error(), kind) {
 			t.Fatalf("reading a file that was %s: %v", kind, err)
 		}
-		if err := f.InPlace(); err == nil || !strings.Contains(err.Error(), kind) {
+		if err := f.CheckInPlace(); err == nil || !strings.Contains(err.Error(), kind) {
 			t.Fatalf("looking at a file that was %s: %v", kind, err)
 		}
 	})
@@ -92,9 +94,11 @@ func (r brokenReader) ReadAt(p []byte, _ int64) (int, error) { return min(r.n, l
 func TestShortReads(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.IntRange(1, 100).Draw(t, "want")
-		r := brokenReader{rapid.IntRange(0, want-1).Draw(t, "got"), rapid.SampledFrom([]error{nil, io.EOF, fs.ErrPermission}).Draw(t, "error")}
+		failure := rapid.SampledFrom([]error{nil, io.EOF, fs.ErrPermission}).Draw(t, "error")
+		r := brokenReader{rapid.IntRange(0, want-1).Draw(t, "got"), failure}
 		f := &File{Path: "f", size: 1000, r: r}
-		if _, err := f.ReadAt(make([]byte, want), 0); err == nil || err == io.EOF || r.err == fs.ErrPermission && !errors.Is(err, r.err) {
+		_, err := f.ReadAt(make([]byte, want), 0)
+		if err == nil || err == io.EOF || failure == fs.ErrPermission && !errors.Is(err, failure) {
 			t.Fatalf("%d bytes of %d, %v: %v", r.n, want, r.err, err)
 		}
 	})
@@ -127,7 +131,7 @@ func TestReadFile(t *testing.T) {
 	if _, err := ReadFile(path+"x", 4); !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
-	if b := make([]byte, 3); must(Memory("f", []byte("hello")).ReadAt(b, 2)) != 3 || string(b) != "llo" {
+	if b := make([]byte, 3); must(OpenMemory("f", []byte("hello")).ReadAt(b, 2)) != 3 || string(b) != "llo" {
 		t.Errorf("%q", b)
 	}
 }

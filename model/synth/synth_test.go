@@ -50,7 +50,7 @@ func get(t testing.TB, f interface {
 	if !ok {
 		t.Fatalf("no tensor %s", name)
 	}
-	x, err := x.InMemory()
+	x, err := x.ReadAll()
 	if err != nil {
 		t.Fatal(err)
 	}
