@@ -182,6 +182,7 @@ type hostileState struct {
 	next     int32 // what the target said comes next, -1: unknown
 	closed   bool
 	skipped  bool // the last rows were not to be read
+	computed bool // rows have come with a pass
 	proposed int  // round trips
 }
 
@@ -241,9 +242,10 @@ func (h *hostile) Commit(rows []draft.Rows) error {
 		if s.next >= 0 && r.Tokens[0] != s.next {
 			return fmt.Errorf("rows start with %d, want %d", r.Tokens[0], s.next)
 		}
-		if r.Tree == nil && (r.Pass != nil || len(s.text) > 0) {
+		if r.Tree == nil && (r.Pass != nil || s.computed) {
 			return fmt.Errorf("rows without a tree")
 		}
+		s.computed = r.Tree != nil
 		s.skipped = r.Skip
 		for i, tok := range r.Tokens {
 			s.text = append(s.text, tok)
