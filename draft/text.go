@@ -32,7 +32,7 @@ type TextOptions struct {
 
 // Recall is how many of the last rows of a prefix the target computes again, for a drafter that has nothing of it: with so many a drafter
 // gets 0.98 or more of the acceptance that it gets with the whole prefix, on grove's models (docs/bench.md); with half as many 0.96.
-const Recall = 128
+const Recall = 64
 
 // NewText returns an empty text over an empty cache, which it owns.
 func NewText(o TextOptions, cache *nn.Cache) *Text {
