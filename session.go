@@ -11,8 +11,9 @@ import (
 )
 
 // Session is a place for generations that follow each other, such as the turns of a conversation: what the
-// next prompt has in common with the last prompt and its answer is not computed again. The tokens
-// are the same as without a session. One generation uses it at a time.
+// next prompt has in common with the last prompt and its answer is not computed again, neither by the
+// model nor by a drafter that read it. The tokens are the same as without a session. One generation
+// uses it at a time.
 type Session struct {
 	m     *Model
 	cache spec.Cache
@@ -21,7 +22,7 @@ type Session struct {
 	busy  atomic.Bool
 }
 
-// lane is a loop of the session, and what its drafter made of the last text that it drafted for.
+// lane is a loop of the session, and what its drafter computed of the last text that it drafted.
 type lane struct {
 	*spec.Loop
 	kept *spec.Kept

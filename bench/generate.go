@@ -33,7 +33,10 @@ func (b *bench) lane(m Method, sampling sample.Params, control *spec.Controller)
 	if !m.Uncontrolled {
 		o.Controller = control
 	}
-	l := &lane{prefix: m.Prefix, forced: &forcedTarget{Target: spec.Model(b.o.Target.Model)}, r: spec.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
+	l := &lane{
+		prefix: m.Prefix, forced: &forcedTarget{Target: spec.Model(b.o.Target.Model)},
+		r: spec.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens},
+	}
 	var err error
 	if l.loop, err = spec.New(l.forced, d, o); err != nil {
 		return nil, err

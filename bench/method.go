@@ -32,8 +32,9 @@ const (
 
 // MethodUsage says how a method is written.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
-@rejection, @controller, @no-controller, @cached (the target has read the prompt before, as at a prefix hit), @resumed (and the drafter
-too, as on a later turn of a chat), @name=NAME (settings after it are added to the name). eagle3+freq:size=2048 is short
+@rejection, @controller, @no-controller, @cached (the target has read the prompt before, as at a prefix
+hit), @resumed (the drafter has read it too, as on a later turn of a chat), @name=NAME (settings after it
+are added to the name). eagle3+freq:size=2048 is short
 for eagle3:shortlist=freq,size=2048. {a,b} in it stands for one method with each`
 
 // SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
@@ -123,7 +124,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 			shown = nil
 			continue
 		default:
-			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, @no-controller, @cached, @resumed or @name=NAME", setting)
+			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, "+
+				"@no-controller, @cached, @resumed or @name=NAME", setting)
 		}
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}

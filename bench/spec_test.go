@@ -35,7 +35,8 @@ func TestSpec(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(r.Suites) != 2 || len(r.Suites[0].Methods) != 9 || len(r.Suites[1].Methods) != 8 || done != (9+8)*(1+2*seeds*repeats) || r.Interrupted {
+		if len(r.Suites) != 2 || len(r.Suites[0].Methods) != 9 || len(r.Suites[1].Methods) != 8 ||
+			done != (9+8)*(1+2*seeds*repeats) || r.Interrupted {
 			t.Fatalf("%d generations, suites %+v", done, r.Suites)
 		}
 		for _, s := range r.Suites {
@@ -66,7 +67,8 @@ func TestSpec(t *testing.T) {
 		whole, cached, resumed := "jetspec@no-controller", "jetspec@no-controller@cached", "jetspec@no-controller@resumed"
 		rounds := func(name string) int { return r.Suite("second").Method(name).Rounds }
 		if rounds(resumed) != rounds(whole) {
-			t.Errorf("%d rounds after the whole prompt, %d where it was read before, %d where the target alone read it", rounds(whole), rounds(resumed), rounds(cached))
+			t.Errorf("%d rounds, %d where the drafter had read the prompt before, %d where the target had",
+				rounds(whole), rounds(resumed), rounds(cached))
 		}
 		// 1000 tokens, and lists of those asked for; a draft model whose head computes all has them all.
 		for name, size := range map[string]float64{"eagle3+freq:size=100@no-controller@budget=9": 100, "best-first": 1000, "lookup": 0} {

@@ -62,18 +62,20 @@ type Sampler interface {
 	Drawn(s State, node int) []float32
 }
 
-// Resumer is a Drafter that can share between sequences what it computed of a text, or wants taps of rows that the target has cached.
+// Resumer is a Drafter that shares between sequences what it computed of a text, or that wants taps of
+// rows that the target has in a cache.
 type Resumer interface {
 	Drafter
 
-	// Resume prepares s, before its first Commit, for a text of which the target has the first n rows in a cache. from is the
-	// state of another sequence of the drafter, or nil; the first common tokens of both texts are the same. s takes over what from
-	// computed of them. from stays as it is; memory is shared. Resume returns the row from which on the target is to compute rows again, up
-	// to n, because s needs their taps: n if it needs none. Rows before come without a Pass.
+	// Resume prepares s, before its first Commit, for a text of which the target has the first n rows in
+	// a cache. from is the state of another sequence of the drafter, or nil; the first common tokens of
+	// both texts are the same. s takes over what from has computed of them, and shares its memory; from
+	// stays as it is. Resume returns the row from which on the target is to compute rows again because s
+	// needs their taps; n if it needs none. The rows before come without a Pass.
 	Resume(s State, n int, from State, common int) (first int)
 }
 
-// Resume is Resumer.Resume where d is a Resumer, and else n: d needs no row again.
+// Resume is Resumer.Resume where d is a Resumer. Any other drafter needs no row again.
 func Resume(d Drafter, s State, n int, from State, common int) (first int) {
 	if r, ok := d.(Resumer); ok {
 		return r.Resume(s, n, from, common)

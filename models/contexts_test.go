@@ -27,13 +27,15 @@ func withContext(t *testing.T, data []byte, n uint32) []byte {
 	return data
 }
 
-// openAll opens the target with its draft model and heads, which are made for texts of so many tokens.
+// openAll opens the target with its draft model and heads, which are made for texts of so many
+// tokens.
 func openAll(t *testing.T, n uint32) *grove.Model {
 	var heads [][]byte
 	for _, h := range models.Heads() {
 		heads = append(heads, withContext(t, h, n))
 	}
-	m, err := grove.OpenGGUF("target", models.Target(), grove.Options{HeadGGUF: heads, DraftGGUF: withContext(t, models.Draft(), n)})
+	o := grove.Options{HeadGGUF: heads, DraftGGUF: withContext(t, models.Draft(), n)}
+	m, err := grove.OpenGGUF("target", models.Target(), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,11 +72,16 @@ func (a *tau) check(t *testing.T, what, drafter string) {
 	}
 }
 
-// Acceptance up to four times a drafter's context is that with a context as long as the text; after a prefix hit, and on the second
-// turn of a chat, that of one long prompt. No clock takes part: the figures are the same on every machine.
+// Acceptance up to four times a drafter's context is that with a context as long as the text; after
+// a prefix hit, and on the second turn of a chat, that of one long prompt. No clock takes part: the
+// figures are the same on every machine.
 func TestAcceptanceLasts(t *testing.T) {
 	const window, prefix = 192, 300
-	const prompt = "package list\n\n// Len returns the number of elements in the list.\nfunc (l *List) Len() int {\n\treturn l.len\n}\n\n"
+	const (
+		prompt   = "package list\n\n// Len returns the number of elements in the list.\nfunc (l *List) Len() int {\n\treturn l.len\n}\n\n"
+		question = "Tom has 3 boxes with 12 apples each and gives 7 apples to Ann. How many apples does Tom have left?"
+		another  = "Ann sells them for $2 each. How much does she earn?"
+	)
 	ctx := context.Background()
 	m, short := openAll(t, 2048), openAll(t, window)
 	for _, drafter := range []string{"eagle3", "jetspec", "specblock", "best-first"} {
@@ -102,12 +109,12 @@ func TestAcceptanceLasts(t *testing.T) {
 
 		for seed := uint64(1); seed < 5; seed++ {
 			s := m.NewSession()
-			talk := []grove.Message{{Role: "user", Content: "Tom has 3 boxes with 12 apples each and gives 7 apples to Ann. How many apples does Tom have left?"}}
+			talk := []grove.Message{{Role: "user", Content: question}}
 			r, err := grove.Collect(s.Chat(ctx, talk, request(drafter, seed, 100)))
 			if err != nil {
 				t.Fatal(err)
 			}
-			talk = append(talk, grove.Message{Role: "assistant", Content: r.Text}, grove.Message{Role: "user", Content: "Ann sells them for $2 each. How much does she earn?"})
+			talk = append(talk, grove.Message{Role: "assistant", Content: r.Text}, grove.Message{Role: "user", Content: another})
 			turn.add(t, 0, m.Chat(ctx, talk, request(drafter, seed, 80)), 0)
 			turn.add(t, 1, s.Chat(ctx, talk, request(drafter, seed, 80)), 0)
 			s.Close()

@@ -7,17 +7,19 @@ import (
 	"github.com/grovellm/grove/internal/num"
 )
 
-// Slide drops n committed rows behind the first keep rows, and all pending rows. The rows after the dropped ones keep their positions,
-// and Position goes on. The first keep rows move up to them: their keys are rotated forward by so many positions, n where each row has its
-// own. Attention with rotary positions depends on distances alone, so a cache that slides stays within the distances that a network
-// was trained for.
+// Slide drops n committed rows behind the first keep rows, and all pending rows. The rows after the
+// dropped ones keep their positions, and Position goes on. The first keep rows move up to them:
+// their keys are rotated forward by so many positions, n where each row has a position of its own.
+// Attention with rotary positions depends on distances alone, so a cache that slides stays within
+// the distances that a network was trained for.
 //
 // keep and n are multiples of PageRows; or keep is 0 and n is Len.
 func (c *Cache) Slide(keep, n, positions int) error {
 	whole := keep%PageRows == 0 && n%PageRows == 0 || keep == 0 && n == c.len
 	switch {
 	case keep < 0 || n < 0 || keep+n > c.len || !whole:
-		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows", n, keep, c.len, PageRows)
+		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows",
+			n, keep, c.len, PageRows)
 	case keep > 0 && c.mem.Rope == nil:
 		return fmt.Errorf("nn: drop rows behind the first %d: want Pages.Rope, to rotate their keys", keep)
 	}

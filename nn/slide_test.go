@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A cache that slid holds the rows that are left: those behind the dropped ones as they were, and the first ones with keys of positions
-// right before them. A fork holds what it held.
+// A cache that slid holds the rows that are left: those behind the dropped ones as they were, and
+// the first ones with keys of positions right before them. A fork holds what it held.
 func TestSlide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem := &Pages{

@@ -10,15 +10,16 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Kept is what a loop's drafter computed of a text, for sequences of that loop whose prompts begin like it.
+// Kept is what a loop's drafter computed of a text, for sequences of that loop whose prompts begin
+// like it.
 type Kept struct {
 	loop  *Loop
 	state draft.State
 	text  []int32
 }
 
-// Keep returns what the drafter computed of the sequence's text so far. It shares memory with the sequence and outlives it; close it.
-// It is nil where the drafter has nothing to share.
+// Keep returns what the drafter computed of the sequence's text so far, nil where the drafter
+// shares nothing. It shares memory with the sequence and may outlive it. The caller closes it.
 func (s *Sequence) Keep() (*Kept, error) {
 	l := s.loop
 	if _, ok := l.drafter.(draft.Resumer); !ok || s.state == nil || s.behind() {
@@ -48,9 +49,9 @@ func common(a, b []int32) int {
 	return n
 }
 
-// resume readies the drafter for a text that begins with the rows in the cache. Rows whose taps it needs are dropped from the cache, and
-// computed again with the rest of the prompt, unless they are more than the tokens to come: reading them would take longer
-// than they can save.
+// resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps
+// the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
+// where they are more than the tokens to come, which could not make up for the time.
 func (s *Sequence) resume() error {
 	l, n := s.loop, s.cache.Len()
 	if s.skipped = l.plan.skips(s); s.skipped || n == 0 {
@@ -74,7 +75,8 @@ func (s *Sequence) resume() error {
 // behind reports whether there are rows in the cache that the drafter has not been told of.
 func (s *Sequence) behind() bool { return s.state != nil && s.told < s.cache.Len() }
 
-// tell tells the drafter of rows that came with a cache, a chunk of each sequence's. Sequences of which there are more sit the step out.
+// tell tells the drafter of rows that came with a cache, a chunk of each sequence's. Sequences that
+// have more such rows take no further part in the step.
 func (l *Loop) tell(ctx context.Context) error {
 	l.commits = l.commits[:0]
 	for _, s := range l.live {

@@ -11,14 +11,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A conversation in one cache: each prompt begins with a part of the last text. Whatever the drafter takes over of that text and
-// whatever rows it wants again, it is told the whole text in order, and the tokens are those of plain decoding.
+// A conversation in one cache: each prompt begins with a part of the last text. Whatever the
+// drafter takes over of that text and whatever rows it wants again, it is told the whole text in
+// order, and the tokens are those of plain decoding.
 func TestConversation(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		target := &toy{vocab: rapid.SampledFrom([]int{2, 40}).Draw(r, "vocab"), context: 200, salt: rapid.Uint64().Draw(r, "salt"), near: 1}
+		target := &toy{context: 200, near: 1}
+		target.vocab = rapid.SampledFrom([]int{2, 40}).Draw(r, "vocab")
+		target.salt = rapid.Uint64().Draw(r, "salt")
 		truth := map[int32][]int32{}
-		d := &hostile{r: r, t: target, output: truth, right: 7, taps: rapid.SampledFrom([][]int{nil, {0, 7}}).Draw(r, "taps")}
-		o := Options{Budget: 6, Chunk: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "chunk"), Uncontrolled: rapid.Bool().Draw(r, "uncontrolled")}
+		d := &hostile{r: r, t: target, output: truth, right: 7}
+		d.taps = rapid.SampledFrom([][]int{nil, {0, 7}}).Draw(r, "taps")
+		o := Options{Budget: 6, Chunk: rapid.SampledFrom([]int{0, 1, 7}).Draw(r, "chunk")}
+		o.Uncontrolled = rapid.Bool().Draw(r, "uncontrolled")
 		l, err := New(target, d, o)
 		if err != nil {
 			r.Fatal(err)
@@ -71,7 +76,8 @@ func TestConversation(t *testing.T) {
 	})
 }
 
-// Start tells a drafter nothing of a prefix. Steps do, a chunk at a time, and end with their context; meanwhile other sequences go on.
+// Start tells a drafter nothing of a prefix. Steps do, a chunk at a time, and end with their
+// context; meanwhile other sequences go on.
 func TestPrefixIsToldInSteps(t *testing.T) {
 	target := &toy{vocab: 40, context: 200, salt: 3}
 	d := &counting{}
@@ -110,7 +116,8 @@ func TestPrefixIsToldInSteps(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(other.Output()) != 1 || len(late.Output()) != 1 { // 10 chunks of the prompt; 9 chunks told, the last with what is left
+	// One read 10 chunks of the prompt; the drafter was told of 9 chunks of the other's, and it read the rest.
+	if len(other.Output()) != 1 || len(late.Output()) != 1 {
 		t.Errorf("%d and %d tokens after ten steps, want one each", len(other.Output()), len(late.Output()))
 	}
 	if k, err := s.Keep(); k != nil || err != nil {
@@ -152,7 +159,8 @@ func TestKeptOfAnotherLoop(t *testing.T) {
 			r.Fatal(err)
 		}
 		defer k.Close()
-		if _, err := loops[1].Start([]int32{1, 2, 3}, Request{Cache: &toyCache{rows: []int32{1}}, Kept: k}); err == nil || !strings.Contains(err.Error(), "another loop") {
+		_, err = loops[1].Start([]int32{1, 2, 3}, Request{Cache: &toyCache{rows: []int32{1}}, Kept: k})
+		if err == nil || !strings.Contains(err.Error(), "another loop") {
 			r.Fatalf("error %v", err)
 		}
 	})

@@ -23,9 +23,9 @@ type Request struct {
 
 	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
 
-	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. Kept is what the drafter made of
-	// a text that begins like the prompt, see Sequence.Keep, and stays the caller's too. Without it the last of the rows
-	// are dropped and computed again, if the drafter needs them; see draft.Resumer.
+	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. Kept is
+	// what the drafter computed of a text that begins like the prompt (Sequence.Keep), and stays the
+	// caller's too. Without it the last of those rows are computed again if the drafter needs them.
 	Cache Cache
 	Kept  *Kept
 }

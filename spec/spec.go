@@ -104,8 +104,9 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 func (l *Loop) Stats() *Stats { return &l.stats }
 
 // Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a
-// round. Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a sequence with more of them has no
-// part in the pass. Sequence.Fresh has the tokens this yielded. No sequence may be listed twice.
+// round. Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a
+// sequence that has more such rows has no part in the pass. Sequence.Fresh has the tokens this yielded.
+// No sequence may be listed twice.
 //
 // When Step fails because ctx ended, or in proposing or verifying, nothing has changed, and the next Step
 // goes on from there. After another error the sequences can only be closed.

@@ -184,9 +184,9 @@ type hostileState struct {
 	skipped  bool // the last rows were not to be read
 	computed bool // rows have come with a pass
 
-	known []int32 // the beginning of the text, taken over from another sequence
-	first int     // rows before this one are known, or not wanted; -1: Resume was not called
-	proposed int  // round trips
+	known    []int32 // the beginning of the text, taken over from another sequence
+	first    int     // rows before this one are known, or not wanted; -1: Resume was not called
+	proposed int     // round trips
 }
 
 func (s *hostileState) Close() { s.closed = true }

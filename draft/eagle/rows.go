@@ -41,7 +41,7 @@ func newRows(n *Network, pool *par.Pool) *rows {
 func (r *rows) Taps() []int  { return r.n.Taps }
 func (r *rows) Context() int { return 0 }
 func (r *rows) NewText() *grow.Text {
-	o := draft.TextOptions{Taps: len(r.n.Taps), Ahead: true, Rows: 1, Window: r.n.Config.Context}
+	o := draft.TextOptions{Layers: len(r.n.Taps), Ahead: true, Rows: 1, Window: r.n.Config.Context}
 	return &grow.Text{Text: draft.NewText(o, r.pages.NewCache())}
 }
 

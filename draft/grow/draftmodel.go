@@ -26,7 +26,8 @@ func (m *DraftModel) Taps() []int { return nil }
 // Keeps: all that a row is made of is the tokens up to it.
 func (m *DraftModel) Keeps() bool { return true }
 
-// draftLevels is how many levels of a draft have room in the model's context after a full window of text; less if the context is small.
+// draftLevels is how many levels of a draft have room in the model's context behind a full window of
+// text. In a small context they have a quarter.
 const draftLevels = 64
 
 func (m *DraftModel) NewText() *Text {
@@ -45,7 +46,9 @@ func (m *DraftModel) Run(ctx context.Context) error {
 	m.rows = m.rows[:0]
 	for i := range m.laid {
 		r := &m.laid[i]
-		m.rows = append(m.rows, model.Rows{Cache: r.Text.Cache, Tree: r.Tree, Logits: r.Asked, Shortlists: r.Lists, From: r.From})
+		m.rows = append(m.rows, model.Rows{
+			Cache: r.Text.Cache, Tree: r.Tree, Logits: r.Asked, Shortlists: r.Lists, From: r.From,
+		})
 	}
 	return m.pass.Run(ctx, m.rows, nil)
 }

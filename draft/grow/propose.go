@@ -79,8 +79,8 @@ const (
 	readRows = model.PrefillChunk
 )
 
-// read computes the rows of live texts that want for more than some rows, or that have no room for them and a root, several in a pass,
-// without logits.
+// read computes rows of live texts, several in a pass, without logits: of texts where more than some
+// rows wait, or more than have room beside a root.
 func (d *Drafter) read(ctx context.Context, more int) error {
 	for {
 		d.rows = d.rows[:0]

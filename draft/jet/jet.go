@@ -5,8 +5,8 @@
 // followed the node's path in the text, and by what the target said there before.
 //
 // The drafter keeps, for each sequence, the keys and values that the head's layers make of committed rows (the context), and
-// computes of every row only what is new. The block's own rows last for one proposal. The context is a window of as many rows as the head
-// was made for (draft.Text).
+// computes of every row only what is new. The block's own rows last for one proposal. The context is a
+// window of as many rows as the head was made for (draft.Text).
 package jet
 
 import (
@@ -122,7 +122,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		return nil, err
 	}
 	s := &state{d: d, sampler: sampler}
-	s.read = draft.NewText(draft.TextOptions{Taps: len(d.n.Taps), Rows: 1, Window: d.n.Config.Context}, d.pages.NewCache())
+	text := draft.TextOptions{Layers: len(d.n.Taps), Rows: 1, Window: d.n.Config.Context}
+	s.read = draft.NewText(text, d.pages.NewCache())
 	if o.Sampling.Temperature > 0 {
 		s.warm = 1
 	}

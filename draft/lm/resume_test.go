@@ -11,13 +11,15 @@ import (
 	"pgregory.net/rapid"
 )
 
-// See drafttest.Resumes. A draft model keeps drafted rows that were accepted, whatever window they were computed with.
+// See drafttest.Resumes. A draft model keeps drafted rows that were accepted, whatever window they
+// were computed with.
 func TestResume(t *testing.T) {
 	target := drafttest.OpenTarget(t, 4000)
 	for _, context := range []int{40, 350, 4000} {
 		m := drafttest.OpenTarget(t, context)
 		rapid.Check(t, func(r *rapid.T) {
-			shape := &grow.Dynamic{K: rapid.IntRange(1, 5).Draw(r, "k"), Depth: rapid.IntRange(0, 5).Draw(r, "depth"), N: 20, Raw: grow.Raw{Raw: true}}
+			shape := &grow.Dynamic{N: 20, Raw: grow.Raw{Raw: true}}
+			shape.K, shape.Depth = rapid.IntRange(1, 5).Draw(r, "k"), rapid.IntRange(0, 5).Draw(r, "depth")
 			drafter := func() draft.Drafter {
 				return drafttest.Must(lm.New(shape, shortlist.Options{}, m, drafttest.As(target)))(r)
 			}

@@ -225,7 +225,6 @@ func (d *drafter) Taps() []int { return d.n.Taps }
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text
 	if from != nil {
-		from.(*state).unroot()
 		other = from.(*state).read
 	}
 	return s.(*state).read.Resume(n, other, common)
@@ -237,7 +236,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		return nil, err
 	}
 	s := &state{d: d, sampler: sampler}
-	s.read = draft.NewText(draft.TextOptions{Taps: len(d.n.Taps), Ahead: true, Rows: d.cached, Window: d.n.Config.Context}, d.pages.NewCache())
+	text := draft.TextOptions{Layers: len(d.n.Taps), Ahead: true, Rows: d.cached, Window: d.n.Config.Context}
+	s.read = draft.NewText(text, d.pages.NewCache())
 	if o.Sampling.Temperature > 0 {
 		s.warm = 1
 	}

@@ -15,7 +15,8 @@ import (
 
 // What a sequence is proposed does not depend on how its entries came to be read, to the bit: in chunks of a prompt or at once, by
 // rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
-// rows came without a pass, on nothing before them but their number. The head's window may be shorter than the text.
+// rows came without a pass, on nothing before them but their number.
+// The head's window may be shorter than the text.
 func TestEntriesAreTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {

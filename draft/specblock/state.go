@@ -78,7 +78,8 @@ func (s *state) unroot() {
 // readRows is how many rows are read in one pass at most.
 const readRows = 512
 
-// read computes the entries of live sequences where more than some of them can be, or where there is no room for them and a root's.
+// read computes entries of live sequences: where more than some of them wait, or more than have room
+// beside the root's.
 func (d *drafter) read(more int) {
 	for {
 		room := max(readRows/d.cached, 1)

@@ -131,8 +131,9 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 	return nil
 }
 
-// speculate decodes all scripts in one loop, some of them twice, the later ones starting while others are under way. Some take
-// over the beginning of another's text: rows of the target, and what the drafter made of them.
+// speculate decodes all scripts in one loop, some of them twice, the later ones starting while others are
+// under way. Some take over the beginning of another's text: rows of the target, and what the drafter
+// computed of them.
 func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) (failed error) {
 	level := randomLevel(rng)
 	defer cpu.Use(level)()

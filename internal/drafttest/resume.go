@@ -8,17 +8,21 @@ import (
 	"pgregory.net/rapid"
 )
 
-// GenWindow is how many tokens of a text a head was made for: fewer than the texts of Live have, or more.
+// GenWindow is how many tokens of a text a head was made for: fewer than the texts of Live have, or
+// more.
 func GenWindow(r *rapid.T) int {
 	return rapid.SampledFrom([]int{1, 40, 128, 256, 300, 4096}).Draw(r, "window")
 }
 
-// Resumes checks a case of draft.Resumer: d and other are drafters of one kind, with taps of so many numbers (0: d reads tokens alone), whose
-// trees are decided by the text alone, and which remember window tokens.
+// Resumes checks a case of draft.Resumer: d and other are drafters of one kind, with taps of so
+// many numbers (0: d reads tokens alone), whose trees are decided by the text alone, and which
+// remember window tokens.
 //
-// A sequence lives for some rounds. A second one begins with a part of its text, and the target has a part of the second one's
-// prompt in a cache. The second drafts, to the bit, what a sequence drafts that read the same text at once: from the first token on,
-// or, where more rows are missing than the target computes again, those rows alone. The first sequence drafts as before, or is closed.
+// A sequence lives for some rounds. A second one begins with a part of its text, and the target has
+// a part of the second one's prompt in a cache. The second drafts, to the bit, what a sequence
+// drafts that read the same text at once: from the first token on, or, where more rows are missing
+// than the target computes again, those rows alone. The first sequence drafts as before, or is
+// closed.
 func Resumes(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window int) {
 	a := Begin(r, d, draft.Options{}, 1)
 	token := rapid.Int32Range(0, Vocab-1)
@@ -84,7 +88,7 @@ func Resumes(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window
 		if b.Start = first; first != n-recall {
 			r.Fatalf("nothing can be shared, and rows from %d of %d on are computed again", first, n)
 		}
-	case n-common == recall, len(a.Text) >= window && window < 256: // a window that slid may have less than is computed again
+	case n-common == recall, len(a.Text) >= window && window < 256: // what is left may be too little
 		return
 	case first < common-1:
 		r.Fatalf("of %d rows with %d in common the rows from %d on are to be computed again", n, common, first)
