@@ -11,14 +11,21 @@ import (
 )
 
 // Session is a place for generations that follow each other, such as the turns of a conversation: what the
-// next prompt has in common with the last prompt and its answer is not computed again. The tokens
-// are the same as without a session. One generation uses it at a time.
+// next prompt has in common with the last prompt and its answer is not computed again, neither by the
+// model nor by a drafter that read it. The tokens are the same as without a session. One generation
+// uses it at a time.
 type Session struct {
 	m     *Model
 	cache spec.Cache
 	text  []int32 // what the cache holds
-	loops map[method]*spec.Loop
+	loops map[method]*lane
 	busy  atomic.Bool
+}
+
+// lane is a loop of the session, and what its drafter computed of the last text that it drafted.
+type lane struct {
+	*spec.Loop
+	kept *spec.Kept
 }
 
 // NewSession returns an empty session. Close it to give its memory back to the model.
@@ -28,6 +35,9 @@ func (m *Model) NewSession() *Session { return &Session{m: m} }
 func (s *Session) Close() {
 	if s.cache != nil {
 		s.cache.Free()
+	}
+	for _, l := range s.loops {
+		l.kept.Close()
 	}
 	*s = Session{m: s.m}
 }
@@ -83,13 +93,19 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 		return err
 	}
 	out, request := s.m.request(&r)
-	request.Cache = s.cache
+	request.Cache, request.Kept = s.cache, loop.kept
 	seq, err := loop.Start(prompt, request)
 	if err != nil {
 		return err
 	}
 	defer seq.Close()
-	defer func() { s.text = append(s.text[:0], seq.Text()[:s.cache.Len()]...) }()
+	defer func() {
+		s.text = append(s.text[:0], seq.Text()[:s.cache.Len()]...)
+		if kept, err := seq.Keep(); err == nil && kept != nil {
+			loop.kept.Close()
+			loop.kept = kept
+		}
+	}()
 
 	for one := []*spec.Sequence{seq}; ; {
 		if err := loop.Step(ctx, one); err != nil {
@@ -123,7 +139,7 @@ type method struct {
 }
 
 // loop returns the session's loop for a method, made when first asked for.
-func (s *Session) loop(how method) (*spec.Loop, error) {
+func (s *Session) loop(how method) (*lane, error) {
 	if l := s.loops[how]; l != nil {
 		return l, nil
 	}
@@ -136,10 +152,10 @@ func (s *Session) loop(how method) (*spec.Loop, error) {
 		return nil, err
 	}
 	if s.loops == nil {
-		s.loops = map[method]*spec.Loop{}
+		s.loops = map[method]*lane{}
 	}
-	s.loops[how] = l
-	return l, nil
+	s.loops[how] = &lane{Loop: l}
+	return s.loops[how], nil
 }
 
 // rewind cuts the cache down to what it has in common with the prompt.

@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
+	"pgregory.net/rapid"
 )
 
 // Law 2: the tokens are those of plain decoding while weights change under way, whatever they become.
@@ -38,6 +39,16 @@ func TestSameTokensWhileWeightsChange(t *testing.T) {
 			t.Errorf("policy %s: nothing was learned: %+v", policy, s)
 		}
 	}
+}
+
+// See drafttest.Resumes: a drafter that learns shares as the drafter does.
+func TestResume(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d, other := newLearner(t, m, 1), newLearner(t, m, 1)
+	w, twin := adapter(t, d, adapt.Options{}).Wrap(d), adapter(t, other, adapt.Options{}).Wrap(other)
+	rapid.Check(t, func(r *rapid.T) {
+		drafttest.Resumes(r, w, twin, draft.Options{Sampling: drafttest.GenParams(r)}, m.Config.Hidden, 4096)
+	})
 }
 
 // normal is a kind of traffic.

@@ -70,6 +70,14 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	return s, nil
 }
 
+// Resume is the drafter's.
+func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
+	if from != nil {
+		from = from.(*state).State
+	}
+	return draft.Resume(d.Learner, s.(*state).State, n, from, common)
+}
+
 // renew takes the newest head into use.
 func (d *drafter) renew() {
 	if h := d.a.now(); h != d.using {

@@ -16,6 +16,7 @@ type lane struct {
 	loop   *spec.Loop
 	forced *forcedTarget // the loop's target
 	r      spec.Request
+	prefix string        // the method's
 	listed draft.Listing // the drafter, where it counts shortlists; else nil
 }
 
@@ -32,7 +33,10 @@ func (b *bench) lane(m Method, sampling sample.Params, control *spec.Controller)
 	if !m.Uncontrolled {
 		o.Controller = control
 	}
-	l := &lane{forced: &forcedTarget{Target: spec.Model(b.o.Target.Model)}, r: spec.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
+	l := &lane{
+		prefix: m.Prefix, forced: &forcedTarget{Target: spec.Model(b.o.Target.Model)},
+		r: spec.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens},
+	}
 	var err error
 	if l.loop, err = spec.New(l.forced, d, o); err != nil {
 		return nil, err
@@ -76,6 +80,15 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	if len(p.forced) > 0 {
 		r.MaxTokens = min(r.MaxTokens, len(p.forced))
 	}
+	if l.prefix != "" {
+		r.Cache = l.forced.NewCache()
+		defer r.Cache.Free()
+		var err error
+		if r.Kept, err = l.read(ctx, p.prompt, r.Cache); err != nil {
+			return nil, err
+		}
+		defer r.Kept.Close()
+	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
 	if l.listed != nil {
 		g.lists = l.listed.ListStats()
@@ -112,6 +125,25 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	g.stats, g.finish = *s.Stats(), s.Finish()
 	g.stats.Depths = append([]spec.Depth(nil), g.stats.Depths...)
 	return g, nil
+}
+
+// read has another sequence read the prompt into a cache, and returns what the drafter made of it.
+func (l *lane) read(ctx context.Context, prompt []int32, cache spec.Cache) (*spec.Kept, error) {
+	r := spec.Request{Cache: cache, MaxTokens: 1}
+	if l.prefix == Cached {
+		r.Budget = 1 // without the drafter
+	}
+	s, err := l.loop.Start(prompt, r)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	for s.Finish() == spec.Running {
+		if err := l.loop.Step(ctx, []*spec.Sequence{s}); err != nil {
+			return nil, err
+		}
+	}
+	return s.Keep()
 }
 
 // part sums up the rounds whose first token is one of the output's from to to, counted from 1. The first token of all

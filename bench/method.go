@@ -21,11 +21,20 @@ type Method struct {
 	Budget       int    // nodes of a tree at most; 0: the loop's
 	Accept       string // acceptance rule: spec.Coupled or spec.Rejection
 	Uncontrolled bool   // no controller
+	Prefix       string // what is there of a prompt before it is read: Cached, Resumed, or empty: nothing
 }
+
+// Prefixes of a prompt.
+const (
+	Cached  = "cached"  // the target's rows, but for the last
+	Resumed = "resumed" // the same, and what the drafter made of them
+)
 
 // MethodUsage says how a method is written.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
-@rejection, @controller, @no-controller, @name=NAME (settings after it are added to the name). eagle3+freq:size=2048 is short
+@rejection, @controller, @no-controller, @cached (the target has read the prompt before, as at a prefix
+hit), @resumed (the drafter has read it too, as on a later turn of a chat), @name=NAME (settings after it
+are added to the name). eagle3+freq:size=2048 is short
 for eagle3:shortlist=freq,size=2048. {a,b} in it stands for one method with each`
 
 // SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
@@ -100,6 +109,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 			m.Accept = key
 		case "controller", "no-controller":
 			m.Uncontrolled = key == "no-controller"
+		case Cached, Resumed:
+			m.Prefix = key
 		case "budget":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 2 {
@@ -113,7 +124,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 			shown = nil
 			continue
 		default:
-			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, @no-controller or @name=NAME", setting)
+			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, "+
+				"@no-controller, @cached, @resumed or @name=NAME", setting)
 		}
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
@@ -228,6 +240,9 @@ func (m *Method) String() string {
 	}
 	if m.Uncontrolled {
 		text += "@no-controller"
+	}
+	if m.Prefix != "" {
+		text += "@" + m.Prefix
 	}
 	return text
 }

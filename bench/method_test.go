@@ -30,7 +30,7 @@ func TestSplitList(t *testing.T) {
 
 func TestParseMethods(t *testing.T) {
 	base := Method{Budget: 16, Accept: "coupled"}
-	got, err := ParseMethods([]string{"lookup", "fixed:d={4,8},b=2@budget=32@rejection", "dynatree@no-controller@name=ours"}, base)
+	got, err := ParseMethods([]string{"lookup", "fixed:d={4,8},b=2@budget=32@rejection", "dynatree@no-controller@name=ours", "jetspec@cached", "jetspec@resumed"}, base)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,6 +40,8 @@ func TestParseMethods(t *testing.T) {
 		{Name: "fixed:d=4,b=2@budget=32@rejection", Drafter: "fixed:d=4,b=2", Budget: 32, Accept: "rejection"},
 		{Name: "fixed:d=8,b=2@budget=32@rejection", Drafter: "fixed:d=8,b=2", Budget: 32, Accept: "rejection"},
 		{Name: "ours", Drafter: "dynatree", Budget: 16, Accept: "coupled", Uncontrolled: true},
+		{Name: "jetspec@cached", Drafter: "jetspec", Budget: 16, Accept: "coupled", Prefix: Cached},
+		{Name: "jetspec@resumed", Drafter: "jetspec", Budget: 16, Accept: "coupled", Prefix: Resumed},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
@@ -103,6 +105,7 @@ func TestMethodString(t *testing.T) {
 			Budget:       rapid.SampledFrom([]int{0, 2, 300}).Draw(t, "budget"),
 			Accept:       rapid.SampledFrom([]string{"", "coupled", "rejection"}).Draw(t, "accept"),
 			Uncontrolled: rapid.Bool().Draw(t, "uncontrolled"),
+			Prefix:       rapid.SampledFrom([]string{"", Cached, Resumed}).Draw(t, "prefix"),
 		}
 		m.Name = m.String()
 		if got, err := ParseMethod(m.String(), Method{}); err != nil || got != m {

@@ -62,6 +62,27 @@ type Sampler interface {
 	Drawn(s State, node int) []float32
 }
 
+// Resumer is a Drafter that shares between sequences what it computed of a text, or that wants taps of
+// rows that the target has in a cache.
+type Resumer interface {
+	Drafter
+
+	// Resume prepares s, before its first Commit, for a text of which the target has the first n rows in
+	// a cache. from is the state of another sequence of the drafter, or nil; the first common tokens of
+	// both texts are the same. s takes over what from has computed of them, and shares its memory; from
+	// stays as it is. Resume returns the row from which on the target is to compute rows again because s
+	// needs their taps; n if it needs none. The rows before come without a Pass.
+	Resume(s State, n int, from State, common int) (first int)
+}
+
+// Resume is Resumer.Resume where d is a Resumer. Any other drafter needs no row again.
+func Resume(d Drafter, s State, n int, from State, common int) (first int) {
+	if r, ok := d.(Resumer); ok {
+		return r.Resume(s, n, from, common)
+	}
+	return n
+}
+
 // State is what a drafter keeps of one sequence.
 type State interface {
 	// Close gives the state's memory back; the state is not used again.
@@ -127,7 +148,7 @@ type Rows struct {
 
 	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root first; Next is the token
 	// that the target chose after the last of them. For rows of the prompt Tree is their chain, and Next is -1.
-	// For rows that came with a cache filled earlier Tree is nil, and there is no Pass.
+	// For rows that came with a cache filled earlier Tree is nil, and there is no Pass; see Resumer.
 	Tree  *tree.Tree
 	Nodes []int32
 	Next  int32

@@ -116,7 +116,7 @@ func load(src source, o Options) (*Model, error) {
 	}
 	m := &Model{
 		Network: *network, Tokenizer: t, limit: o.Context,
-		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks)},
+		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks), Rope: network.Blocks[0].Attn.Rope},
 	}
 	if o.Workers != nil {
 		m.pool, m.guest = o.Workers.pool, true

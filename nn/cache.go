@@ -14,6 +14,7 @@ import (
 type Pages struct {
 	Layers, Heads, Dim int    // key/value heads, and dimensions of a head
 	KV                 KVType // what keys and values are stored as; KVAuto is KVF32 here
+	Rope               *Rope  // what keys are rotated by; only Cache.Slide needs it
 
 	mu   sync.Mutex
 	free []*page
@@ -76,13 +77,17 @@ type Cache struct {
 	pages   []*page
 	len     int
 	pending int
+	slid    int // rows that Slide dropped
 }
 
 // NewCache returns an empty cache.
 func (p *Pages) NewCache() *Cache { return &Cache{mem: p} }
 
-// Len is the number of committed rows, which is also the position of the next one.
+// Len is the number of committed rows.
 func (c *Cache) Len() int { return c.len }
+
+// Position is the position of the next row: Len and the number of rows that Slide dropped.
+func (c *Cache) Position() int { return c.len + c.slid }
 
 // Pending is the number of rows of the last pass, neither committed nor dropped yet.
 func (c *Cache) Pending() int { return c.pending }
@@ -92,7 +97,7 @@ func (c *Cache) Pages() *Pages { return c.mem }
 
 // Fork returns a second cache with the same committed rows. Pages are shared until one of the two writes.
 func (c *Cache) Fork() *Cache {
-	f := &Cache{mem: c.mem, len: c.len, pages: make([]*page, pagesFor(c.len))}
+	f := &Cache{mem: c.mem, len: c.len, slid: c.slid, pages: make([]*page, pagesFor(c.len))}
 	copy(f.pages, c.pages)
 	for _, g := range f.pages {
 		g.refs.Add(1)
@@ -114,8 +119,11 @@ func (c *Cache) Truncate(n int) error {
 	return nil
 }
 
-// Free returns the cache's memory. The cache is empty afterwards.
-func (c *Cache) Free() { _ = c.Truncate(0) }
+// Free returns the cache's memory. The cache is empty afterwards, and positions start at 0.
+func (c *Cache) Free() {
+	_ = c.Truncate(0)
+	c.slid = 0
+}
 
 // Reserve keeps the first keep of the pending rows, drops the others, and makes room for n more
 // after them. Pages shared with a fork are copied, since the pass will write them.
@@ -126,15 +134,20 @@ func (c *Cache) Reserve(keep, n int) {
 			c.pages = append(c.pages, c.mem.get())
 			continue
 		}
-		if old := c.pages[i]; old.refs.Load() > 1 {
-			g := c.mem.get()
-			copy(g.data, old.data)
-			copy(g.half, old.half)
-			c.pages[i] = g
-			c.mem.put(old)
-		}
+		c.unshare(i)
 	}
 	c.pending = n
+}
+
+// unshare makes page i the cache's alone.
+func (c *Cache) unshare(i int) {
+	if old := c.pages[i]; old.refs.Load() > 1 {
+		g := c.mem.get()
+		copy(g.data, old.data)
+		copy(g.half, old.half)
+		c.pages[i] = g
+		c.mem.put(old)
+	}
 }
 
 // Commit keeps the pending rows listed in nodes, a path from the root down, and drops the

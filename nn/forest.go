@@ -71,7 +71,7 @@ func (f *Forest) add(c *Cache, t *tree.Tree, from int, positions []int32) {
 		}
 		from := len(f.rest)
 		f.rest = append(f.rest, f.vis[prefix:]...)
-		position := c.Len() + int(t.Depth[i])
+		position := c.Position() + int(t.Depth[i])
 		if positions != nil {
 			position = int(positions[i])
 		}

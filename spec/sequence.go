@@ -24,8 +24,11 @@ type Request struct {
 	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
 
 	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The
-	// target must have made it.
+	// target must have made it. Kept is what the drafter computed of a text that begins like the
+	// prompt (Sequence.Keep), and stays the caller's too. Without it the last of those rows are
+	// computed again if the drafter needs them.
 	Cache Cache
+	Kept  *Kept
 }
 
 // Finish says why a sequence is done.
@@ -53,6 +56,7 @@ type Sequence struct {
 	text   []int32 // prompt and output
 	prompt int     // length of the prompt
 	fresh  int     // how many of text's last tokens came with the last step
+	told   int     // rows that the drafter has been told of
 	finish Finish
 	stats  Stats
 
@@ -160,17 +164,15 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		}
 		l.control.start(s)
 	}
-	reused := 0
 	if s.cache == nil {
 		s.cache = l.target.NewCache()
-	} else if reused = s.cache.Len(); reused > 0 && s.state != nil {
-		s.skipped = l.plan.skips(s)
-		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1, Skip: s.skipped}}); err != nil {
+	} else if s.state != nil {
+		if err := s.resume(); err != nil {
 			s.Close()
-			return nil, fmt.Errorf("spec: the drafter's commit: %w", err)
+			return nil, err
 		}
 	}
-	s.stats = Stats{Prompt: len(prompt), Reused: reused}
+	s.stats = Stats{Prompt: len(prompt), Reused: s.cache.Len()}
 	l.stats.Add(&s.stats)
 	return s, nil
 }

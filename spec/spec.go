@@ -104,7 +104,9 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 func (l *Loop) Stats() *Stats { return &l.stats }
 
 // Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a
-// round. Sequence.Fresh has the tokens this yielded. No sequence may be listed twice.
+// round. Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a
+// sequence that has more such rows has no part in the pass. Sequence.Fresh has the tokens this yielded.
+// No sequence may be listed twice.
 //
 // When Step fails because ctx ended, or in proposing or verifying, nothing has changed, and the next Step
 // goes on from there. After another error the sequences can only be closed.
@@ -125,6 +127,9 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 			l.live = append(l.live, s)
 			s.prepare()
 		}
+	}
+	if err := l.tell(ctx); err != nil {
+		return err
 	}
 	if len(l.live) == 0 {
 		return nil
@@ -165,6 +170,9 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 			return fmt.Errorf("spec: the drafter's commit: %w", err)
 		}
 		told = l.now()
+	}
+	for _, s := range l.live {
+		s.told = s.cache.Len()
 	}
 	l.plan.learn(l, proposed.Sub(proposing), verified.Sub(verifying), told.Sub(telling), told.Sub(verified))
 	l.time(proposed.Sub(proposing)+told.Sub(telling), verified.Sub(verifying), began)

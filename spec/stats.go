@@ -5,7 +5,7 @@ import "time"
 // Stats say what decoding cost and what speculation brought.
 type Stats struct {
 	Prompt int // tokens of the prompt
-	Reused int // of those, how many came in a cache filled earlier
+	Reused int // of those, how many came in a cache filled earlier, and were not computed again
 	Tokens int // tokens emitted: one after the prompt, then those of the rounds
 
 	Rounds    int     // target passes after the prompt's

@@ -195,14 +195,41 @@ type hostileState struct {
 	next     int32 // what the target said comes next, -1: unknown
 	closed   bool
 	skipped  bool // the last rows were not to be read
-	proposed int  // round trips
+	computed bool // rows have come with a pass
+
+	known    []int32 // the beginning of the text, taken over from another sequence
+	first    int     // rows before this one are known, or not wanted; -1: Resume was not called
+	proposed int     // round trips
 }
 
 func (s *hostileState) Close() { s.closed = true }
 
 func (h *hostile) Taps() []int { return h.taps }
 func (h *hostile) Begin(draft.Options) (draft.State, error) {
-	return &hostileState{h: h, next: -1}, nil
+	return &hostileState{h: h, next: -1, first: -1}, nil
+}
+
+// Resume takes over what is common, and wants any rows again.
+func (h *hostile) Resume(to draft.State, n int, from draft.State, common int) int {
+	s := to.(*hostileState)
+	if from != nil {
+		text := from.(*hostileState).text
+		if len(text) == 0 {
+			text = from.(*hostileState).known
+		}
+		s.known = text[:common:common]
+	}
+	s.first = rapid.IntRange(0, n).Draw(h.r, "first")
+	return s.first
+}
+
+// left is how many rows of a prefix are to be in the cache of a sequence that was just started.
+func (h *hostile) left(s *Sequence, n int) int {
+	first := s.state.(*hostileState).first
+	if first < 0 || s.r.MaxTokens > 0 && n-first > s.r.MaxTokens {
+		return n
+	}
+	return first
 }
 
 func (h *hostile) Propose(_ context.Context, requests []draft.Request) error {
@@ -254,9 +281,10 @@ func (h *hostile) Commit(rows []draft.Rows) error {
 		if s.next >= 0 && r.Tokens[0] != s.next {
 			return fmt.Errorf("rows start with %d, want %d", r.Tokens[0], s.next)
 		}
-		if r.Tree == nil && (r.Pass != nil || len(s.text) > 0) {
+		if r.Tree == nil && (r.Pass != nil || s.computed) {
 			return fmt.Errorf("rows without a tree")
 		}
+		s.computed = r.Tree != nil
 		s.skipped = r.Skip
 		for i, tok := range r.Tokens {
 			s.text = append(s.text, tok)
@@ -278,6 +306,9 @@ func (h *hostile) Commit(rows []draft.Rows) error {
 			}
 		}
 		s.next = r.Next
+		if n := min(len(s.known), len(s.text)); !slices.Equal(s.known[:n], s.text[:n]) {
+			return fmt.Errorf("the text is %v, and began like %v", s.text, s.known)
+		}
 	}
 	return nil
 }

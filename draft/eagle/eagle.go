@@ -4,8 +4,8 @@
 // shape, by default one that the text has put right.
 //
 // The drafter keeps, for each sequence, keys and values of the committed text's entries, each made of the target's taps. Rows of
-// drafted tokens last for one proposal: what they were made of was the head's own guess. Text that came without a target pass,
-// and with it without taps, starts the context afresh: what matters to rotated keys is how far apart rows are.
+// drafted tokens last for one proposal: what they were made of was the head's own guess. The entries are a
+// window over as much text as the head was made for (draft.Text).
 package eagle
 
 import (

@@ -3,7 +3,6 @@ package eagle_test
 import (
 	"fmt"
 	"math"
-	"math/rand/v2"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
@@ -20,10 +19,12 @@ import (
 // What a sequence is proposed does not depend on how its context came about, to the bit: in chunks of a prompt or at once, by
 // rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
 // rows came without a pass, on nothing before them but their number.
+// The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n, shape := genHead(r, m), genShape(r)
+		n.Config.Context = GenWindow(r)
 		lists := genLists(r, n)
 		d, other := newDrafter(r, n, shape, lists, m), newDrafter(r, n, shape, lists, m)
 		var all []*Told
@@ -51,6 +52,16 @@ func TestContextIsItsText(t *testing.T) {
 			fresh.Close()
 			s.Close()
 		}
+	})
+}
+
+func TestResume(t *testing.T) {
+	m := OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n, shape := genHead(r, m), genShape(r)
+		n.Config.Context = GenWindow(r)
+		d, other := newDrafter(r, n, shape, shortlist.Options{}, m), newDrafter(r, n, shape, shortlist.Options{}, m)
+		Resumes(r, d, other, draft.Options{Sampling: GenParams(r)}, n.Hidden, n.Config.Context)
 	})
 }
 
@@ -193,34 +204,6 @@ func TestNothingIsDraftedBlindly(t *testing.T) {
 	Propose(t, d, q)
 	if q.Tree.Len() != 4 {
 		t.Errorf("%d nodes are drafted after one token", q.Tree.Len())
-	}
-}
-
-// A text longer than the head's context is drafted for all the same: the head starts afresh.
-func TestContextStartsAfresh(t *testing.T) {
-	m := OpenTarget(t, 400)
-	for _, context := range []int{1, 2, 7, 40} {
-		n := head(t, m, 3, 2)
-		n.Config.Context = context
-		d := newDrafter(t, n, &grow.Linear{K: 3}, shortlist.Options{}, m)
-		s := Begin(t, d, draft.Options{}, 1)
-		rng := rand.New(rand.NewPCG(1, 1))
-		for round := range 60 {
-			if round%7 == 0 {
-				var text []int32
-				for range 1 + rng.IntN(50) {
-					text = append(text, rng.Int32N(Vocab))
-				}
-				Commit(t, d, s.Prompt(text, n.Hidden, true))
-			}
-			q := s.Request(30, 9, nil)
-			Propose(t, d, q)
-			if q.Tree.Len() < 2 {
-				t.Fatalf("context %d: nothing is drafted after %d tokens", context, len(s.Text))
-			}
-			Commit(t, d, s.Accept(q.Tree, rng.IntN(q.Tree.Len()), 7, n.Hidden))
-		}
-		s.Close()
 	}
 }
 

@@ -38,10 +38,12 @@ func newRows(n *Network, pool *par.Pool) *rows {
 	return &rows{n: n, exec: nn.NewExec(pool), pages: n.Pages()}
 }
 
-func (r *rows) Taps() []int         { return r.n.Taps }
-func (r *rows) Context() int        { return r.n.Config.Context }
-func (r *rows) NewCache() *nn.Cache { return r.pages.NewCache() }
-func (r *rows) NewText() grow.Text  { return &text{n: r.n} }
+func (r *rows) Taps() []int  { return r.n.Taps }
+func (r *rows) Context() int { return 0 }
+func (r *rows) NewText() *grow.Text {
+	o := draft.TextOptions{Layers: len(r.n.Taps), Ahead: true, Rows: 1, Window: r.n.Config.Context}
+	return &grow.Text{Text: draft.NewText(o, r.pages.NewCache())}
+}
 
 // Keeps: a drafted row is made of the head's own state, that of the committed token of the target's.
 func (r *rows) Keeps() bool { return false }
@@ -59,15 +61,15 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	for i := range laid {
 		l := &laid[i]
 		r.first = append(r.first, len(r.tokens))
-		r.forest.Add(l.Cache, l.Tree, l.From)
-		l.Cache.Reserve(l.From, l.Tree.Len()-l.From)
+		r.forest.Add(l.Text.Cache, l.Tree, l.From)
+		l.Text.Cache.Reserve(l.From, l.Tree.Len()-l.From)
 		r.tokens = append(r.tokens, l.Tree.Token[l.From:]...)
 		known += max(l.Known-l.From, 0)
 	}
 	taps, at := r.taps.Mat(known, n.Width()), 0
 	for i := range laid {
 		if l := &laid[i]; l.From < l.Known {
-			at += copy(taps.Data[at:], l.Text.(*text).taps[l.From*n.Width():l.Known*n.Width()])
+			at += copy(taps.Data[at:], l.Text.Taps[l.From*n.Width():l.Known*n.Width()])
 		}
 	}
 	fused := r.fused.Mat(known, n.Hidden)
@@ -77,14 +79,13 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	r.g, known = r.gBuf.Mat(len(r.tokens), n.Hidden), 0
 	for i := range laid {
 		l := &laid[i]
-		t := l.Text.(*text)
 		for node := l.From; node < l.Tree.Len(); node++ {
 			row := r.g.Row(r.first[i] + node - l.From)
 			if node < l.Known {
 				copy(row, fused.Row(known))
 				known++
 			} else {
-				copy(row, t.states[l.Tree.Parent[node]])
+				copy(row, l.Text.States[l.Tree.Parent[node]])
 			}
 		}
 	}
@@ -105,7 +106,7 @@ func (r *rows) Run(ctx context.Context) error {
 	r.rider = nil
 	if err := ctx.Err(); err != nil {
 		for i := range r.laid {
-			r.laid[i].Cache.Reserve(r.laid[i].From, 0)
+			r.laid[i].Text.Cache.Reserve(r.laid[i].From, 0)
 		}
 		return err
 	}
@@ -138,7 +139,7 @@ func (r *rows) Run(ctx context.Context) error {
 			continue
 		}
 		rows := l.Tree.Len() - l.From
-		l.Text.(*text).keep(x.Slice(r.first[i], r.first[i]+rows), l.From)
+		keep(l, x.Slice(r.first[i], r.first[i]+rows))
 		for k, node := range l.Asked {
 			var list *nn.Shortlist
 			if l.Lists != nil {
@@ -154,44 +155,10 @@ func (r *rows) Run(ctx context.Context) error {
 
 func (r *rows) Logits(i, k int) []float32 { return r.logits.Row(r.firstLogits[i] + k) }
 
-// text is a sequence's: an entry is of a token and the taps of the place before it.
-type text struct {
-	n      *Network
-	taps   []float32   // of the places before those tokens whose rows are to come, and of the last place: each Width
-	states [][]float32 // of the rows of a draft: what children's features are
-}
-
-func (t *text) Close() { t.taps, t.states = nil, nil }
-
-// Commit keeps the taps. The first token of a text has no place before it, and so no entry.
-func (t *text) Commit(r *draft.Rows, have int) (n int, ok bool) {
-	if r.Pass == nil || r.Skip {
-		t.taps = t.taps[:0]
-		return 0, false
-	}
-	n, from := len(r.Tokens), 0
-	if len(t.taps) == 0 || have+n >= t.n.Config.Context { // the head knows no texts as long as that: it starts afresh with the last rows
-		n = min(n, t.n.Config.Context) - 1
-		from = len(r.Tokens) - 1 - n
-		t.taps = t.taps[:0]
-	}
-	for i := from; i < len(r.Tokens); i++ {
-		for tap := range t.n.Taps {
-			t.taps = append(t.taps, r.Tap(tap, i)...)
-		}
-	}
-	return n, true
-}
-
-func (t *text) Read(n int) {
-	width := t.n.Width()
-	t.taps = append(t.taps[:0], t.taps[n*width:]...)
-}
-
-// keep notes where the states of a draft's rows from number from on are.
-func (t *text) keep(x nn.Mat, from int) {
-	t.states = t.states[:from]
+// keep notes where the states of a draft's rows are: they are the features of the rows' children.
+func keep(l *grow.Rows, x nn.Mat) {
+	l.Text.States = l.Text.States[:l.From]
 	for i := range x.Rows {
-		t.states = append(t.states, x.Row(i))
+		l.Text.States = append(l.Text.States, x.Row(i))
 	}
 }

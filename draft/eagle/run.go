@@ -6,7 +6,7 @@ import "github.com/grovellm/grove/nn"
 
 // Pages is the memory of caches for the network's rows. They hold f32, as a tape wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
-	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
 
 // Buffers is the activation memory of a head.

@@ -35,7 +35,7 @@ func BenchmarkRound(b *testing.B) {
 					b.ReportAllocs()
 					for i := int32(0); b.Loop(); i++ {
 						if i%300 == 299 { // keep the text short
-							if err := s.(*state).cache.Truncate(200); err != nil {
+							if err := s.(*state).text.Cache.Truncate(200); err != nil {
 								b.Fatal(err)
 							}
 							s.(*state).ready = false

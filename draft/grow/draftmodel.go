@@ -26,7 +26,14 @@ func (m *DraftModel) Taps() []int { return nil }
 // Keeps: all that a row is made of is the tokens up to it.
 func (m *DraftModel) Keeps() bool { return true }
 
-func (m *DraftModel) NewText() Text { return tokensAlone{} }
+// draftLevels is how many levels of a draft have room in the model's context behind a full window of
+// text. In a small context they have a quarter.
+const draftLevels = 64
+
+func (m *DraftModel) NewText() *Text {
+	window := m.Context() - min(draftLevels, m.Context()/4)
+	return &Text{Text: draft.NewText(draft.TextOptions{Rows: 1, Window: window}, m.NewCache())}
+}
 
 func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }
 
@@ -39,16 +46,11 @@ func (m *DraftModel) Run(ctx context.Context) error {
 	m.rows = m.rows[:0]
 	for i := range m.laid {
 		r := &m.laid[i]
-		m.rows = append(m.rows, model.Rows{Cache: r.Cache, Tree: r.Tree, Logits: r.Asked, Shortlists: r.Lists, From: r.From})
+		m.rows = append(m.rows, model.Rows{
+			Cache: r.Text.Cache, Tree: r.Tree, Logits: r.Asked, Shortlists: r.Lists, From: r.From,
+		})
 	}
 	return m.pass.Run(ctx, m.rows, nil)
 }
 
 func (m *DraftModel) Logits(i, k int) []float32 { return m.pass.Logits(i, k) }
-
-// tokensAlone is a text of which nothing is kept besides its rows.
-type tokensAlone struct{}
-
-func (tokensAlone) Commit(r *draft.Rows, _ int) (n int, ok bool) { return len(r.Tokens), true }
-func (tokensAlone) Read(int)                                     {}
-func (tokensAlone) Close()                                       {}

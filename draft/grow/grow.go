@@ -27,11 +27,10 @@ import (
 
 // Model computes rows. One goroutine uses it at a time.
 type Model interface {
-	Taps() []int         // that it reads; see draft.Drafter
-	Context() int        // rows of a text at most
-	Keeps() bool         // a drafted row is the row that the committed text would have
-	NewCache() *nn.Cache // for a sequence's rows
-	NewText() Text
+	Taps() []int    // that it reads; see draft.Drafter
+	Context() int   // rows of a text and levels of drafts at most, together; 0: any number
+	Keeps() bool    // a drafted row is the row that the committed text would have
+	NewText() *Text // of a sequence
 
 	// Prepare lays out the rows of a pass, one Rows for each sequence. They and what they point to stay as they are until Run.
 	Prepare(rows []Rows)
@@ -45,23 +44,16 @@ type Model interface {
 	Logits(i, k int) []float32
 }
 
-// Text is what a Model keeps of a sequence's committed text besides the cache.
-type Text interface {
-	// Commit takes in committed rows, of a text of which the model has read, or has to read, have. It returns for how many of the
-	// tokens, the last ones, there will be rows; where those are fewer than all, rows of the text before are void. ok is false while
-	// no row could follow, so that nothing can be drafted.
-	Commit(r *draft.Rows, have int) (n int, ok bool)
-	// Read tells that the first n tokens that were committed and not read have their rows in the cache.
-	Read(n int)
-	// Close gives the memory back.
-	Close()
+// Text is a sequence's committed text.
+type Text struct {
+	*draft.Text
+	States [][]float32 // for the Model: of the rows of a draft
 }
 
 // Rows are those of one sequence in a pass: nodes of Tree from number From on. The first Known nodes are text: what was committed and
 // not read, and in a draft the root after it. Those beyond are drafted.
 type Rows struct {
-	Text  Text
-	Cache *nn.Cache
+	Text  *Text
 	Tree  *tree.Tree
 	From  int
 	Known int
@@ -146,6 +138,15 @@ const rankedLeast = 8
 
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
+// Resume shares what the model has read of another sequence; see draft.Resumer.
+func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
+	var other *draft.Text
+	if from != nil {
+		other = from.(*state).text.Text
+	}
+	return s.(*state).text.Resume(n, other, common)
+}
+
 // ListStats are what shortlists made of the drafts.
 func (d *Drafter) ListStats() draft.ListStats { return d.stats }
 
@@ -167,7 +168,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, cache: d.Model.NewCache(), text: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled, blind: len(d.Taps()) > 0}
+	s := &state{d: d, sampler: sampler, text: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
 	if p.Temperature > 0 {
 		s.warm = 1
 		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0
@@ -203,7 +204,7 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 		if err := s.commit(r); err != nil {
 			return err
 		}
-		if (r.Next < 0 || s.overdue()) && !s.outgrown() {
+		if (r.Next < 0 || s.overdue()) && !s.lost {
 			d.live = append(d.live, s)
 		}
 	}

@@ -126,8 +126,8 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 				}
 			}
 			for _, q := range seqs {
-				if s := q.s.(*state); !s.lost && s.rows() != q.at-q.skip {
-					r.Fatalf("%d rows of text, want those from %d to %d", s.rows(), q.skip, q.at)
+				if s := q.s.(*state); !s.lost && s.text.Place()+s.text.Waiting() != q.at-q.skip {
+					r.Fatalf("%d rows of text, want those from %d to %d", s.text.Place()+s.text.Waiting(), q.skip, q.at)
 				}
 			}
 		}
@@ -143,8 +143,8 @@ func TestAcceptedRowsAreKept(t *testing.T) {
 	st := prompted(t, d, draft.Options{}, prompt)
 	defer st.Close()
 	s := st.(*state)
-	if s.cache.Len() != len(prompt) || len(s.todo) > 0 {
-		t.Fatalf("%d rows of the prompt's %d", s.cache.Len(), len(prompt))
+	if s.text.Cache.Len() != len(prompt) || s.text.Waiting() > 0 {
+		t.Fatalf("%d rows of the prompt's %d", s.text.Cache.Len(), len(prompt))
 	}
 	for at := len(prompt); at+8 < len(text); {
 		tr := propose(t, d, st, text[at], 100, 100, nil)
@@ -160,38 +160,37 @@ func TestAcceptedRowsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		at += len(rows.Tokens)
-		if s.cache.Len() != at-1 || len(s.todo) != 1 {
-			t.Fatalf("%d rows and %d to do of %d tokens", s.cache.Len(), len(s.todo), at)
+		if s.text.Cache.Len() != at-1 || s.text.Waiting() != 1 {
+			t.Fatalf("%d rows and %d to do of %d tokens", s.text.Cache.Len(), s.text.Waiting(), at)
 		}
 	}
 }
 
-// A draft model with a smaller context drafts up to its end, and nothing from there on.
-func TestContextEnds(t *testing.T) {
+// A draft model drafts for texts longer than its context, within which its rows stay.
+func TestTextLongerThanTheContext(t *testing.T) {
 	m := openModels(t)
-	short := small
-	short.Context = 40
-	for _, shape := range []Shape{&Linear{K: 8}, &Fixed{D: 8, B: 2, N: 30}, ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
-		dm := openSynth(t, short, tensor.F32, 1, model.Options{Workers: m.target})
-		d := must(ofModel(shape, dm, m.as()))(t)
-		prompt := []int32{1, 2, 3}
-		text := plain(t, m.target, prompt, sample.Params{}, 80)
-		s := prompted(t, d, draft.Options{}, prompt)
-		for at := len(prompt); at+9 < len(text); {
-			tr := propose(t, d, s, text[at], 30, 100, nil)
-			if at >= 40 && tr.Len() > 1 || at < 40 && (tr.Len() == 1 && shape.floor() == negInf || at+tr.MaxDepth() > 40) {
-				t.Fatalf("%T: root at %d: %d nodes, depth %d", shape, at, tr.Len(), tr.MaxDepth())
+	for _, context := range []int{1, 7, 40, 150} {
+		short := small
+		short.Context = context
+		for _, shape := range []Shape{&Linear{K: 8}, &Fixed{D: 8, B: 2, N: 30}, ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
+			dm := openSynth(t, short, tensor.F32, 1, model.Options{Workers: m.target})
+			d := must(ofModel(shape, dm, m.as()))(t)
+			prompt := []int32{1, 2, 3}
+			text := plain(t, m.target, prompt, sample.Params{}, 200)
+			s := prompted(t, d, draft.Options{}, prompt)
+			for at := len(prompt); at+9 < len(text); {
+				tr := propose(t, d, s, text[at], 30, 100, nil)
+				if tr.Len() == 1 && shape.floor() == negInf {
+					t.Fatalf("context %d, %T: nothing is drafted after %d tokens", context, shape, at)
+				}
+				rows := follow(s, tr, text, at)
+				if err := d.Commit([]draft.Rows{rows}); err != nil {
+					t.Fatal(err)
+				}
+				at += len(rows.Tokens)
 			}
-			rows := follow(s, tr, text, at)
-			if err := d.Commit([]draft.Rows{rows}); err != nil {
-				t.Fatal(err)
-			}
-			at += len(rows.Tokens)
+			s.Close()
 		}
-		if s.(*state).cache.Len() > 0 || s.(*state).todo != nil {
-			t.Errorf("%T: memory is kept of a text that cannot be read on", shape)
-		}
-		s.Close()
 	}
 }
 

@@ -60,7 +60,7 @@ func (d *Drafter) Alone(s draft.State) bool { return s.(*state).known != nil }
 func (d *Drafter) run(ctx context.Context) error {
 	d.rows = d.rows[:0]
 	for _, s := range d.live {
-		d.rows = append(d.rows, Rows{Text: s.text, Cache: s.cache, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked})
+		d.rows = append(d.rows, Rows{Text: s.text, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked})
 	}
 	d.Model.Prepare(d.rows)
 	d.list()
@@ -79,15 +79,18 @@ const (
 	readRows = model.PrefillChunk
 )
 
-// read computes the rows of live texts that want for more than some rows, several in a pass, without logits.
+// read computes rows of live texts, several in a pass, without logits: of texts where more than some
+// rows wait, or more than have room beside a root.
 func (d *Drafter) read(ctx context.Context, more int) error {
 	for {
 		d.rows = d.rows[:0]
 		room := readRows
 		for _, s := range d.live {
-			if n := min(len(s.todo), room); len(s.todo) > more && n > 0 {
-				s.run.ResetChain(s.todo[:n])
-				d.rows = append(d.rows, Rows{Text: s.text, Cache: s.cache, Tree: &s.run, Known: n})
+			todo := s.text.Todo()
+			if n := min(len(todo), room); n > 0 && (len(todo) > more || len(todo) >= s.text.Room()) {
+				n = min(n, s.text.Room())
+				s.run.ResetChain(todo[:n])
+				d.rows = append(d.rows, Rows{Text: s.text, Tree: &s.run, Known: n})
 				room -= n
 			}
 		}
@@ -98,14 +101,10 @@ func (d *Drafter) read(ctx context.Context, more int) error {
 		if err := d.Model.Run(ctx); err != nil {
 			return err
 		}
-		at := 0
-		for _, s := range d.live {
-			if at < len(d.rows) && d.rows[at].Cache == s.cache {
-				s.todo = append(s.todo[:0], s.todo[s.run.Len():]...)
-				s.cache.CommitAll()
-				s.text.Read(s.run.Len())
-				at++
-			}
+		for i := range d.rows {
+			r := &d.rows[i]
+			r.Text.Cache.CommitAll()
+			r.Text.Read(r.Known)
 		}
 	}
 }

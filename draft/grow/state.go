@@ -27,12 +27,9 @@ type state struct {
 	listed []*nn.Shortlist   // the same, for the pass
 	listOf []*shortlist.List // of each node that was expanded, by its row
 
-	at    int // committed tokens: the position of the next root
-	cache *nn.Cache
-	text  Text
-	todo  []int32 // committed tokens whose rows are to come in the cache
-	blind bool    // the model has nothing to draft from yet
-	lost  bool    // the text is one that the model cannot read on: nothing is proposed any more
+	at   int // committed tokens: the position of the next root
+	text *Text
+	lost bool // the text has a token that the model does not know: nothing is proposed any more
 
 	growth
 	ready bool // the growth is complete, and of the tree proposed last
@@ -45,24 +42,11 @@ func (s *state) Close() { s.lose() }
 // lose gives up the text for good.
 func (s *state) lose() {
 	s.lost, s.ready = true, false
-	s.cache.Free()
 	s.text.Close()
 	if s.words != nil {
 		s.words.Close()
 		s.words = nil
 	}
-	s.todo = nil
-}
-
-// rows is how many rows the text before the root has, or will have.
-func (s *state) rows() int { return s.cache.Len() + len(s.todo) }
-
-// outgrown gives the text up once a root after it would lie beyond the model's context.
-func (s *state) outgrown() bool {
-	if !s.lost && s.rows() >= s.d.Model.Context() {
-		s.lose()
-	}
-	return s.lost
 }
 
 // mostWaiting rows of text with taps wait to be read: taps are large. A sequence that is decoded plainly costs copies of its taps, and
@@ -70,7 +54,7 @@ func (s *state) outgrown() bool {
 const mostWaiting = 64
 
 // overdue reports whether too much waits.
-func (s *state) overdue() bool { return len(s.todo) >= mostWaiting && len(s.d.Model.Taps()) > 0 }
+func (s *state) overdue() bool { return s.text.Waiting() >= mostWaiting && len(s.d.Model.Taps()) > 0 }
 
 // commit takes in rows of the target. It computes nothing: rows that the tree has and that the text's would be are kept in the
 // cache, all others are to do.
@@ -103,47 +87,33 @@ func (s *state) commit(r *draft.Rows) error {
 	if r.Tree != nil && r.Next >= 0 && r.Tree.Len() > 1 {
 		s.d.Shape.learn(s, len(r.Nodes)-1, r.Tree.MaxDepth())
 	}
-	n, ok := s.text.Commit(r, s.rows())
-	s.blind = !ok
-	if r.Skip {
-		n = 0
-	}
-	if n < len(r.Tokens) {
-		s.cache.Free()
-		s.todo = append(s.todo[:0], r.Tokens[len(r.Tokens)-n:]...)
-		return nil
-	}
-	if !ready {
-		s.todo = append(s.todo, r.Tokens...)
+	if !s.text.Commit(r) || !ready {
 		return nil
 	}
 	s.d.yield[s.warm].learn(&s.seen)
-	used := s.walk(r.Tokens)
-	if err := s.cache.Commit(s.nodes); err != nil {
+	s.walk(r.Tokens)
+	if err := s.text.Cache.Commit(s.nodes); err != nil {
 		return err
 	}
 	s.text.Read(len(s.nodes))
-	s.todo = append(s.todo[:0], r.Tokens[used:]...)
 	return nil
 }
 
 // walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists those of the text before the
-// root and of the path. It returns the number of tokens whose rows they are.
-func (s *state) walk(tokens []int32) int {
+// root and of the path. Rows that reading would compute with a later window are left out.
+func (s *state) walk(tokens []int32) {
 	s.nodes = s.nodes[:0]
-	for i := range s.todo {
-		s.nodes = append(s.nodes, int32(i))
+	for i := range s.shift + 1 {
+		s.nodes = append(s.nodes, i)
 	}
-	s.nodes = append(s.nodes, s.row[0])
-	used, node := 1, 0
-	for ; used < len(tokens) && s.d.Model.Keeps(); used++ {
-		node = s.tree.Child(node, tokens[used])
+	room := s.text.Window - s.text.Cache.Len()
+	for node, i := 0, 1; i < len(tokens) && s.d.Model.Keeps() && len(s.nodes) < room; i++ {
+		node = s.tree.Child(node, tokens[i])
 		if node < 0 || s.row[node] < 0 {
 			break
 		}
 		s.nodes = append(s.nodes, s.row[node])
 	}
-	return used
 }
 
 // growth is a tree that grows, or grew last.
@@ -187,10 +157,9 @@ type growth struct {
 func (s *state) begin(r *draft.Request) bool {
 	s.ready, s.request, s.steps = false, r, 0
 	root := r.Tree.Token[0]
-	// A node's children are ranked by its row, which must be within the model's context.
-	s.deepest = min(r.Depth, s.d.limits.depth, s.d.Model.Context()-s.rows())
-	s.most = min(r.Budget, s.d.limits.nodes)
-	if s.outgrown() || s.blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
+	s.deepest, s.most = min(r.Depth, s.d.limits.depth), min(r.Budget, s.d.limits.nodes)
+	blind := s.text.Ahead && len(s.text.Tokens) == 0 // there is nothing to draft from yet
+	if s.lost || blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
 		return false
 	}
 	s.tree.Reset(root)
@@ -211,11 +180,14 @@ func (s *state) begin(r *draft.Request) bool {
 
 // start lays out the rows of the first step, when the text before the root is short.
 func (s *state) start() {
-	s.todo = append(s.todo, s.tree.Token[0])
-	s.run.ResetChain(s.todo)
-	s.todo = s.todo[:len(s.todo)-1]
-	s.from, s.shift = 0, int32(len(s.todo))
+	s.text.Room() // for the root
+	todo := s.text.Todo()
+	s.run.ResetChain(append(todo, s.tree.Token[0]))
+	s.from, s.shift = 0, int32(len(todo))
 	s.row[0] = s.shift
+	if most := s.d.Model.Context(); most > 0 { // a node's children are ranked by its row
+		s.deepest = min(s.deepest, most-s.text.Cache.Len()-len(todo))
+	}
 	s.asked = append(s.asked[:0], s.shift)
 }
 

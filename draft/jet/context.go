@@ -5,7 +5,6 @@ package jet
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/clues"
-	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
@@ -19,10 +18,9 @@ type state struct {
 	warm    int             // 1 above temperature 0
 	at      int             // committed tokens: the position of the next root
 
-	cache   *nn.Cache // the context: keys and values of the latest committed rows, less those that wait
-	waiting []int32   // committed tokens whose rows have not been read
-	taps    []float32 // theirs: len(waiting) × len(Taps)·Hidden
-	chain   tree.Tree
+	read  *draft.Text // the context: keys and values of the latest committed rows, and rows that wait
+	chain tree.Tree   // the rows that a pass reads
+	take  int         // how many they are
 
 	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
 	lists  []*shortlist.List // of each depth of the last draft
@@ -32,19 +30,12 @@ type state struct {
 }
 
 func (s *state) Close() {
-	s.forget()
-	s.waiting, s.taps = nil, nil
+	s.read.Close()
 	s.text = nil
 	if s.words != nil {
 		s.words.Close()
 		s.words = nil
 	}
-}
-
-// forget empties the context.
-func (s *state) forget() {
-	s.cache.Free()
-	s.waiting, s.taps = s.waiting[:0], s.taps[:0]
 }
 
 // commit takes in rows of the target; they wait to be read.
@@ -60,22 +51,7 @@ func (s *state) commit(r *draft.Rows) {
 		s.d.heard.Learn(&s.text.Asides, r, s.sampler, s.history)
 	}
 	s.tell(r)
-	if r.Pass == nil || r.Skip {
-		s.forget()
-		return
-	}
-	n := s.d.n
-	from := 0
-	if s.cache.Len()+len(s.waiting)+len(r.Tokens) >= n.Config.Context { // the head knows no texts as long as that
-		s.forget()
-		from = max(0, len(r.Tokens)-n.Config.Context+1)
-	}
-	for i := from; i < len(r.Tokens); i++ {
-		s.waiting = append(s.waiting, r.Tokens[i])
-		for t := range n.Taps {
-			s.taps = append(s.taps, r.Tap(t, i)...)
-		}
-	}
+	s.read.Commit(r)
 }
 
 // readRows is how many rows are read in one pass at most.
@@ -88,28 +64,27 @@ func (d *drafter) read() {
 		d.forest.Reset()
 		room := readRows
 		for _, s := range d.live {
-			if n := min(len(s.waiting), room); n > 0 {
-				s.chain.ResetChain(s.waiting[:n])
-				d.forest.Add(s.cache, &s.chain, 0)
-				s.cache.Reserve(0, n)
+			n := min(s.read.Waiting(), room)
+			if n > 0 {
+				n = min(n, s.read.Room())
+				s.chain.ResetChain(s.read.Tokens[:n])
+				d.forest.Add(s.read.Cache, &s.chain, 0)
+				s.read.Cache.Reserve(0, n)
 				room -= n
-			} else {
-				s.chain.ResetChain(nil)
 			}
+			s.take = n
 		}
 		if d.forest.Len() == 0 {
 			return
 		}
 		taps, at := d.taps.Mat(d.forest.Len(), width), 0
 		for _, s := range d.live {
-			at += copy(taps.Data[at:], s.taps[:s.chain.Len()*width])
+			at += copy(taps.Data[at:], s.read.Taps[:s.take*width])
 		}
 		d.n.Context(d.exec, &d.forest, taps, &d.bufs)
 		for _, s := range d.live {
-			n := s.chain.Len()
-			s.cache.CommitAll()
-			s.waiting = append(s.waiting[:0], s.waiting[n:]...)
-			s.taps = append(s.taps[:0], s.taps[n*width:]...)
+			s.read.Cache.CommitAll()
+			s.read.Read(s.take)
 		}
 	}
 }

@@ -5,8 +5,8 @@
 // followed the node's path in the text, and by what the target said there before.
 //
 // The drafter keeps, for each sequence, the keys and values that the head's layers make of committed rows (the context), and
-// computes of every row only what is new. The block's own rows last for one proposal. Rows that came without a target pass, and with
-// it without taps, start the context afresh: what matters to rotated keys is how far apart rows are.
+// computes of every row only what is new. The block's own rows last for one proposal. The context is a
+// window of as many rows as the head was made for (draft.Text).
 package jet
 
 import (
@@ -107,12 +107,23 @@ type drafter struct {
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
+// Resume shares the context of another sequence; see draft.Resumer.
+func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
+	var other *draft.Text
+	if from != nil {
+		other = from.(*state).read
+	}
+	return s.(*state).read.Resume(n, other, common)
+}
+
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	sampler, err := sample.New(o.Sampling, d.n.Vocab)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, cache: d.pages.NewCache()}
+	s := &state{d: d, sampler: sampler}
+	text := draft.TextOptions{Layers: len(d.n.Taps), Rows: 1, Window: d.n.Config.Context}
+	s.read = draft.NewText(text, d.pages.NewCache())
 	if o.Sampling.Temperature > 0 {
 		s.warm = 1
 	}
@@ -139,7 +150,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
-		if rows[i].Next < 0 || len(s.waiting) >= mostWaiting {
+		if rows[i].Next < 0 || s.read.Waiting() >= mostWaiting {
 			d.live = append(d.live, s)
 		}
 	}

@@ -16,10 +16,12 @@ import (
 // What a sequence is proposed does not depend on how its context came about, to the bit: in chunks of a prompt or at once, by
 // rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
 // rows came without a pass, on nothing before them but their number.
+// The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
+		n.Config.Context = GenWindow(r)
 		o := genOptions(r, n)
 		d := newDrafter(r, o, n, m)
 		var all []*Told
@@ -135,37 +137,14 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Rows that a head has no room for push out all before them.
-func TestTextLongerThanTheContext(t *testing.T) {
-	m := OpenTarget(t, 60)
-	for seed := range uint64(6) {
-		n := head(t, m, seed)
-		d := newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m)
-		s := Begin(t, d, draft.Options{}, 1)
-		text := make([]int32, 200)
-		for i := range text {
-			text[i] = int32(i)
-		}
-		for _, size := range []int{30, 20, 15, 8, 100, 1} {
-			Commit(t, d, s.Prompt(text[len(s.Text):len(s.Text)+size], n.Hidden, true))
-			q := s.Request(20, 20, nil)
-			Propose(t, d, q)
-			if q.Tree.Len() != 20 {
-				t.Errorf("after %d tokens: %v", len(s.Text), q.Tree)
-			}
-		}
-		// 30 + 20 and 15 do not go together, 15 + 8 and 100 do not, the last 59 of which stay, for none with one more.
-		other := newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m)
-		fresh := Begin(t, other, draft.Options{}, 1)
-		Commit(t, other, fresh.Prompt(text[:173], n.Hidden, false))
-		Commit(t, other, fresh.Prompt(text[173:174], n.Hidden, true))
-		a, b := s.Request(20, 20, nil), fresh.Request(20, 20, nil)
-		Propose(t, d, a)
-		Propose(t, other, b)
-		if err := Same(a.Tree, b.Tree); err != nil {
-			t.Error(err)
-		}
-	}
+func TestResume(t *testing.T) {
+	m := OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n := genHead(r, m)
+		n.Config.Context = GenWindow(r)
+		o := genOptions(r, n)
+		Resumes(r, newDrafter(r, o, n, m), newDrafter(r, o, n, m), draft.Options{Sampling: GenParams(r)}, n.Hidden, n.Config.Context)
+	})
 }
 
 // A proposal that is cancelled proposes nothing, and the next is as if it had not been.

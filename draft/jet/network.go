@@ -56,7 +56,7 @@ func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, err
 
 // Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
-	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
 
 // Buffers is the activation memory of a head.

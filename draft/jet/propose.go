@@ -83,8 +83,8 @@ func (d *drafter) run() {
 			rows = s.depth + 1
 		}
 		n.LayOut(&s.block, s.request.Tree.Token[0], rows)
-		d.forest.Add(s.cache, &s.block, 0)
-		s.cache.Reserve(0, rows)
+		d.forest.Add(s.read.Cache, &s.block, 0)
+		s.read.Cache.Reserve(0, rows)
 		d.tokens = append(d.tokens, s.block.Token...)
 		s.first = wanted
 		wanted += s.depth
@@ -104,7 +104,7 @@ func (d *drafter) run() {
 	d.head(rows)
 	d.exec.Release()
 	for _, s := range d.live {
-		s.cache.Reserve(0, 0) // the block's keys and values go
+		s.read.Cache.Reserve(0, 0) // the block's keys and values go
 	}
 }
 

@@ -163,6 +163,19 @@ func (s *state) Close() {
 	s.parts, s.valid = nil, false
 }
 
+// Resume asks every part, and has the target compute the rows that any of them wants.
+func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) (first int) {
+	first = n
+	for i := range d.parts {
+		var other draft.State
+		if from != nil {
+			other = from.(*state).parts[i]
+		}
+		first = min(first, draft.Resume(d.parts[i].Drafter, s.(*state).parts[i], n, other, common))
+	}
+	return first
+}
+
 // fault says which part an error came from.
 func (d *drafter) fault(i int, err error) error {
 	return fmt.Errorf("merge: part %d, %s: %w", i+1, d.parts[i].Name, err)

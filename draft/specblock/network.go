@@ -126,7 +126,7 @@ func (n *Network) checkTokens() error {
 
 // Pages is the memory of caches: a row of a block is a row of theirs. They hold f32, as a tape wants: a head learns from what it drafted.
 func (n *Network) Pages() nn.Pages {
-	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim}
+	return nn.Pages{Layers: n.Layers, Heads: n.KVHeads, Dim: n.HeadDim, Rope: n.Blocks[0].Attn.Rope}
 }
 
 // Buffers is the activation memory of a head.

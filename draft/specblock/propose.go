@@ -69,7 +69,7 @@ func (s *state) begin(r *draft.Request) bool {
 	s.rows, s.tops, s.cands = s.rows[:0], s.tops[:0], s.cands[:0]
 	s.unroot()
 	s.budget, s.depth = min(r.Budget, s.d.options.Nodes), r.Depth
-	if s.depth < 1 || s.budget < 2 || len(s.waiting) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab {
+	if s.depth < 1 || s.budget < 2 || len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab {
 		return false
 	}
 	s.request, s.root = r, r.Tree.Token[0]
@@ -86,9 +86,9 @@ func (s *state) end() {
 		return
 	}
 	if s.request = nil; s.blocks > 0 {
-		s.cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
-		s.cache.CommitAll()
-		s.drop(len(s.waiting) - 1)
+		s.read.Cache.Reserve(s.trunk-s.d.n.Block+s.d.cached, 0)
+		s.read.Cache.CommitAll()
+		s.read.Read(s.read.Waiting())
 		s.rooted = true
 	}
 }
@@ -97,7 +97,8 @@ func (s *state) end() {
 func (d *drafter) first() {
 	k := d.n.Block
 	for _, s := range d.live {
-		s.take = len(s.waiting)
+		s.read.Room() // for the root's
+		s.take = len(s.read.Tokens)
 	}
 	d.exec.Hold()
 	x := d.entries(true)
@@ -139,8 +140,8 @@ func (d *drafter) next() {
 				rows++
 			}
 		}
-		s.layout.Add(&d.forest, s.cache, before)
-		s.cache.Reserve(before, s.layout.Tree.Len()-before)
+		s.layout.Add(&d.forest, s.read.Cache, before)
+		s.read.Cache.Reserve(before, s.layout.Tree.Len()-before)
 	}
 	x := d.x.Mat(rows, n.Hidden)
 	d.exec.Hold()

@@ -9,8 +9,7 @@
 // block of the proposal. Rows of later blocks last for one proposal. Where the text foretells what comes next surely enough there is no
 // pass at all.
 //
-// Rows that came without a target pass, and with it without taps, start the text afresh: what matters to rotated keys is how far
-// apart rows are.
+// The entries are a window over as much text as the head was made for (draft.Text).
 package specblock
 
 import (
@@ -222,12 +221,23 @@ type worker struct {
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
+// Resume shares the entries of another sequence; see draft.Resumer.
+func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
+	var other *draft.Text
+	if from != nil {
+		other = from.(*state).read
+	}
+	return s.(*state).read.Resume(n, other, common)
+}
+
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	sampler, err := sample.New(o.Sampling, d.n.Vocab)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, cache: d.pages.NewCache()}
+	s := &state{d: d, sampler: sampler}
+	text := draft.TextOptions{Layers: len(d.n.Taps), Ahead: true, Rows: d.cached, Window: d.n.Config.Context}
+	s.read = draft.NewText(text, d.pages.NewCache())
 	if o.Sampling.Temperature > 0 {
 		s.warm = 1
 	}
@@ -255,7 +265,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
-		if rows[i].Next < 0 || len(s.waiting) >= mostWaiting {
+		if rows[i].Next < 0 || len(s.read.Tokens) >= mostWaiting {
 			d.live = append(d.live, s)
 		}
 	}

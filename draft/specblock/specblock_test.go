@@ -16,10 +16,12 @@ import (
 // What a sequence is proposed does not depend on how its entries came to be read, to the bit: in chunks of a prompt or at once, by
 // rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
 // rows came without a pass, on nothing before them but their number.
+// The head's window may be shorter than the text.
 func TestEntriesAreTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
+		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)
 		if o.Raw = true; o.Method == "context" { // else trees go by rounds before
 			o.Method = ""
@@ -91,37 +93,16 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Rows that a head has no room for push out all before them.
-func TestTextLongerThanTheContext(t *testing.T) {
-	m := drafttest.OpenTarget(t, 60)
-	for seed := range uint64(6) {
-		n := head(t, m, seed)
-		d := newDrafter(t, uniform, n, m)
-		s := drafttest.Begin(t, d, draft.Options{}, 1)
-		text := make([]int32, 200)
-		for i := range text {
-			text[i] = int32(i)
-		}
-		for _, size := range []int{30, 20, 15, 8, 100, 1} {
-			drafttest.Commit(t, d, s.Prompt(text[len(s.Text):len(s.Text)+size], n.Hidden, true))
-			q := s.Request(20, 20, nil)
-			drafttest.Propose(t, d, q)
-			if q.Tree.Len() < 2 {
-				t.Errorf("after %d tokens: %v", len(s.Text), q.Tree)
-			}
-		}
-		// 30 + 20 and 15 do not go together, 15 + 8 and 100 do not, the last 59 of which stay, for none with one more.
-		other := newDrafter(t, uniform, n, m)
-		fresh := drafttest.Begin(t, other, draft.Options{}, 1)
-		drafttest.Commit(t, other, fresh.Prompt(text[:173], n.Hidden, false))
-		drafttest.Commit(t, other, fresh.Prompt(text[173:174], n.Hidden, true))
-		a, b := s.Request(20, 20, nil), fresh.Request(20, 20, nil)
-		drafttest.Propose(t, d, a)
-		drafttest.Propose(t, other, b)
-		if err := drafttest.Same(a.Tree, b.Tree); err != nil {
-			t.Error(err)
-		}
-	}
+func TestResume(t *testing.T) {
+	m := drafttest.OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		n := genHead(r, m)
+		n.Config.Context = drafttest.GenWindow(r)
+		o := genOptions(r, n)
+		o.Raw, o.Method = true, ""
+		d, other := newDrafter(r, o, n, m), newDrafter(r, o, n, m)
+		drafttest.Resumes(r, d, other, draft.Options{Sampling: drafttest.GenParams(r)}, n.Hidden, n.Config.Context)
+	})
 }
 
 // uniform suits any head.

@@ -18,32 +18,23 @@ type state struct {
 	chosen  bool            // the target's choice goes by more than logits
 	at      int             // committed tokens: the position of the next root
 
-	cache   *nn.Cache // of every entry of the text that has been read, its block's rows
-	waiting []int32   // the latest committed tokens; the entry of each, its taps with the token after it, has not been read
-	taps    []float32 // theirs: len(waiting) × len(Taps)·Hidden
-	rooted  bool      // but the last proposal has read that of the last of them, with its root
-	root    int32
-	asides  draft.Asides    // of ranked trees
-	words   shortlist.State // what shortlists know of the text; nil: the head computes all tokens
+	read   *draft.Text // an entry is a block's rows
+	rooted bool        // the last proposal has read the entry of the last token that waits, with its root
+	root   int32
+	asides draft.Asides    // of ranked trees
+	words  shortlist.State // what shortlists know of the text; nil: the head computes all tokens
 
 	growth
 }
 
 func (s *state) Close() {
-	s.forget()
-	s.waiting, s.taps = nil, nil
+	s.read.Close()
 	s.asides = draft.Asides{}
 	s.growth = growth{}
 	if s.words != nil {
 		s.words.Close()
 		s.words = nil
 	}
-}
-
-// forget empties the text.
-func (s *state) forget() {
-	s.cache.Free()
-	s.waiting, s.taps, s.rooted = s.waiting[:0], s.taps[:0], false
 }
 
 // commit takes in rows of the target; they wait to be read.
@@ -65,34 +56,21 @@ func (s *state) commit(r *draft.Rows) {
 	s.compare(r)
 	s.rows = s.rows[:0]
 	draft.Tell(s.words, r)
-	if r.Pass == nil || r.Skip {
-		s.forget()
-		return
-	}
 	if s.rooted && len(r.Tokens) > 0 {
 		if r.Tokens[0] == s.root {
-			s.waiting, s.taps, s.rooted = s.waiting[:0], s.taps[:0], false
+			s.read.Read(1)
+			s.rooted = false
 		} else {
 			s.unroot()
 		}
 	}
-	n, from := s.d.n, 0
-	if s.cache.Len()/s.d.cached+len(s.waiting)+len(r.Tokens) >= n.Config.Context { // the head knows no texts as long as that
-		s.forget()
-		from = max(0, len(r.Tokens)-n.Config.Context+1)
-	}
-	for i := from; i < len(r.Tokens); i++ {
-		s.waiting = append(s.waiting, r.Tokens[i])
-		for t := range n.Taps {
-			s.taps = append(s.taps, r.Tap(t, i)...)
-		}
-	}
+	s.read.Commit(r)
 }
 
 // unroot takes back the entry that the last proposal read, of which nothing was committed.
 func (s *state) unroot() {
 	if s.rooted {
-		_ = s.cache.Truncate(s.cache.Len() - s.d.cached) // it is there
+		_ = s.read.Cache.Truncate(s.read.Cache.Len() - s.d.cached) // it is there
 		s.rooted = false
 	}
 }
@@ -100,14 +78,15 @@ func (s *state) unroot() {
 // readRows is how many rows are read in one pass at most.
 const readRows = 512
 
-// read computes the entries of live sequences where more than some of them can be: each needs the token after its own.
+// read computes entries of live sequences: where more than some of them wait, or more than have room
+// beside the root's.
 func (d *drafter) read(more int) {
 	for {
 		room := max(readRows/d.cached, 1)
 		for _, s := range d.live {
 			s.take = 0
-			if n := len(s.waiting) - 1; n > more && !s.rooted {
-				s.take = min(n, room)
+			if n := s.read.Waiting(); n > 0 && !s.rooted && (n > more || n >= s.read.Room()) {
+				s.take = min(n, s.read.Room(), room)
 				room -= s.take
 			}
 		}
@@ -115,17 +94,10 @@ func (d *drafter) read(more int) {
 			return
 		}
 		for _, s := range d.live {
-			s.cache.CommitAll()
-			s.drop(s.take)
+			s.read.Cache.CommitAll()
+			s.read.Read(s.take)
 		}
 	}
-}
-
-// drop forgets the first n rows that wait.
-func (s *state) drop(n int) {
-	width := len(s.d.n.Taps) * s.d.n.Hidden
-	s.waiting = append(s.waiting[:0], s.waiting[n:]...)
-	s.taps = append(s.taps[:0], s.taps[n*width:]...)
 }
 
 // entries computes the first entries that wait, s.take of each live sequence: the rows of each that are cached, which are then pending
@@ -146,15 +118,15 @@ func (d *drafter) entries(whole bool) nn.Mat {
 		first := len(d.tokens)
 		for i := range s.take {
 			token := s.root
-			if i+1 < len(s.waiting) {
-				token = s.waiting[i+1]
+			if i+1 < len(s.read.Tokens) {
+				token = s.read.Tokens[i+1]
 			}
 			d.tokens, d.lengths = append(d.tokens, token), append(d.lengths, int32(d.cached))
 		}
 		d.lengths[len(d.lengths)-1] = int32(last)
-		n.text(&s.layout, s.cache.Len()/d.cached, d.tokens[first:], d.cached, last)
-		s.layout.Add(&d.forest, s.cache, 0)
-		s.cache.Reserve(0, s.layout.Tree.Len())
+		n.text(&s.layout, s.read.Place(), d.tokens[first:], d.cached, last)
+		s.layout.Add(&d.forest, s.read.Cache, 0)
+		s.read.Cache.Reserve(0, s.layout.Tree.Len())
 	}
 	if len(d.tokens) == 0 {
 		return nn.Mat{}
@@ -162,7 +134,7 @@ func (d *drafter) entries(whole bool) nn.Mat {
 	width := len(n.Taps) * n.Hidden
 	taps, at := d.taps.Mat(len(d.tokens), width), 0
 	for _, s := range d.live {
-		at += copy(taps.Data[at:], s.taps[:s.take*width])
+		at += copy(taps.Data[at:], s.read.Taps[:s.take*width])
 	}
 	c := d.c.Mat(len(d.tokens), n.Hidden)
 	d.exec.Hold()

@@ -37,8 +37,7 @@ func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, ro
 		if err != nil {
 			return nil, err
 		}
-		// A text that outgrows a head is begun afresh, and where depends on the chunks.
-		return readAndPropose(ctx, o, d, params, text[:min(len(text), v.headContext-2)], root, chunk)
+		return readAndPropose(ctx, o, d, params, text, root, chunk)
 	}
 	want, err := propose(level, 1, func(int) int { return 1 })
 	if err != nil {

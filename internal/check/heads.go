@@ -36,7 +36,6 @@ func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
 	}
 	defer func() { err = errors.Join(err, vocabulary.Close()) }()
 	rng := rand.New(rand.NewPCG(v.seed, 0x68656164))
-	v.headContext = target.Context
 	var files []draft.Head
 	for _, write := range []func(path string, typ tensor.Type) error{
 		func(path string, typ tensor.Type) error {
@@ -71,7 +70,6 @@ func (v *variant) shorten(rng *rand.Rand, context *int) {
 	if rng.IntN(4) == 0 {
 		*context = 20 + rng.IntN(150)
 	}
-	v.headContext = min(v.headContext, *context)
 }
 
 func (v *variant) writeBlock(path string, rng *rand.Rand, target model.Config, causal bool, typ tensor.Type, vocabulary *gguf.File) error {

@@ -48,8 +48,7 @@ type variant struct {
 	kv     nn.KVType
 	opened [maxThreads]*opened
 
-	headFiles   []draft.Head // see heads
-	headContext int          // the shortest that any of them is made for
+	headFiles []draft.Head // see heads
 }
 
 // opened is a model with one pass, kept so that a pass's memory sees many cases.

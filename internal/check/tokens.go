@@ -57,6 +57,15 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 	return nil
 }
 
+// common is the number of tokens at the beginning of both texts that are the same.
+func common(a, b []int32) int {
+	n := 0
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
 // randomScript draws a prompt that repeats itself, as text does, and options.
 func randomScript(rng *rand.Rand, vocab int) script {
 	words := 2 + rng.IntN(30)
@@ -122,13 +131,20 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 	return nil
 }
 
-// speculate decodes all scripts in one loop, the later ones starting while others are under way.
+// speculate decodes all scripts in one loop, some of them twice, the later ones starting while others are
+// under way. Some take over the beginning of another's text: rows of the target, and what the drafter
+// computed of them.
 func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) (failed error) {
 	level := randomLevel(rng)
 	defer cpu.Use(level)()
 	o, err := v.threads(1 + rng.IntN(maxThreads))
 	if err != nil {
 		return err
+	}
+	for _, s := range scripts {
+		if rng.IntN(3) == 0 {
+			scripts = append(scripts, s)
+		}
 	}
 	d, err := drafter(ctx, name, rng, scripts, v, o)
 	if err != nil {
@@ -146,9 +162,10 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 	}
 	defer nn.UseStrips(rng.IntN(3) > 0)()
 	var seqs []*spec.Sequence
+	var closers []interface{ Close() }
 	defer func() {
-		for _, s := range seqs {
-			s.Close()
+		for _, c := range closers {
+			c.Close()
 		}
 	}()
 	for running := true; running; {
@@ -159,11 +176,26 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 				r.Predicted = append(r.Predicted, s.want[:rng.IntN(len(s.want)+1)]...)
 				r.Predicted = append(r.Predicted, randomTokens(rng, v.shape.Vocab, rng.IntN(10))...)
 			}
+			if len(seqs) > 0 && rng.IntN(2) == 0 {
+				from := seqs[rng.IntN(len(seqs))]
+				cache := from.Cache().(*nn.Cache).Fork()
+				defer cache.Free()
+				if err := cache.Truncate(min(cache.Len(), common(from.Text(), s.prompt))); err != nil {
+					return err
+				}
+				r.Cache = cache
+				if rng.IntN(2) == 0 {
+					if r.Kept, err = from.Keep(); err != nil {
+						return err
+					}
+					closers = append(closers, r.Kept)
+				}
+			}
 			seq, err := loop.Start(s.prompt, r)
 			if err != nil {
 				return err
 			}
-			seqs = append(seqs, seq)
+			seqs, closers = append(seqs, seq), append(closers, seq)
 		}
 		if err := loop.Step(ctx, seqs); err != nil {
 			return err

@@ -86,9 +86,13 @@ func (p *Pass) Tap(t, _, node int) []float32 {
 	return x
 }
 
-// GenText is a text.
+// GenText is a text, of any length: slices that rapid draws are short nearly always.
 func GenText(r *rapid.T, least, most int) []int32 {
-	return rapid.SliceOfN(rapid.Int32Range(0, Vocab-1), least, most).Draw(r, "text")
+	n := rapid.IntRange(least, most).Draw(r, "length")
+	if rapid.Bool().Draw(r, "long") {
+		n = least + most - n
+	}
+	return rapid.SliceOfN(rapid.Int32Range(0, Vocab-1), n, n).Draw(r, "text")
 }
 
 // GenParams are ways to choose tokens.

@@ -1,0 +1,30 @@
+package merge_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/jet"
+	jetsynth "github.com/grovellm/grove/draft/jet/synth"
+	"github.com/grovellm/grove/draft/lookup"
+	"github.com/grovellm/grove/draft/merge"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/tensor"
+	"pgregory.net/rapid"
+)
+
+// See drafttest.Resumes: every part of a merge takes over its own.
+func TestResume(t *testing.T) {
+	m := drafttest.OpenTarget(t, 400)
+	rapid.Check(t, func(r *rapid.T) {
+		rng := rand.New(rand.NewPCG(rapid.Uint64Range(0, 20).Draw(r, "head"), 1))
+		n := drafttest.Must(jetsynth.Network(jetsynth.Config(rng, m.Config, tensor.F32), tensor.F32, 1, m))(r)
+		n.Config.Context = drafttest.GenWindow(r)
+		d := drafttest.Must(merge.New(merge.Default(), drafttest.Vocab,
+			merge.Part{Name: "lookup", Drafter: drafttest.Must(lookup.New(lookup.Default()))(r)},
+			merge.Part{Name: "head", Drafter: drafttest.Must(jet.New(jet.Options{Tree: jet.DDTree}, n, drafttest.As(m)))(r)}))(r)
+		o := draft.Options{Sampling: drafttest.GenParams(r)}
+		drafttest.Resumes(r, d, d, o, n.Hidden, n.Config.Context) // one drafter: trees are ranked by what it has learned
+	})
+}

@@ -1,0 +1,181 @@
+// The committed text of a sequence, as drafters with layers keep it.
+
+package draft
+
+import "github.com/grovellm/grove/nn"
+
+// Text is the committed text of one sequence as a drafter's layers read it: a cache of the tokens
+// that they have read, and the latest tokens, which wait to be read.
+//
+// An entry is what a token adds to the cache. The cache is a window over the text: when it is full,
+// the oldest entries go, and positions go on. Which entries an entry sees depends on its place in
+// the text alone, not on how the text was read.
+type Text struct {
+	TextOptions
+	Cache  *nn.Cache
+	Tokens []int32   // committed and not read yet
+	Taps   []float32 // of Tokens, for each its taps of all layers, one after the other
+
+	at    int // committed tokens
+	first int // place in the text of the first entry ever read, counted from 0
+	from  int // tokens before this place are not taken in: they have been read, or are not to be
+}
+
+// TextOptions say how a drafter reads text.
+type TextOptions struct {
+	Layers int  // tapped layers of the target; 0: the drafter reads tokens alone
+	Ahead  bool // an entry is made of a token's taps and of the next token, and waits for that
+	Rows   int  // rows of the cache for each entry
+	Window int  // entries in the cache at most
+}
+
+// Recall is the number of rows of a cached prefix that the target computes again for a drafter that
+// has read nothing of the prefix. It is what a drafter pays for, in prefill time, and what it sees.
+// Measured with grove's EAGLE-3, JetSpec, DFlash and SpecBlock heads, on 120 tokens at temperature
+// 1 after prefixes of 500: with 64 rows τ is 0.98 to 1.00 of that with the whole prefix, with 32
+// rows 0.97 to 1.00, with 128 rows 0.98 to 1.01, with none 0.92 to 0.98.
+const Recall = 64
+
+// NewText returns an empty text over an empty cache, which the text owns from then on.
+func NewText(o TextOptions, cache *nn.Cache) *Text {
+	return &Text{TextOptions: o, Cache: cache}
+}
+
+// Commit takes in rows of the target, which then wait to be read. It returns false where the text
+// now begins after these rows, because they came without the taps that the drafter reads, or with
+// Skip.
+func (t *Text) Commit(r *Rows) bool {
+	place := t.at
+	t.at += len(r.Tokens)
+	if r.Skip || r.Pass == nil && t.Layers > 0 && t.at > t.from {
+		t.Cache.Free()
+		t.Tokens, t.Taps = t.Tokens[:0], t.Taps[:0]
+		t.first, t.from = t.at, t.at
+		return false
+	}
+	for i := max(t.from-place, 0); i < len(r.Tokens); i++ {
+		t.Tokens = append(t.Tokens, r.Tokens[i])
+		for layer := range t.Layers {
+			t.Taps = append(t.Taps, r.Tap(layer, i)...)
+		}
+	}
+	return true
+}
+
+// Close gives the memory back.
+func (t *Text) Close() {
+	t.Cache.Free()
+	t.Tokens, t.Taps = nil, nil
+}
+
+// Todo is the tokens of the entries that can be read: Tokens, or where entries are made Ahead the
+// tokens after the first.
+func (t *Text) Todo() []int32 { return t.Tokens[len(t.Tokens)-t.Waiting():] }
+
+// Waiting is the number of entries that can be read.
+func (t *Text) Waiting() int {
+	if t.Ahead && len(t.Tokens) > 0 {
+		return len(t.Tokens) - 1
+	}
+	return len(t.Tokens)
+}
+
+// Read drops the first n of Tokens: their entries are in the cache, committed.
+func (t *Text) Read(n int) {
+	width := len(t.Taps) / max(len(t.Tokens), 1)
+	t.Tokens = append(t.Tokens[:0], t.Tokens[n:]...)
+	t.Taps = append(t.Taps[:0], t.Taps[n*width:]...)
+}
+
+// Place is the place of the next entry, counted from the first entry that was ever read.
+func (t *Text) Place() int { return t.Cache.Position() / t.Rows }
+
+// Room is how many entries the next pass may read: as many as see one window, and at least one. A
+// full window slides first.
+func (t *Text) Room() int {
+	if t.Cache.Len() >= t.Window*t.Rows {
+		t.slide()
+	}
+	return t.Window - t.Cache.Len()/t.Rows
+}
+
+// slide drops a quarter of a full window: the oldest entries but for the first page, on which
+// attention may have learned to rest (Xiao et al. 2023, attention sinks). With a quarter a long
+// text is read in large passes. A window of less than four pages is emptied.
+func (t *Text) slide() {
+	keep, entries := t.sink(), t.Window/4/nn.PageRows*nn.PageRows
+	if keep == 0 {
+		entries = t.Window
+	}
+	if err := t.Cache.Slide(keep, entries*t.Rows, entries); err != nil {
+		panic(err) // whole pages of a full cache
+	}
+}
+
+// sink is the number of rows that stay when the window slides.
+func (t *Text) sink() int {
+	if t.Window < 4*nn.PageRows {
+		return 0
+	}
+	return nn.PageRows
+}
+
+// Resume is Resumer.Resume for a text that is new. It takes over what from, which may be nil, has
+// read of the first common tokens, if that is Recall entries or the whole prefix, and no more than
+// Recall rows are missing up to n. Else the text begins Recall rows before n; a drafter of tokens
+// alone, which needs no taps, reads the last tokens before n itself, as many as its window holds.
+func (t *Text) Resume(n int, from *Text, common int) (first int) {
+	recall := t.Window
+	if t.Layers > 0 {
+		recall = min(recall, Recall)
+	}
+	t.first = max(n-recall, 0)
+	t.from = t.first
+	if from != nil {
+		have := from.covers(min(common, n))
+		if have >= t.first && have-from.start() >= min(recall, Recall, have) {
+			t.share(from, have)
+		}
+	}
+	if t.Layers == 0 {
+		return n
+	}
+	return t.from
+}
+
+// end is the place in the text after the last entry in the cache.
+func (t *Text) end() int { return t.first + t.Place() }
+
+// start is the place in the text of the first entry from which on the cache has all.
+func (t *Text) start() int {
+	if slid := t.Cache.Position() - t.Cache.Len(); slid > 0 {
+		return t.first + (t.sink()+slid)/t.Rows
+	}
+	return t.first
+}
+
+// covers is of how many of the first n tokens another text can take over entries and taps.
+func (t *Text) covers(n int) int {
+	end := t.end()
+	switch {
+	case n > end:
+		return min(n, end+len(t.Tokens))
+	case t.Ahead && n > 0: // the entry of the last token is made of the next, which may differ
+		return n - 1
+	}
+	return n
+}
+
+// share takes over the entries and taps that from has of the first n tokens.
+func (t *Text) share(from *Text, n int) {
+	t.first, t.from = from.first, n
+	t.Cache.Free()
+	t.Cache = from.Cache.Fork()
+	if end := from.end(); n > end {
+		width := len(from.Taps) / len(from.Tokens)
+		t.Tokens = append(t.Tokens, from.Tokens[:n-end]...)
+		t.Taps = append(t.Taps, from.Taps[:(n-end)*width]...)
+	} else if err := t.Cache.Truncate(t.Cache.Len() - (end-n)*t.Rows); err != nil {
+		panic(err) // start is before n
+	}
+}

@@ -1,0 +1,72 @@
+package nn
+
+import (
+	"encoding/binary"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/num"
+)
+
+// Slide drops n committed rows behind the first keep rows, and all pending rows. The rows after the
+// dropped ones keep their positions, and Position goes on. The first keep rows move up to them:
+// their keys are rotated forward by so many positions, n where each row has a position of its own.
+// Attention with rotary positions depends on distances alone, so a cache that slides stays within
+// the distances that a network was trained for.
+//
+// keep and n are multiples of PageRows; or keep is 0 and n is Len.
+func (c *Cache) Slide(keep, n, positions int) error {
+	whole := keep%PageRows == 0 && n%PageRows == 0 || keep == 0 && n == c.len
+	switch {
+	case keep < 0 || n < 0 || keep+n > c.len || !whole:
+		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows",
+			n, keep, c.len, PageRows)
+	case keep > 0 && c.mem.Rope == nil:
+		return fmt.Errorf("nn: drop rows behind the first %d: want Pages.Rope, to rotate their keys", keep)
+	}
+	first, last := keep/PageRows, (keep+n+PageRows-1)/PageRows
+	for _, g := range c.pages[first:last] {
+		c.mem.put(g)
+	}
+	c.pages = append(c.pages[:first], c.pages[last:]...)
+	c.len, c.slid = c.len-n, c.slid+n
+	if keep > 0 {
+		c.advance(first, positions)
+	}
+	return c.Truncate(c.len)
+}
+
+// advance rotates the keys of the first pages forward by n positions.
+func (c *Cache) advance(pages, n int) {
+	rope := c.mem.Rope
+	rope.prepare(n)
+	view := rope.view()
+	cos, sin := view.at(n)
+	key := make([]float32, c.mem.Dim)
+	for i := range pages {
+		c.unshare(i)
+	}
+	for row := range pages * PageRows {
+		for layer := range c.mem.Layers {
+			for head := range c.mem.Heads {
+				c.loadKey(key, layer, head, row)
+				view.rotate(key, cos, sin)
+				c.storeKeys(layer, head, row, 1, key, len(key))
+			}
+		}
+	}
+}
+
+// loadKey reads one head's key of a layer from a row.
+func (c *Cache) loadKey(key []float32, layer, head, row int) {
+	if c.mem.KV == KVBF16 {
+		page, _ := c.halves(layer, head, row/PageRows)
+		for d := range key {
+			key[d] = num.BF16(binary.LittleEndian.Uint16(page[d/2*halfStep+(row%PageRows^halfFlip)*4+d%2*2:]))
+		}
+		return
+	}
+	page := c.keys(layer, head, row/PageRows)
+	for d := range key {
+		key[d] = page[d*PageRows+row%PageRows]
+	}
+}

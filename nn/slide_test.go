@@ -1,0 +1,101 @@
+package nn
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// A cache that slid holds the rows that are left: those behind the dropped ones as they were, and
+// the first ones with keys of positions right before them. A fork holds what it held.
+func TestSlide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mem := &Pages{
+			Layers: 2, Heads: 2, Dim: rapid.SampledFrom([]int{4, 8, 40}).Draw(t, "dim"),
+			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16}).Draw(t, "type"),
+		}
+		tolerance := 1e-5
+		if mem.KV == KVBF16 {
+			tolerance = 0.05
+		}
+		mem.Rope = NewRope(Frequencies(100, mem.Dim, nil), rapid.Bool().Draw(t, "neighbours"))
+		mem.Rope.prepare(1000)
+		view := mem.Rope.view()
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0))
+		rows := rapid.IntRange(0, 6*PageRows).Draw(t, "rows")
+		keep := PageRows * rapid.IntRange(0, rows/PageRows).Draw(t, "keep")
+		n := PageRows * rapid.IntRange(0, (rows-keep)/PageRows).Draw(t, "dropped")
+		if rapid.IntRange(0, 4).Draw(t, "all") == 0 {
+			keep, n = 0, rows
+		}
+
+		positions := n / rapid.IntRange(1, 3).Draw(t, "rows of a token")
+		c := mem.NewCache()
+		c.Reserve(0, rows+3)
+		plain := make([][]float32, rows) // keys before their rotation, of a layer and head that the row's number chooses
+		rotated := func(row, position int) []float32 {
+			key := append([]float32(nil), plain[row]...)
+			cos, sin := view.at(position)
+			view.rotate(key, cos, sin)
+			return key
+		}
+		place := func(row int) (layer, head int) { return row % 2, row / 2 % 2 }
+		for row := range plain {
+			for range mem.Dim {
+				plain[row] = append(plain[row], float32(rng.NormFloat64()))
+			}
+			layer, head := place(row)
+			c.storeKeys(layer, head, row, 1, rotated(row, row), mem.Dim)
+			c.storeValue(layer, head, row, plain[row])
+		}
+		c.pending = rows
+		c.CommitAll()
+		fork := c.Fork()
+		if err := c.Slide(keep, n, positions); err != nil {
+			t.Fatal(err)
+		}
+		if c.Len() != rows-n || c.Position() != rows || c.Pending() != 0 {
+			t.Fatalf("%d rows, %d dropped: %d left, the next at %d, %d pending", rows, n, c.Len(), c.Position(), c.Pending())
+		}
+		verify := func(c *Cache, row, was, position int) {
+			layer, head := place(was)
+			want := rotated(was, position)
+			for d := range mem.Dim {
+				k, v := keyAt(c, layer, head, row, d), valueAt(c, layer, head, row, d)
+				if math.Abs(float64(k-want[d])) > tolerance || math.Abs(float64(v-plain[was][d])) > tolerance {
+					t.Fatalf("row %d, which was %d: key %g and value %g, want %g and %g", row, was, k, v, want[d], plain[was][d])
+				}
+			}
+		}
+		for row := range c.Len() {
+			if row < keep {
+				verify(c, row, row, row+positions)
+			} else {
+				verify(c, row, row+n, row+n)
+			}
+		}
+		c.Free()
+		if c.Position() != 0 {
+			t.Fatal("positions do not start again")
+		}
+		for row := range fork.Len() {
+			verify(fork, row, row, row)
+		}
+		fork.Free()
+		for _, g := range mem.free {
+			if g.refs.Load() != 0 {
+				t.Fatalf("a free page has %d references", g.refs.Load())
+			}
+		}
+	})
+	c := (&Pages{Layers: 1, Heads: 1, Dim: 4}).NewCache()
+	c.Reserve(0, 100)
+	c.CommitAll()
+	for _, bad := range [][2]int{{-32, 32}, {0, -32}, {0, 31}, {31, 32}, {0, 128}, {96, 32}, {32, 32}} { // without a Rope
+		if err := c.Slide(bad[0], bad[1], bad[1]); err == nil || c.Len() != 100 {
+			t.Errorf("keep %d and drop %d: %v, %d rows", bad[0], bad[1], err, c.Len())
+		}
+	}
+}
