@@ -41,7 +41,7 @@ const maxControllers = 64
 // options are those of a loop for a method.
 func (d *drafting) options(how method) spec.Options {
 	o := spec.Options{Accept: how.accept, Uncontrolled: how.uncontrolled}
-	if how.uncontrolled || how.drafter == "" || how.drafter == "none" {
+	if how.uncontrolled || how.drafter == "" || how.drafter == draft.Plain {
 		return o
 	}
 	d.mu.Lock()
@@ -113,7 +113,7 @@ func (d *drafting) close() error {
 
 // drafter makes the drafter that text describes; nil for none.
 func (m *Model) drafter(text string) (draft.Drafter, error) {
-	if text == "" || text == "none" {
+	if text == "" || text == draft.Plain {
 		return nil, nil
 	}
 	d, err := draft.New(text, m.Target())
@@ -124,5 +124,5 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 	if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.Name == name }) {
 		return nil, optionf("Drafter", "%v", err)
 	}
-	return nil, optionf("Drafter", "%v, or none", err)
+	return nil, optionf("Drafter", "%v, or %s", err, draft.Plain)
 }

@@ -19,7 +19,7 @@ type Request struct {
 	Sampling Sampling
 
 	// Drafter proposes the trees that are verified: "best-first", "lookup", or with options "lookup:min=3"; see
-	// draft.Usage for what there is, and Options.Draft for those that run a model. Empty or "none" decodes plainly.
+	// draft.Usage for what there is, and Options.Draft for those that run a model. Empty or "plain" decodes plainly.
 	// The text is the same with each.
 	Drafter string
 	Budget  int // nodes of a draft tree at most, root included; 0: DefaultBudget

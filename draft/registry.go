@@ -68,6 +68,9 @@ func Families() []Family {
 	return slices.Clone(families)
 }
 
+// Plain is the word for plain decoding wherever a drafter is named. It is no drafter.
+const Plain = "plain"
+
 // New makes the drafter that text describes: "name", or "name:" and its options, "lookup:min=3,branches=2".
 func New(text string, target Target) (Drafter, error) {
 	name, options, _ := strings.Cut(text, ":")

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -56,7 +57,7 @@ func (cmd *demoCmd) Run(p *program) error {
 		d.r.Drafter = cmd.drafter(m)
 	}
 	if plain(d.r.Drafter) {
-		return usagef("--drafter none: the demo compares a drafter with plain decoding: name one")
+		return usagef("--drafter plain: the demo compares a drafter with plain decoding: name one")
 	}
 	if cmd.Prompt == "" {
 		cmd.Prompt = demoPrompt
@@ -140,7 +141,7 @@ func (d *demo) say(format string, args ...any) {
 
 func (d *demo) run(ctx context.Context) error {
 	plainly, drafted := d.r, d.r
-	plainly.Drafter = "none"
+	plainly.Drafter = draft.Plain
 	drafted.OnRound = d.best.round
 	decoding := []*lane{
 		{title: "plain decoding: one token a pass", chunks: d.m.GenerateTokens(ctx, d.prompt, plainly)},

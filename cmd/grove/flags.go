@@ -52,7 +52,7 @@ type generateFlags struct {
 
 	sampleFlags
 
-	Drafter string `short:"d" help:"What proposes the trees: ${drafters}; none decodes plainly. Options follow a colon: lookup:KEY=VALUE,... Without this flag: the first of eagle3, jetspec, specblock, ddtree and eagle2 that there is a head for, else best-first where there is a draft model; lookup where there is neither, and for grove's own model as it is." placeholder:"NAME" group:"Speculation"`
+	Drafter string `short:"d" help:"What proposes the trees: ${drafters}; plain decodes plainly. Options follow a colon: lookup:KEY=VALUE,... Without this flag: the first of eagle3, jetspec, specblock, ddtree and eagle2 that there is a head for, else best-first where there is a draft model; lookup where there is neither, and for grove's own model as it is." placeholder:"NAME" group:"Speculation"`
 	Budget  int    `short:"b" help:"Nodes of a draft tree at most, root included; 0 for ${budget}. The controller takes fewer where they do not pay." default:"0" placeholder:"N" group:"Speculation"`
 	Accept  string `help:"Rule by which drafted tokens are accepted: coupled, whose text is that of plain decoding, or rejection, that of the papers." enum:"coupled,rejection" default:"coupled" placeholder:"RULE" group:"Speculation"`
 

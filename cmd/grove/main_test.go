@@ -104,7 +104,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := []string{"run", "-m", model, "-n", "24", "-t", "0.9", "--seed", "3"}
-	want := must(t, "", append(common, "-d", "none", "one two one two one")...)
+	want := must(t, "", append(common, "-d", "plain", "one two one two one")...)
 	for _, c := range []struct {
 		in   string
 		args []string
@@ -136,7 +136,7 @@ func TestRunJSON(t *testing.T) {
 	if tokens != 20 || last["done"] != true || last["finish"] != "length" || stats["tokens"] != 20.0 || last["same_tokens"] != true || last["speedup"] == nil {
 		t.Errorf("%d tokens, then %v", tokens, last)
 	}
-	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "none", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
+	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "plain", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
 		t.Errorf("text %q, as JSON %q", plain, text.String())
 	}
 }

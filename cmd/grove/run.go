@@ -49,7 +49,7 @@ Drafters:
 
 // indent sets text off by four spaces, which the help printer keeps as it is.
 func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n    none: plain decoding, one token a pass"
+	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n    plain: plain decoding, one token a pass"
 }
 
 func (cmd *runCmd) Run(p *program) error {
@@ -102,7 +102,7 @@ func (cmd *runCmd) Run(p *program) error {
 	return nil
 }
 
-func plain(drafter string) bool { return drafter == "" || drafter == "none" }
+func plain(drafter string) bool { return drafter == "" || drafter == draft.Plain }
 
 // printer prints a generation as it comes.
 type printer struct {

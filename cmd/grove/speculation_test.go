@@ -35,7 +35,7 @@ func TestDemo(t *testing.T) {
 // Without --model the command runs its own pair; every drafter gives the text of plain decoding, padded or not.
 func TestEmbeddedModels(t *testing.T) {
 	common := []string{"run", "-n", "24", "-t", "0.8", "--seed", "5", "func main() {"}
-	want := must(t, "", append(common, "-d", "none")...)
+	want := must(t, "", append(common, "-d", "plain")...)
 	for _, args := range [][]string{nil, {"-d", "lookup"}, {"-d", "dynatree", "--budget", "12"}, {"--pad", "20M"}, {"--uncontrolled"}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
@@ -57,7 +57,7 @@ func TestEmbeddedModels(t *testing.T) {
 func TestDraftModel(t *testing.T) {
 	model := tiny(t)
 	common := []string{"run", "-m", model, "-n", "20", "--ignore-end", "one two"}
-	want := must(t, "", append(common, "-d", "none")...)
+	want := must(t, "", append(common, "-d", "plain")...)
 	for _, args := range [][]string{{"--draft-model", model}, {"-d", "lm:shape=linear,model=" + model}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
