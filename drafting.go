@@ -58,8 +58,7 @@ func (d *drafting) options(how method) spec.Options {
 
 // openDraft opens the draft model at path on the model's workers, once.
 func (m *Model) openDraft(path string) (*model.Model, error) {
-	path = filepath.Clean(path)
-	return m.drafting.open(path, func() (*model.Model, error) { return model.Open(path, model.Options{Workers: m.m}) })
+	return m.drafting.open(filepath.Clean(path), func() (*model.Model, error) { return model.Open(path, model.Options{Workers: m.m}) })
 }
 
 // openDraftGGUF opens one from the contents of its file.
@@ -71,7 +70,7 @@ func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
 	var list []draft.Head
 	for _, path := range paths {
-		list = append(list, draft.Head{Name: filepath.Clean(path)})
+		list = append(list, draft.Head{Name: path})
 	}
 	for i, data := range contents {
 		list = append(list, draft.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})

@@ -100,7 +100,7 @@ func ReadFolderWith(dir string, more any) (Config, error) {
 func ReadFolderFile(dir string) ([]byte, error) {
 	data, err := os.ReadFile(filepath.Join(dir, "config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
+		return nil, fmt.Errorf("%s: not a model folder: it has no config.json: give a GGUF file or a Hugging Face folder", dir)
 	}
 	return data, err
 }

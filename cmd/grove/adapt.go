@@ -10,14 +10,14 @@ import (
 type adaptCmd struct {
 	modelFlags
 
-	Drafter string `short:"d" help:"The drafter whose head it is about; the one that grove run would take by default." placeholder:"NAME"`
-	Reset   bool   `help:"Forget what was learned."`
-	Export  string `help:"Write the head as it has learned to be, a GGUF file that --head takes." type:"path" placeholder:"FILE"`
+	Drafter string `short:"d" help:"The drafter; default: the one that grove run would use." placeholder:"NAME"`
+	Reset   bool   `help:"Delete what was learned."`
+	Export  string `help:"Write the adapted head to this GGUF file, for --head." placeholder:"FILE"`
 }
 
 func (adaptCmd) Help() string {
-	return `Says what a drafter has learned while grove run, chat or serve had --adapt DIR, forgets it, or exports
-the head. The files of the folder belong to the heads that they were learned on.
+	return `Shows what a draft head learned while grove run or grove chat had --adapt DIR, deletes it, or exports the
+head. Each file in the folder belongs to the head that it was learned from.
 
 Examples:
     grove chat --adapt learned

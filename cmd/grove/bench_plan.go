@@ -124,7 +124,7 @@ func (cmd *benchSpecCmd) list(p *program) error {
 		presets = append(presets, [2]string{q.Name, q.Help})
 	}
 	if p.JSON {
-		return p.printJSON(map[string]any{"suites": suites, "presets": presets, "drafters": strings.Split(drafterNames(), ", ")})
+		return p.printJSON(map[string]any{"suites": suites, "presets": presets, "drafters": drafterNames()})
 	}
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {
@@ -137,6 +137,6 @@ func (cmd *benchSpecCmd) list(p *program) error {
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", drafterNames(), strings.ReplaceAll(bench.MethodUsage, "\n", " "))
+	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", strings.Join(drafterNames(), ", "), strings.ReplaceAll(bench.MethodUsage, "\n", " "))
 	return t.Flush()
 }
