@@ -95,7 +95,7 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []
 		texts := r.methods
 		if len(texts) == 0 {
 			texts = []string{bench.Plain}
-			for _, name := range []string{"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock"} {
+			for _, name := range compared {
 				if _, err := draft.New(name, target); err == nil { // the model has what it runs
 					texts = append(texts, name)
 				}

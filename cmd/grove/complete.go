@@ -74,7 +74,7 @@ compdef _grove grove
 	else
 		set -l flag (string match -r '^--[^=]*=' -- $words[-1])
 		for path in (__fish_complete_path (string replace -r '^--[^=]*=' '' -- $words[-1]))
-			echo $flag$path
+			echo "$flag$path"
 		end
 	end
 end

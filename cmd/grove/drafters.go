@@ -171,6 +171,9 @@ func ready(f *draft.Family, m *grove.Model) error {
 	return err
 }
 
+// compared are the drafters that are compared where none is named, if they can run.
+var compared = []string{"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock"}
+
 // drafterNames lists what --drafter takes.
 func drafterNames() []string {
 	names := []string{draft.Plain}

@@ -3,6 +3,7 @@
 package main
 
 //go:generate go run . help --write ../../docs
+//go:generate go run . demo --svg ../../docs/tree.svg
 
 import (
 	"fmt"

@@ -106,7 +106,7 @@ func (f *modelFlags) drafter(m *grove.Model) string {
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:
 		return "best-first"
-	case f.Model == "" && f.Pad == "" && len(f.Head) == 0:
+	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0:
 		return "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	target := m.Target()
@@ -135,7 +135,7 @@ var headed = []struct {
 
 // padding reads the flags: no parameters for no padding.
 func (f *padFlags) padding() (int64, tensor.Type, error) {
-	if f.Pad == "" {
+	if f.Pad == "" || f.Pad == "0" {
 		return 0, 0, nil
 	}
 	n, err := parseCount(f.Pad)

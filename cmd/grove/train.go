@@ -147,6 +147,10 @@ func setFrom(to *[]int, from []int) bool {
 
 type trainTokenizerCmd struct{ trainFlags }
 
+func (trainTokenizerCmd) Help() string {
+	return "Example:\n    grove train tokenizer --dir own --data DATA"
+}
+
 func (c *trainTokenizerCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {
 		return train.Tokenizer(ctx, j, bpe.Options{Threads: p.Threads})
@@ -155,11 +159,19 @@ func (c *trainTokenizerCmd) Run(p *program) error {
 
 type trainTargetCmd struct{ trainFlags }
 
+func (trainTargetCmd) Help() string {
+	return "Example:\n    grove train target --dir own --data DATA"
+}
+
 func (c *trainTargetCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error { return train.Target(ctx, j, train.TargetRecipe()) })
 }
 
 type trainDraftCmd struct{ trainFlags }
+
+func (trainDraftCmd) Help() string {
+	return "Example:\n    grove train draft --dir own --data DATA"
+}
 
 func (c *trainDraftCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {
