@@ -58,10 +58,10 @@ func (cmd *adaptCmd) Run(p *program) error {
 	if p.JSON {
 		return p.printJSON(s)
 	}
-	fmt.Fprintf(p.stdout, "%s: %d queries, %d rejected places\n", name, s.Queries, s.Rejected)
-	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of all; %d refused, %d rolled back; %.1f s of a processor\n",
+	fmt.Fprintf(p.stdout, "%s: learned from %d queries and %d rejected drafts\n", name, s.Queries, s.Rejected)
+	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of the whole head; %d rejected, %d rolled back; %.1f s of processor time\n",
 		s.Updates[adapt.Head], s.Updates[adapt.Full], s.Refused, s.Rollbacks, s.Seconds)
-	fmt.Fprintf(p.stdout, "accepted length, over the head as it was at first, where it was last compared: %+.1f %%\n", 100*s.Gain)
+	fmt.Fprintf(p.stdout, "accepted length against the original head, at the last comparison: %+.1f %%\n", 100*s.Gain)
 	return nil
 }
 

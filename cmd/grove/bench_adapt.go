@@ -12,9 +12,9 @@ import (
 type benchAdaptCmd struct {
 	modelFlags
 
-	Stream  []string `help:"Streams of prompts: a suite (grove bench spec --list), novels or attack. A+B mixes, A>B runs B after A, NAME*100 takes 100 prompts (${default})." default:"novels,math" placeholder:"NAME,..." group:"What to measure"`
+	Stream  []string `help:"Streams of prompts: a suite (grove bench spec --list), novels or attack. A+B mixes, A>B runs B after A, NAME*100 takes 100 prompts (${default})." default:"novels,math" placeholder:"NAME" group:"What to measure"`
 	Drafter string   `short:"d" help:"A drafter with a trained head, with its options (${default})." default:"specblock" placeholder:"NAME" group:"What to measure"`
-	Policy  []string `help:"Policies, compared with the first: frozen (no learning), bandit (when it pays), always, full (no updates of the last part alone), osd (every 8 queries) (${default})." default:"frozen,bandit,osd" placeholder:"NAME,..." group:"What to measure"`
+	Policy  []string `help:"Policies, compared with the first: frozen (no learning), bandit (when it pays), always, full (no updates of the last part alone), osd (every 8 queries) (${default})." default:"frozen,bandit,osd" placeholder:"NAME" group:"What to measure"`
 
 	Queries     int     `help:"Queries of a stream (${default})." default:"300" placeholder:"N" group:"How much"`
 	Epochs      int     `help:"Times that each stream is run (${default})." default:"1" placeholder:"N" group:"How much"`

@@ -48,6 +48,9 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 	if err != nil {
 		return usagef("method %q: %w", cmd.Method, err)
 	}
+	if _, err := os.Stat(cmd.Prompt); err != nil {
+		return err
+	}
 	suite, err := bench.OpenSuite(cmd.Prompt, bench.SuiteOptions{N: 1})
 	if err != nil {
 		return err

@@ -97,6 +97,9 @@ func (cmd *demoCmd) show(p *program, r grove.Request) error {
 	if r.Drafter == "" {
 		r.Drafter = cmd.drafter(m)
 	}
+	if _, err := draft.New(r.Drafter, m.Target()); err != nil {
+		return &grove.OptionError{Field: "Drafter", Reason: err.Error()}
+	}
 	d := &demo{p: p, m: m, name: modelName(m, cmd.Model), r: r}
 	if d.prompt, err = m.Tokenize(cmd.Prompt); err != nil {
 		return err

@@ -54,7 +54,7 @@ func (p *program) report(k *kong.Context, err error) int {
 		if option != nil && option.Field == "Drafter" {
 			advice = "Run \"grove drafters\" for the drafters that can run, \"grove drafters NAME\" for one's options and what it needs."
 		}
-		fmt.Fprintf(p.stderr, "%s: %s\n%s\n", name, inFlags(err), advice)
+		fmt.Fprintf(p.stderr, "%s: %s\n%s\n", name, whatIsMissing(k, inFlags(err)), advice)
 		return exitUsage
 	case errors.Is(err, context.Canceled):
 		fmt.Fprintf(p.stderr, "%s: interrupted\n", name)
@@ -62,12 +62,29 @@ func (p *program) report(k *kong.Context, err error) int {
 	}
 	fmt.Fprintf(p.stderr, "%s: %v\n", name, err)
 	switch {
+	case strings.Contains(err.Error(), ": check "): // it says what to do
 	case errors.Is(err, fs.ErrNotExist):
 		fmt.Fprintln(p.stderr, "Check the name. A name without a leading / is relative to the current folder.")
 	case errors.Is(err, fs.ErrPermission):
 		fmt.Fprintln(p.stderr, "Check the permissions of the file and of its folder.")
 	}
 	return exitFailure
+}
+
+// whatIsMissing words kong's message about a command line that ends too early.
+func whatIsMissing(k *kong.Context, message string) string {
+	rest, ok := strings.CutPrefix(message, "expected ")
+	switch {
+	case !ok || k == nil:
+		return message
+	case strings.HasPrefix(rest, "one of "):
+		node := k.Selected()
+		if node == nil {
+			node = k.Model.Node
+		}
+		return "name a command: " + strings.Join(childNames(node), ", ")
+	}
+	return "missing " + strings.Trim(rest, `"`)
 }
 
 // flagOf is what a user types to set a field of the library.

@@ -106,7 +106,7 @@ func (f *modelFlags) drafter(m *grove.Model) string {
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:
 		return "best-first"
-	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0:
+	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
 		return "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	target := m.Target()

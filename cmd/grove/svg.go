@@ -39,6 +39,9 @@ func (cmd *demoCmd) picture(p *program, r grove.Request) error {
 		cmd.Prompt = picturePrompt
 		r.Sampling, r.Drafter, r.Budget = pictureRequest.Sampling, pictureRequest.Drafter, pictureRequest.Budget
 	}
+	if err := newFile(cmd.SVG, true); err != nil {
+		return err
+	}
 	ctx, stop := p.context()
 	defer stop()
 	m, err := cmd.open(p)
