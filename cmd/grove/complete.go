@@ -1,4 +1,5 @@
-// Completion in shells. The scripts ask this program what can follow: grove __complete, with the words of the line.
+// Completion in shells. The scripts ask this program what can follow: grove __complete, with the
+// words of the line.
 
 package main
 
@@ -31,8 +32,9 @@ func (cmd *completionCmd) Run(p *program) error {
 	return err
 }
 
-// scripts call the program with the words up to the cursor; the last one is to be completed, and may be empty. Where the answer is
-// empty they complete file names. bash parts words at = and :, which are put together again.
+// scripts call the program with the words up to the cursor; the last one is to be completed, and
+// may be empty. Where the answer is empty they complete file names. bash parts words at = and :,
+// which are put together again.
 var scripts = map[string]string{
 	"bash": `_grove() {
 	local line=${COMP_LINE:0:COMP_POINT} words

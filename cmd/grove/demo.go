@@ -21,7 +21,7 @@ type demoCmd struct {
 	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." placeholder:"NAME" group:"Speculation"`
 	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
-	sampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // the small model repeats itself at temperature 0
+	sampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // at temperature 0 it repeats itself
 }
 
 func (demoCmd) Help() string {
@@ -39,8 +39,8 @@ Examples:
     grove demo --svg tree.svg`
 }
 
-// The demonstration of grove's model: its size, and its trees. Whole trees of this size pay on two cores with AVX2 and more; the
-// controller would need most of so short a run to find that out.
+// The demonstration of grove's model: its size, and its trees. Whole trees of this size pay on two
+// cores with AVX2 and more; the controller would need most of so short a run to find that out.
 const (
 	demoPad    = "500M"
 	demoBudget = 12
@@ -148,7 +148,8 @@ func (d *demo) run(ctx context.Context) error {
 	if err := d.race(lanes); err != nil {
 		return err
 	}
-	c := &comparison{Plain: lanes[0].result, Drafted: lanes[1].result, Runs: 1, Different: differ(lanes[0].result.Tokens, lanes[1].result.Tokens)}
+	plain, drafted := lanes[0].result, lanes[1].result
+	c := &comparison{Plain: plain, Drafted: drafted, Runs: 1, Different: differ(plain.Tokens, drafted.Tokens)}
 	if d.p.JSON {
 		if err := d.p.printJSON(doneLine(c.Drafted, c, true, d.m.Config().Padded)); err != nil {
 			return err
@@ -250,7 +251,8 @@ func (d *demo) compareAll(ctx context.Context) error {
 		s := &l.result.Stats
 		speedup := plain.clock.Seconds() / max(l.clock.Seconds(), 1e-9)
 		if d.p.JSON {
-			if err := d.p.printJSON(map[string]any{"drafter": l.title, "padding": d.m.Config().Padded, "speedup": speedup, "stats": figures(s)}); err != nil {
+			line := map[string]any{"drafter": l.title, "padding": d.m.Config().Padded, "speedup": speedup, "stats": figures(s)}
+			if err := d.p.printJSON(line); err != nil {
 				return err
 			}
 			continue
@@ -275,7 +277,8 @@ func repeats(tokens []int32) float64 {
 	return float64(n) / float64(max(len(tokens), 1))
 }
 
-// bestRound is the round to show: of the trees that branch, if there are any, the one with the longest accepted path.
+// bestRound is the round to show: of the trees that branch, if there are any, the one with the
+// longest accepted path.
 type bestRound struct {
 	tree tree.Tree
 	path []int32

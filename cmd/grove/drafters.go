@@ -88,7 +88,8 @@ func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
 	if err := t.Flush(); err != nil {
 		return err
 	}
-	fmt.Fprint(p.stdout, "\nA drafter with - needs a draft model or head that is not open: --draft-model FILE, --head FILE.\n",
+	fmt.Fprint(p.stdout,
+		"\nA drafter with - needs a draft model or head that is not open: --draft-model FILE, --head FILE.\n",
 		"grove drafters NAME explains one. Every drafter gives the same text.\n")
 	return nil
 }
@@ -99,8 +100,10 @@ func (p *program) explainPlain() error {
 	if p.JSON {
 		return p.printJSON(drafterInfo{Name: draft.Plain, Help: plainHelp, Ready: true})
 	}
-	fmt.Fprintf(p.stdout, "%s: %s\n\nNothing is drafted. The other drafters are compared with it, and give the same text.\n", draft.Plain, plainHelp)
-	return nil
+	w := newHelpWriter(p.stdout)
+	w.paragraph(draft.Plain + ": " + plainHelp)
+	w.paragraph("Nothing is drafted. The drafters are compared with it, and give the same text.")
+	return w.flush()
 }
 
 // explain prints everything about a drafter.
@@ -121,7 +124,10 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 			About   string   `json:"about"`
 			Paper   string   `json:"paper,omitempty"`
 			Options []option `json:"options"`
-		}{drafterInfo{f.Name, f.Help, f.Needs, problem == nil, f.Name == cmd.drafter(m)}, strings.Join(strings.Fields(f.About), " "), f.Paper, options})
+		}{
+			drafterInfo{f.Name, f.Help, f.Needs, problem == nil, f.Name == cmd.drafter(m)},
+			strings.Join(strings.Fields(f.About), " "), f.Paper, options,
+		})
 	}
 	w := newHelpWriter(p.stdout)
 	w.paragraph(f.Name + ": " + f.Help)
@@ -138,7 +144,8 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 		w.paragraph(fmt.Sprintf("It can run with %s.", modelName(m, cmd.Model)))
 	}
 	if options := f.Listed(); len(options) > 0 {
-		s := section{title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, options[0].Key, options[0].Default)}
+		first := options[0]
+		s := section{title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, first.Key, first.Default)}
 		for _, o := range options {
 			s.rows = append(s.rows, [2]string{fmt.Sprintf("%s=%v", o.Key, o.Default), o.Help})
 		}
@@ -172,7 +179,9 @@ func ready(f *draft.Family, m *grove.Model) error {
 }
 
 // compared are the drafters that are compared where none is named, if they can run.
-var compared = []string{"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock"}
+var compared = []string{
+	"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock",
+}
 
 // drafterNames lists what --drafter takes.
 func drafterNames() []string {

@@ -52,7 +52,7 @@ func (p *program) report(k *kong.Context, err error) int {
 	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &sampling):
 		advice := fmt.Sprintf("Run \"%s --help\" for flags and examples.", name)
 		if option != nil && option.Field == "Drafter" {
-			advice = "Run \"grove drafters\" for the drafters that can run, \"grove drafters NAME\" for one's options and what it needs."
+			advice = "Run \"grove drafters\" for the drafters that can run, \"grove drafters NAME\" for what one needs and its options."
 		}
 		fmt.Fprintf(p.stderr, "%s: %s\n%s\n", name, whatIsMissing(k, inFlags(err)), advice)
 		return exitUsage
@@ -89,16 +89,35 @@ func whatIsMissing(k *kong.Context, message string) string {
 
 // flagOf is what a user types to set a field of the library.
 var flagOf = map[string]string{
-	"Prompt": "the prompt", "MaxTokens": "--max-tokens", "Stop": "--stop", "Drafter": "--drafter", "Budget": "--budget", "Accept": "--accept",
-	"Uncontrolled": "--uncontrolled", "Predict": "--predict", "IgnoreEnd": "--ignore-end", "Messages": "the message",
-
-	"Sampling.Temperature": "--temperature", "Sampling.TopK": "--top-k", "Sampling.TopP": "--top-p", "Sampling.MinP": "--min-p",
-	"Sampling.RepetitionPenalty": "--repetition-penalty", "Sampling.PresencePenalty": "--presence-penalty",
-	"Sampling.FrequencyPenalty": "--frequency-penalty", "Sampling.PenaltyLast": "--penalty-last", "Sampling.LogitBias": "--logit-bias",
-	"Sampling.Seed": "--seed",
-
-	"Threads": "--threads", "Context": "--context", "Draft": "--draft-model", "Heads": "--head", "Adapt": "--adapt", "KV": "--kv",
-	"ChatTemplate": "--template", "Pad": "--pad", "PadType": "--pad-type",
+	"Prompt":                     "the prompt",
+	"MaxTokens":                  "--max-tokens",
+	"Stop":                       "--stop",
+	"Drafter":                    "--drafter",
+	"Budget":                     "--budget",
+	"Accept":                     "--accept",
+	"Uncontrolled":               "--uncontrolled",
+	"Predict":                    "--predict",
+	"IgnoreEnd":                  "--ignore-end",
+	"Messages":                   "the message",
+	"Sampling.Temperature":       "--temperature",
+	"Sampling.TopK":              "--top-k",
+	"Sampling.TopP":              "--top-p",
+	"Sampling.MinP":              "--min-p",
+	"Sampling.RepetitionPenalty": "--repetition-penalty",
+	"Sampling.PresencePenalty":   "--presence-penalty",
+	"Sampling.FrequencyPenalty":  "--frequency-penalty",
+	"Sampling.PenaltyLast":       "--penalty-last",
+	"Sampling.LogitBias":         "--logit-bias",
+	"Sampling.Seed":              "--seed",
+	"Threads":                    "--threads",
+	"Context":                    "--context",
+	"Draft":                      "--draft-model",
+	"Heads":                      "--head",
+	"Adapt":                      "--adapt",
+	"KV":                         "--kv",
+	"ChatTemplate":               "--template",
+	"Pad":                        "--pad",
+	"PadType":                    "--pad-type",
 }
 
 // inFlags is the message of an error about a field of the library, about the flag that sets it.

@@ -1,5 +1,5 @@
-// Help texts: what kong knows of a command, as a page, and the page as text for a terminal. manual.go writes pages as Markdown and as
-// a manual page.
+// Help texts: what kong knows of a command, as a page, and the page as text for a terminal.
+// manual.go writes pages as Markdown and as a manual page.
 
 package main
 
@@ -43,7 +43,8 @@ func (cmd *helpCmd) Run(p *program, k *kong.Kong) error {
 	for _, name := range cmd.Command {
 		parent := node
 		if node = child(parent, name); node == nil {
-			return usagef("there is no command %q: want one of %s", strings.Join(cmd.Command, " "), strings.Join(childNames(parent), ", "))
+			return usagef("there is no command %q: want one of %s",
+				strings.Join(cmd.Command, " "), strings.Join(childNames(parent), ", "))
 		}
 	}
 	return printHelp(p.stdout, pageOf(k.Model, node))

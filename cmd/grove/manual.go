@@ -76,7 +76,8 @@ func manPage(app *kong.Application) string {
 	var b strings.Builder
 	pages := pagesOf(app, app.Node)
 	first := pages[0]
-	fmt.Fprintf(&b, ".TH GROVE 1 \"\" grove \"User Commands\"\n.SH NAME\ngrove \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n",
+	b.WriteString(".TH GROVE 1 \"\" grove \"User Commands\"\n.SH NAME\n")
+	fmt.Fprintf(&b, "grove \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n",
 		manText(strings.ToLower(first.summary[:1])+strings.TrimSuffix(first.summary[1:], ".")), manText(first.usage))
 	manDetail(&b, first.detail)
 	b.WriteString(".SH COMMON FLAGS\n")

@@ -37,9 +37,9 @@ func (l *lane) speed() string {
 	return fmt.Sprintf("%d tokens, %.1f tokens/s", l.all, l.perSecond())
 }
 
-// race runs lanes to their ends. They take turns, a round at a time: the lane that has had the least time goes on. So each advances as
-// it would alone, what slows the machine down slows all of them, and a lane is charged for its rounds only. after is called after
-// each round.
+// race runs lanes to their ends. They take turns, a round at a time: the lane that has had the
+// least time goes on. So each advances as it would alone, what slows the machine down slows all of
+// them, and a lane is charged for its rounds only. after is called after each round.
 func race(lanes []*lane, after func()) error {
 	var nexts []func() (grove.Chunk, error, bool)
 	for _, l := range lanes {
@@ -82,7 +82,8 @@ func race(lanes []*lane, after func()) error {
 	}
 }
 
-// leastLane is the columns that a lane needs to be readable, and frameTime the time between two frames.
+// leastLane is the columns that a lane needs to be readable, and frameTime the time between two
+// frames.
 const (
 	leastLane = 36
 	frameTime = 40 * time.Millisecond
@@ -110,7 +111,9 @@ func newScreen(p *program) *screen {
 	case width >= 2*leastLane+3:
 		return &screen{w: p.stdout, style: p.style(p.stdout), width: (width - 3) / 2, height: max(height-4, 4)}
 	}
-	return &screen{w: p.stdout, style: p.style(p.stdout), width: max(width-1, 8), height: max((height-7)/2, 2), stacked: true}
+	return &screen{
+		w: p.stdout, style: p.style(p.stdout), width: max(width-1, 8), height: max((height-7)/2, 2), stacked: true,
+	}
 }
 
 func (s *screen) hide() { io.WriteString(s.w, "\x1b[?25l") }
@@ -174,7 +177,8 @@ func (s *screen) fit(text string) string {
 	return text + strings.Repeat(" ", s.width-n)
 }
 
-// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is coloured.
+// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is
+// coloured.
 func (s *screen) wrap(pieces []grove.Piece) []string {
 	var lines []string
 	var line strings.Builder

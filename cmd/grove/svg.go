@@ -1,8 +1,10 @@
-// An animated picture of tree speculation, drawn from a run: docs/tree.svg is what grove demo --svg docs/tree.svg writes.
+// An animated picture of tree speculation, drawn from a run: docs/tree.svg is what grove demo --svg
+// docs/tree.svg writes.
 
 package main
 
 import (
+	_ "embed"
 	"fmt"
 	"html"
 	"math"
@@ -15,7 +17,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// pictureRequest is what is drawn of grove's model where no prompt is given: drafts of the draft model alone, which branch.
+// pictureRequest is what is drawn of grove's model where no prompt is given: drafts of the draft
+// model alone, which branch.
 var pictureRequest = grove.Request{
 	Sampling: grove.Sampling{Temperature: 0.6, TopP: 0.95}, Drafter: "best-first:clues=false,depth=5", Budget: 14,
 }
@@ -32,8 +35,8 @@ type drawnRound struct {
 	next int32
 }
 
-// picture decodes the first rounds and draws them. What the controller decides depends on the clock, so it is left out: the same
-// request makes the same picture.
+// picture decodes the first rounds and draws them. What the controller decides depends on the
+// clock, so it is left out: the same request makes the same picture.
 func (cmd *demoCmd) picture(p *program, r grove.Request) error {
 	if cmd.Prompt == demoPrompt && cmd.Model == "" {
 		cmd.Prompt = picturePrompt
@@ -110,7 +113,8 @@ type svg struct {
 
 func (s *svg) line(format string, args ...any) { fmt.Fprintf(s, format+"\n", args...) }
 
-// drawSVG draws rounds one after the other: the tree is drafted level by level, verified, and the accepted path joins the text.
+// drawSVG draws rounds one after the other: the tree is drafted level by level, verified, and the
+// accepted path joins the text.
 func drawSVG(prompt string, rounds []*drawnRound, text func(int32) string) string {
 	s := &svg{text: text}
 	runs, lines := textRuns(prompt, rounds, text)
@@ -123,19 +127,23 @@ func drawSVG(prompt string, rounds []*drawnRound, text func(int32) string) strin
 	}
 	total := roundTime*float64(len(rounds)) + holdTime
 	bottom := top + 36 + height + margin
-	s.line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" width="%g" height="%g" role="img" aria-labelledby="t d">`, svgWidth, bottom, svgWidth, bottom)
+	s.line(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %g %g" role="img" aria-labelledby="t d"`, svgWidth, bottom)
+	s.line(`	width="%g" height="%g">`, svgWidth, bottom)
 	s.line(`<title id="t">Tree speculation in grove</title>`)
-	s.line(`<desc id="d">In each of %d rounds a drafter proposes a tree of tokens, the model verifies it in one pass, and the accepted path joins the text.</desc>`, len(rounds))
+	s.line(`<desc id="d">In each of %d rounds a drafter proposes a tree of tokens,`, len(rounds))
+	s.line(`	the model verifies it in one pass, and the accepted path joins the text.</desc>`)
 	s.style(len(rounds), total)
 	s.line(`<rect class="bg" x="0.5" y="0.5" width="%g" height="%g" rx="10"/>`, svgWidth-1, bottom-1)
-	s.line(`<path class="panel" d="M1 %gV10.5a9.5 9.5 0 0 1 9.5-9.5H%ga9.5 9.5 0 0 1 9.5 9.5V%gz"/>`, top-22, svgWidth-10.5, top-22)
+	s.line(`<path class="panel" d="M1 %gV10.5a9.5 9.5 0 0 1 9.5-9.5H%ga9.5 9.5 0 0 1 9.5 9.5V%gz"/>`,
+		top-22, svgWidth-10.5, top-22)
 	for _, r := range runs {
 		class := "given"
 		if r.round >= 0 {
 			class = fmt.Sprintf("%s k%d", r.class, r.round)
 		}
 		s.line(`<text class="code %s" x="%g" y="%g" textLength="%.1f" lengthAdjust="spacingAndGlyphs">%s</text>`, class,
-			margin+textChar*float64(r.column), margin+12+textLine*float64(r.line), textChar*float64(utf8.RuneCountInString(r.text)), html.EscapeString(r.text))
+			margin+textChar*float64(r.column), margin+12+textLine*float64(r.line),
+			textChar*float64(utf8.RuneCountInString(r.text)), html.EscapeString(r.text))
 	}
 	tokens := 0
 	for i, r := range rounds {
@@ -146,11 +154,15 @@ func drawSVG(prompt string, rounds []*drawnRound, text func(int32) string) strin
 		}
 		s.line(`<g class="%s" style="--t:%gs">`, class, roundTime*float64(i))
 		s.line(`<text class="say" x="%g" y="%g"><tspan class="strong">Pass %d</tspan></text>`, margin, top+10, i+1)
-		s.line(`<text class="say drafting" x="%g" y="%g">the drafter proposes %d tokens</text>`, margin+64, top+10, r.tree.Len()-1)
-		s.line(`<text class="say verified" x="%g" y="%g">the model verifies them together: <tspan class="ok">%d accepted</tspan>, and <tspan class="own">its next token</tspan></text>`,
+		s.line(`<text class="say drafting" x="%g" y="%g">the drafter proposes %d tokens</text>`,
+			margin+64, top+10, r.tree.Len()-1)
+		s.line(`<text class="say verified" x="%g" y="%g">the model verifies them together:`+
+			` <tspan class="ok">%d accepted</tspan>, and <tspan class="own">its next token</tspan></text>`,
 			margin+64, top+10, len(r.path)-1)
-		s.line(`<text class="say verified end" x="%g" y="%g">%d tokens in %d %s</text>`, svgWidth-margin, top+10, tokens, i+1, plural("pass", i+1))
-		s.line(`<g transform="translate(%g %.1f) scale(%.3f)">`, margin, top+36+(height-layouts[i].height)/2, layouts[i].scale)
+		s.line(`<text class="say verified end" x="%g" y="%g">%d tokens in %d %s</text>`,
+			svgWidth-margin, top+10, tokens, i+1, plural("pass", i+1))
+		s.line(`<g transform="translate(%g %.1f) scale(%.3f)">`,
+			margin, top+36+(height-layouts[i].height)/2, layouts[i].scale)
 		s.round(r, &layouts[i])
 		s.line(`</g></g>`)
 	}
@@ -268,7 +280,8 @@ func (s *svg) round(r *drawnRound, l *layout) {
 	edge := func(class string, from int, x, y float64) {
 		x0, y0 := l.x[from]+l.width[from], l.y[from]+nodeHigh/2
 		mid := (x0 + x) / 2
-		s.line(`<path class="%s" d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f"/>`, class, x0, y0, mid, y0, mid, y+nodeHigh/2, x, y+nodeHigh/2)
+		s.line(`<path class="%s" d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f"/>`,
+			class, x0, y0, mid, y0, mid, y+nodeHigh/2, x, y+nodeHigh/2)
 	}
 	node := func(class, text string, x, y, width float64) {
 		s.line(`<rect class="%s" x="%.1f" y="%.1f" width="%.1f" height="%g" rx="6"/>`, class, x, y, width, nodeHigh)
@@ -285,7 +298,8 @@ func (s *svg) round(r *drawnRound, l *layout) {
 		}
 		node("box", s.text(t.Token[i]), l.x[i], l.y[i], l.width[i])
 		if i > 0 {
-			s.line(`<text class="chance" x="%.1f" y="%.1f">%.0f%%</text>`, l.x[i]+l.width[i]/2, l.y[i]+nodeHigh+12, 100*math.Exp(float64(t.LogProb[i])))
+			s.line(`<text class="chance" x="%.1f" y="%.1f">%.0f%%</text>`,
+				l.x[i]+l.width[i]/2, l.y[i]+nodeHigh+12, 100*math.Exp(float64(t.LogProb[i])))
 		}
 		s.line(`</g>`)
 	}
@@ -323,42 +337,40 @@ func nodeText(text string) string {
 // deepest is the last depth that appears apart from the one before.
 const deepest = 8
 
-// style writes colours for light and dark pages, and the animation. Without animation the last round is shown as it ends.
+//go:embed tree.css
+var treeCSS string
+
+// style writes colours for light and dark pages, and the animation. Without animation the last
+// round is shown as it ends.
 func (s *svg) style(rounds int, total float64) {
-	s.line(`<style>`)
-	s.line(`svg{--bg:#fff;--line:#d1d9e0;--text:#1f2328;--dim:#59636e;--box:#f6f8fa;--ok:#1a7f37;--okbox:#dafbe1;--own:#0969da;--ownbox:#ddf4ff}`)
-	s.line(`@media (prefers-color-scheme:dark){svg{--bg:#0d1117;--line:#3d444d;--text:#f0f6fc;--dim:#9198a1;--box:#151b23;--ok:#3fb950;--okbox:#12261e;--own:#4493f8;--ownbox:#0f2339}}`)
-	s.line(`text{font-family:ui-monospace,SFMono-Regular,Menlo,Consolas,"DejaVu Sans Mono","Liberation Mono",monospace;white-space:pre;fill:var(--text)}`)
-	s.line(`.bg{fill:var(--bg);stroke:var(--line)}.panel{fill:var(--box)}.code{font-size:14px}.given{fill:var(--dim)}.code.ok,.say .ok{fill:var(--ok)}.code.own,.say .own{fill:var(--own)}`)
-	s.line(`.say{font-size:13px;fill:var(--dim)}.strong{font-weight:bold;fill:var(--text)}.end{text-anchor:end}`)
-	s.line(`.box{fill:var(--box);stroke:var(--line);stroke-width:1.2}.box.ok{fill:var(--okbox);stroke:var(--ok);stroke-width:1.6}.box.own{fill:var(--ownbox);stroke:var(--own);stroke-width:1.6}`)
-	s.line(`.edge{fill:none;stroke:var(--line);stroke-width:1.4}.edge.ok{stroke:var(--ok);stroke-width:2.2}.edge.own{stroke:var(--own);stroke-width:2.2;stroke-dasharray:4 3}`)
-	s.line(`.token{font-size:12.5px;text-anchor:middle}.chance{font-size:10px;text-anchor:middle;fill:var(--dim)}`)
-	s.line(`.round{opacity:0}.round.last{opacity:1}.rejected{opacity:.4}.drafting{opacity:0}`)
-	s.line(`@media (prefers-reduced-motion:no-preference){`)
-	s.line(`.round,.node,.accepted,.next,.drafting,.verified{animation:%gs linear infinite both;animation-delay:var(--t)}`, total)
-	s.line(`.code{animation:%gs linear infinite both}`, total)
-	at := func(seconds float64) float64 { return math.Round(1e4*seconds/total) / 100 }
+	s.line("<style>\n%s@media (prefers-reduced-motion:no-preference){", treeCSS)
+	at := func(seconds float64) string { return fmt.Sprintf("%.2f%%", 100*seconds/total) }
 	const fade = 0.12
-	// Each of these is about the time since its round began.
-	s.line(`.round{animation-name:r}@keyframes r{0%%{opacity:0}.1%%,%g%%{opacity:1}%g%%,100%%{opacity:0}}`, at(roundTime-fade), at(roundTime))
-	s.line(`.round.last{animation-name:z}@keyframes z{0%%{opacity:0}.1%%,%g%%{opacity:1}100%%{opacity:0}}`, at(roundTime+holdTime-fade))
+	// frames animates the elements of a class: hidden, then shown from one time on, dimmed or hidden
+	// again from another.
+	frames := func(class string, from, until, end float64) {
+		name := strings.NewReplacer(".", "").Replace(class)
+		s.line(`.%s{animation-name:%s}@keyframes %s{0%%,%s{opacity:0}%s,%s{opacity:1}%s,100%%{opacity:%g}}`,
+			class, name, name, at(from), at(from+fade), at(until), at(until+2*fade), end)
+	}
+	s.line(`.round,.node,.accepted,.next,.drafting,.verified,.code{animation:%gs linear var(--t,0s) infinite both}`, total)
+	// The first are about the time since their round began.
 	const drafted, level, verify, step, joined = 0.1, 0.16, 1.6, 0.14, 2.9
+	never := total - 2*fade
+	frames("round", 0, roundTime-2*fade, 0)
+	frames("round.last", 0, roundTime+holdTime-2*fade, 0)
 	for d := range deepest + 1 {
 		t := drafted + level*float64(d)
-		s.line(`.d%d{animation-name:d%d}@keyframes d%d{0%%,%g%%{opacity:0}%g%%,100%%{opacity:1}}`, d, d, d, at(t), at(t+fade))
-		s.line(`.rejected.d%d{animation-name:x%d}@keyframes x%d{0%%,%g%%{opacity:0}%g%%,%g%%{opacity:1}%g%%,100%%{opacity:.4}}`, d, d, d, at(t), at(t+fade), at(verify), at(verify+2*fade))
-		t = verify + step*float64(d)
-		s.line(`.a%d{animation-name:a%d}@keyframes a%d{0%%,%g%%{opacity:0}%g%%,100%%{opacity:1}}`, d, d, d, at(t), at(t+fade))
+		frames(fmt.Sprintf("d%d", d), t, never, 1)
+		frames(fmt.Sprintf("rejected.d%d", d), t, max(verify, t+fade), 0.4)
+		frames(fmt.Sprintf("a%d", d), verify+step*float64(d), never, 1)
 	}
-	s.line(`.drafting{animation-name:p}@keyframes p{0%%,%g%%{opacity:1}%g%%,100%%{opacity:0}}`, at(verify), at(verify+fade))
-	s.line(`.verified{animation-name:v}@keyframes v{0%%,%g%%{opacity:0}%g%%,100%%{opacity:1}}`, at(verify+fade), at(verify+2*fade))
-	s.line(`.next{animation-name:n}@keyframes n{0%%,%g%%{opacity:0}%g%%,100%%{opacity:1}}`, at(joined-3*fade), at(joined-2*fade))
+	frames("drafting", 0, verify-fade, 0)
+	frames("verified", verify+fade, never, 1)
+	frames("next", joined-3*fade, never, 1)
 	s.line(`.given{animation:none}`)
 	for i := range rounds { // and these about the time since the first began
-		t := roundTime*float64(i) + joined
-		s.line(`.k%d{animation-name:k%d}@keyframes k%d{0%%,%g%%{opacity:0}%g%%,%g%%{opacity:1}100%%{opacity:0}}`, i, i, i, at(t), at(t+2*fade), at(total-fade))
+		frames(fmt.Sprintf("k%d", i), roundTime*float64(i)+joined, never, 0)
 	}
-	s.line(`}`)
-	s.line(`</style>`)
+	s.line("}\n</style>")
 }

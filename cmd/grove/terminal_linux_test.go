@@ -43,7 +43,8 @@ func onTerminal(t *testing.T, columns, rows int, args ...string) *pty {
 		t.Skip(err)
 	}
 	defer slave.Close()
-	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}); err != nil {
+	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
 		t.Fatal(err)
 	}
 	p := &pty{cmd: exec.Command(os.Args[0], args...), master: master}
@@ -118,7 +119,8 @@ func TestRunOpensChat(t *testing.T) {
 	}
 }
 
-// On a terminal the demo draws both texts while they come. Ctrl-C ends it with status 130, and the cursor comes back.
+// On a terminal the demo draws both texts while they come. Ctrl-C ends it with status 130, and the
+// cursor comes back.
 func TestDemoOnTerminal(t *testing.T) {
 	model := tiny(t)
 	for _, columns := range []int{120, 60} {
@@ -128,7 +130,7 @@ func TestDemoOnTerminal(t *testing.T) {
 			t.Errorf("status %d:\n%q", code, p.screen())
 		}
 		screen := p.screen()
-		if strings.Contains(screen, " │ ") != (columns == 120) || strings.LastIndex(screen, "\x1b[?25h") < strings.LastIndex(screen, "\x1b[?25l") {
+		if strings.Contains(screen, " │ ") != (columns == 120) || cursorHidden(screen) {
 			t.Errorf("%d columns:\n%q", columns, screen)
 		}
 	}
@@ -136,7 +138,12 @@ func TestDemoOnTerminal(t *testing.T) {
 	p.await(t, "tokens/s")
 	p.send(t, "\x03")
 	p.await(t, "interrupted")
-	if code := p.status(); code != exitInterrupted || !strings.Contains(p.screen(), "interrupted") || strings.LastIndex(p.screen(), "\x1b[?25h") < strings.LastIndex(p.screen(), "\x1b[?25l") {
+	if code := p.status(); code != exitInterrupted || cursorHidden(p.screen()) {
 		t.Errorf("after Ctrl-C status %d:\n%q", code, p.screen())
 	}
+}
+
+// cursorHidden reports whether the last of a terminal's output leaves the cursor hidden.
+func cursorHidden(screen string) bool {
+	return strings.LastIndex(screen, "\x1b[?25h") < strings.LastIndex(screen, "\x1b[?25l")
 }
