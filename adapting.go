@@ -62,7 +62,7 @@ func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
 // Options.Adapt.
 func (m *Model) Adapter(drafter string) (*Adapter, error) {
 	if m.drafting.adapt == nil {
-		return nil, optionf("Adapt", "it is not set, so that no drafter learns: open the model with it")
+		return nil, optionf("Adapt", "no drafter learns without it: open the model with it")
 	}
 	d, err := draft.New(drafter, m.Target())
 	if err != nil {

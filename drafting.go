@@ -41,7 +41,7 @@ const maxControllers = 64
 // options are those of a loop for a method.
 func (d *drafting) options(how method) spec.Options {
 	o := spec.Options{Accept: how.accept, Uncontrolled: how.uncontrolled}
-	if how.uncontrolled || how.drafter == "" || how.drafter == "none" {
+	if how.uncontrolled || how.drafter == "" || how.drafter == draft.Plain {
 		return o
 	}
 	d.mu.Lock()
@@ -58,8 +58,7 @@ func (d *drafting) options(how method) spec.Options {
 
 // openDraft opens the draft model at path on the model's workers, once.
 func (m *Model) openDraft(path string) (*model.Model, error) {
-	path = filepath.Clean(path)
-	return m.drafting.open(path, func() (*model.Model, error) { return model.Open(path, model.Options{Workers: m.m}) })
+	return m.drafting.open(filepath.Clean(path), func() (*model.Model, error) { return model.Open(path, model.Options{Workers: m.m}) })
 }
 
 // openDraftGGUF opens one from the contents of its file.
@@ -71,7 +70,7 @@ func (m *Model) openDraftGGUF(data []byte) (*model.Model, error) {
 func (m *Model) addHeads(paths []string, contents [][]byte) error {
 	var list []draft.Head
 	for _, path := range paths {
-		list = append(list, draft.Head{Name: filepath.Clean(path)})
+		list = append(list, draft.Head{Name: path})
 	}
 	for i, data := range contents {
 		list = append(list, draft.Head{Name: fmt.Sprintf("HeadGGUF[%d]", i), Data: data})
@@ -113,7 +112,7 @@ func (d *drafting) close() error {
 
 // drafter makes the drafter that text describes; nil for none.
 func (m *Model) drafter(text string) (draft.Drafter, error) {
-	if text == "" || text == "none" {
+	if text == "" || text == draft.Plain {
 		return nil, nil
 	}
 	d, err := draft.New(text, m.Target())
@@ -124,5 +123,5 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 	if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.Name == name }) {
 		return nil, optionf("Drafter", "%v", err)
 	}
-	return nil, optionf("Drafter", "%v, or none", err)
+	return nil, optionf("Drafter", "%v, or %s", err, draft.Plain)
 }

@@ -15,7 +15,7 @@ func TestControllersAreKept(t *testing.T) {
 	if d.options(method{drafter: "lookup:min=2"}).Controller == a {
 		t.Error("two drafters share a controller")
 	}
-	for _, m := range []method{{}, {drafter: "none"}, {drafter: "lookup", uncontrolled: true}} {
+	for _, m := range []method{{}, {drafter: "plain"}, {drafter: "lookup", uncontrolled: true}} {
 		if o := d.options(m); o.Controller != nil || o.Uncontrolled != m.uncontrolled {
 			t.Errorf("%+v: %+v", m, o)
 		}

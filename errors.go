@@ -8,7 +8,7 @@ import (
 
 // OptionError says that a field of a Request or of Options has a value it cannot have.
 type OptionError struct {
-	Field  string // as Go spells it
+	Field  string // as Go spells it: MaxTokens, Sampling.TopP
 	Reason string // what is wrong, and what to give instead
 }
 

@@ -31,7 +31,7 @@ func TestBadRequests(t *testing.T) {
 		{"temperature", "a", grove.Request{Sampling: grove.Sampling{Temperature: -1}}, []string{"Temperature", "-1"}},
 		{"top-p", "a", grove.Request{Sampling: grove.Sampling{TopP: 1.5}}, []string{"TopP", "1.5"}},
 		{"bias", "a", grove.Request{Sampling: grove.Sampling{LogitBias: map[int32]float32{1 << 20: 1}}}, []string{"LogitBias", "1048576"}},
-		{"drafter", "a", grove.Request{Drafter: "oracle"}, []string{"Drafter", "oracle", "lookup", "none"}},
+		{"drafter", "a", grove.Request{Drafter: "oracle"}, []string{"Drafter", "oracle", "lookup", "plain"}},
 		{"drafter option", "a", grove.Request{Drafter: "lookup:mn=3"}, []string{"Drafter", "mn", "min"}},
 		{"accept", "a", grove.Request{Accept: "greedily"}, []string{"Accept", "greedily", "coupled or rejection"}},
 		{"no draft model", "a", grove.Request{Drafter: "best-first"}, []string{"Drafter", "best-first", "draft model"}},

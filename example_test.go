@@ -94,7 +94,7 @@ func ExampleOpenGGUF() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	r.Drafter = "none"
+	r.Drafter = "plain"
 	plain, err := grove.Collect(m.Generate(context.Background(), "func main() {\n", r))
 	if err != nil {
 		log.Fatal(err)

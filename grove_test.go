@@ -109,7 +109,7 @@ func TestSessionIsAsIfAlone(t *testing.T) {
 			prompt = strings.ToValidUTF8(prompt[:rapid.IntRange(1, len(prompt)).Draw(rt, "keep")], "") + rapid.StringMatching(`[a-d ]{0,12}`).Draw(rt, "add")
 			r := grove.Request{
 				MaxTokens: 12,
-				Drafter:   rapid.SampledFrom([]string{"none", "lookup", "lookup:min=2"}).Draw(rt, "drafter"),
+				Drafter:   rapid.SampledFrom([]string{"plain", "lookup", "lookup:min=2"}).Draw(rt, "drafter"),
 				Sampling:  grove.Sampling{Temperature: 1, Seed: 4, FrequencyPenalty: 0.5},
 				IgnoreEnd: true,
 			}
@@ -247,7 +247,7 @@ func TestRealModel(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer m.Close()
-		for _, drafter := range []string{"none", "lookup"} {
+		for _, drafter := range []string{"plain", "lookup"} {
 			texts = append(texts, collect(t, m, "func main() {\n", grove.Request{MaxTokens: 32, Drafter: drafter}).Text)
 		}
 	}

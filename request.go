@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"errors"
 	"strings"
 	"unicode/utf8"
 
@@ -19,7 +20,7 @@ type Request struct {
 	Sampling Sampling
 
 	// Drafter proposes the trees that are verified: "best-first", "lookup", or with options "lookup:min=3"; see
-	// draft.Usage for what there is, and Options.Draft for those that run a model. Empty or "none" decodes plainly.
+	// draft.Families for what there is, and Options.Draft for those that run a model. Empty or "plain" decodes plainly.
 	// The text is the same with each.
 	Drafter string
 	Budget  int // nodes of a draft tree at most, root included; 0: DefaultBudget
@@ -80,8 +81,9 @@ func (r *Request) validate() error {
 			return optionf("Stop", "%q is not valid UTF-8, so no text can contain it", s)
 		}
 	}
-	if err := r.Sampling.Validate(); err != nil {
-		return optionf("Sampling", "%s", strings.TrimPrefix(err.Error(), "sample: "))
+	var wrong *sample.RangeError
+	if errors.As(r.Sampling.Validate(), &wrong) {
+		return &OptionError{"Sampling." + wrong.Field, wrong.Reason}
 	}
 	return validText("Predict", r.Predict)
 }

@@ -189,7 +189,7 @@ func (m *Model) check(prompt []int32, r *Request) error {
 	}
 	for token := range r.Sampling.LogitBias {
 		if int(token) >= vocab {
-			return optionf("Sampling", "LogitBias names token %d: this model's go from 0 to %d", token, vocab-1)
+			return optionf("Sampling.LogitBias", "token %d: this model's tokens go from 0 to %d", token, vocab-1)
 		}
 	}
 	switch {

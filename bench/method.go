@@ -8,11 +8,12 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/spec"
 )
 
 // Plain is the name of the method that all others are compared with.
-const Plain = "plain"
+const Plain = draft.Plain
 
 // Method is a way of decoding.
 type Method struct {
@@ -134,7 +135,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 	switch m.Drafter {
 	case "":
 		return m, fmt.Errorf("no drafter: want %s", MethodUsage)
-	case Plain, "none":
+	case Plain:
 		if settings {
 			return m, fmt.Errorf("plain decoding has no settings")
 		}

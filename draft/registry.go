@@ -34,8 +34,12 @@ type Target struct {
 
 // Family is a kind of drafter.
 type Family struct {
-	Name string
-	Help string // one line
+	Name  string
+	Help  string // one line: what it drafts, and with what
+	About string // how it works, in a few sentences
+	Paper string // where the method was published; empty: nowhere
+	Needs string // what the target must be opened with: "a draft model", "an EAGLE-3 head"; empty: nothing
+	Test  bool   // it exists for tests: lists and help texts leave it out
 
 	// Options is a pointer to a struct with the family's options at their defaults, for help texts; nil where it has
 	// none. See Parse for its tags.
@@ -61,18 +65,24 @@ func Register(f Family) {
 	families = slices.Insert(families, at, f)
 }
 
-// Families lists what is registered, by name.
+// Families lists the families by name, without those for tests.
 func Families() []Family {
+	return slices.DeleteFunc(all(), func(f Family) bool { return f.Test })
+}
+
+func all() []Family {
 	familiesMu.RLock()
 	defer familiesMu.RUnlock()
 	return slices.Clone(families)
 }
 
+// Plain is the word for plain decoding wherever a drafter is named. It is no drafter.
+const Plain = "plain"
+
 // New makes the drafter that text describes: "name", or "name:" and its options, "lookup:min=3,branches=2".
 func New(text string, target Target) (Drafter, error) {
 	name, options, _ := strings.Cut(text, ":")
-	var names []string
-	for _, f := range Families() {
+	for _, f := range all() {
 		if f.Name == name {
 			d, err := f.New(options, target)
 			if err != nil {
@@ -80,6 +90,9 @@ func New(text string, target Target) (Drafter, error) {
 			}
 			return d, nil
 		}
+	}
+	var names []string
+	for _, f := range Families() {
 		names = append(names, f.Name)
 	}
 	return nil, fmt.Errorf("drafter %q: there is no %q: want one of %s", text, name, strings.Join(names, ", "))
@@ -156,17 +169,20 @@ func set(field reflect.Value, value string) error {
 	return fmt.Errorf("draft: an option of type %s", field.Type())
 }
 
-// Usage describes the families and their options, for a help text.
-func Usage() string {
-	var b strings.Builder
-	for _, f := range Families() {
-		fmt.Fprintf(&b, "%s: %s\n", f.Name, f.Help)
-		if f.Options == nil {
-			continue
-		}
-		for _, o := range optionsOf(reflect.ValueOf(f.Options).Elem()) {
-			fmt.Fprintf(&b, "  %s=%v  %s\n", o.key, o.value.Interface(), o.help)
-		}
+// Option is an option of a family, for help texts.
+type Option struct {
+	Key     string
+	Default any
+	Help    string
+}
+
+// Listed returns the family's options with their defaults.
+func (f *Family) Listed() (list []Option) {
+	if f.Options == nil {
+		return nil
 	}
-	return b.String()
+	for _, o := range optionsOf(reflect.ValueOf(f.Options).Elem()) {
+		list = append(list, Option{o.key, o.value.Interface(), o.help})
+	}
+	return list
 }

@@ -47,8 +47,19 @@ func TestRegistry(t *testing.T) {
 	if _, err := New("nobody", Target{}); err == nil || !strings.Contains(err.Error(), "zz-test") {
 		t.Errorf("an unknown name: %v, want the known ones listed", err)
 	}
-	if u := Usage(); !strings.Contains(u, "n=7  how many") || !strings.Contains(u, "size=0  how large") {
-		t.Errorf("usage: %s", u)
+	list := Families()
+	f := list[len(list)-1]
+	options := f.Listed()
+	if d := cmp.Diff([]Option{{"n", 7, "how many"}, {"p", float32(0), ""}, {"on", false, ""}, {"name", "", ""}, {"size", 0, "how large"}}, options); d != "" {
+		t.Error(d)
+	}
+	// A family for tests can be used and is not listed.
+	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Target) (Drafter, error) { return nil, errors.New("found") }})
+	if _, err := New("zz-hidden", Target{}); err == nil || !strings.Contains(err.Error(), "found") {
+		t.Errorf("a family for tests: %v", err)
+	}
+	if _, err := New("nobody", Target{}); err == nil || strings.Contains(err.Error(), "zz-hidden") || len(Families()) != len(list) {
+		t.Errorf("a family for tests is listed: %v", err)
 	}
 	defer func() {
 		if recover() == nil {

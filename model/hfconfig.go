@@ -82,7 +82,7 @@ const maxConfig = 16 << 20
 func ReadFolderFile(dir string) ([]byte, error) {
 	data, err := infile.ReadFile(filepath.Join(dir, "config.json"), maxConfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: not a model folder: no config.json in it", dir)
+		return nil, fmt.Errorf("%s: not a model folder: it has no config.json: give a GGUF file or a Hugging Face folder", dir)
 	}
 	return data, err
 }

@@ -30,7 +30,19 @@ const (
 	maxPenalty     = 1000
 )
 
-// Validate reports the first field out of range.
+// RangeError says that a field of Params has a value it cannot have.
+type RangeError struct {
+	Field  string // as Go spells it
+	Reason string // the value, and what to give instead
+}
+
+func (e *RangeError) Error() string { return "sample: " + e.Field + ": " + e.Reason }
+
+func rangef(field, format string, args ...any) error {
+	return &RangeError{field, fmt.Sprintf(format, args...)}
+}
+
+// Validate reports the first field out of range, as a RangeError.
 func (p *Params) Validate() error {
 	for _, f := range []struct {
 		name     string
@@ -45,27 +57,27 @@ func (p *Params) Validate() error {
 		{"FrequencyPenalty", p.FrequencyPenalty, -maxPenalty, maxPenalty},
 	} {
 		if !(f.value >= f.low && f.value <= f.top) {
-			return fmt.Errorf("sample: %s is %g: want %g to %g", f.name, f.value, f.low, f.top)
+			return rangef(f.name, "%g: want %g to %g", f.value, f.low, f.top)
 		}
 	}
 	if p.Temperature > 0 && p.Temperature < minTemperature {
-		return fmt.Errorf("sample: Temperature is %g: want 0, or at least %g", p.Temperature, float32(minTemperature))
+		return rangef("Temperature", "%g: want 0, or %g to %d", p.Temperature, float32(minTemperature), maxTemperature)
 	}
 	if p.RepetitionPenalty > 0 && p.RepetitionPenalty < 1/float32(maxRepetition) {
-		return fmt.Errorf("sample: RepetitionPenalty is %g: want 0 (none), or %g to %d", p.RepetitionPenalty, 1/float32(maxRepetition), maxRepetition)
+		return rangef("RepetitionPenalty", "%g: want 0 (none), or %g to %d", p.RepetitionPenalty, 1/float32(maxRepetition), maxRepetition)
 	}
 	if p.TopK < 0 {
-		return fmt.Errorf("sample: TopK is %d: want 0 (all) or more", p.TopK)
+		return rangef("TopK", "%d: want 0 (all) or more", p.TopK)
 	}
 	if p.PenaltyLast < 0 {
-		return fmt.Errorf("sample: PenaltyLast is %d: want 0 (the whole text) or more", p.PenaltyLast)
+		return rangef("PenaltyLast", "%d: want 0 (the whole text) or more", p.PenaltyLast)
 	}
 	for token, bias := range p.LogitBias {
 		if token < 0 {
-			return fmt.Errorf("sample: LogitBias names token %d: want 0 or more", token)
+			return rangef("LogitBias", "token %d: want 0 or more", token)
 		}
 		if bias != bias || math.IsInf(float64(bias), 1) {
-			return fmt.Errorf("sample: LogitBias of token %d is %g: want a number, or minus infinity", token, bias)
+			return rangef("LogitBias", "%g for token %d: want a number, or minus infinity", bias, token)
 		}
 	}
 	return nil

@@ -10,11 +10,11 @@ import (
 
 // Options choose a method, as drafters' texts say them.
 type Options struct {
-	Method string `draft:"shortlist" help:"tokens that the draft's head computes: freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: all of them"`
-	Size   int    `draft:"size" help:"tokens of the shortlist: the most frequent ones, with dynaspec about so many in clusters; at the first steps, where there are fewer at later ones (freq-pa, dynaspec); 0: a quarter of the vocabulary, with context a sixteenth, with dynaspec as the router has it"`
-	Extra  int    `draft:"extra" help:"context, dynaspec: how many other tokens of the text, and the target's alternatives in it, are listed at most; 0: 1024, with dynaspec 512; dynaspec: -1 for none"`
-	Ranks  string `draft:"ranks" help:"file of token ranks; empty: tokens by id, which a byte-pair vocabulary learned about by frequency"`
-	Router string `draft:"router" help:"dynaspec: file of a router; empty: one that the target was opened with"`
+	Method string `draft:"shortlist" help:"compute drafts for a part of the vocabulary: freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: for all of it"`
+	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with context a sixteenth, with dynaspec as the router has it"`
+	Extra  int    `draft:"extra" help:"for context and dynaspec: tokens added from the text; 0: 1024, with dynaspec 512; -1: none, with dynaspec"`
+	Ranks  string `draft:"ranks" help:"file of token ranks (see grove ranks); empty: by token id, about the order of frequency in byte-pair vocabularies"`
+	Router string `draft:"router" help:"for dynaspec: GGUF file of the router; empty: the one the model was opened with"`
 }
 
 // Routed reports whether the method needs a router.
@@ -99,9 +99,9 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 	r := d.Routing
 	switch {
 	case d.Embed == nil:
-		return nil, fmt.Errorf("shortlist=%s: this drafter's rows read no feature that a router could: want freq, freq-pa or context", o.Method)
+		return nil, fmt.Errorf("shortlist=%s: only EAGLE heads have what a router reads: want freq, freq-pa or context", o.Method)
 	case r == nil:
-		return nil, fmt.Errorf("shortlist=%s: there is no router: name one with router=FILE, or open the target with one", o.Method)
+		return nil, fmt.Errorf("shortlist=%s: there is no router: name one with router=FILE, or open the model with one", o.Method)
 	}
 	routed := RoutedOptions{Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
 	if o.Method == "dynaspec" { // what later steps have less, the first may have more

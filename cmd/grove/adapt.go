@@ -10,14 +10,14 @@ import (
 type adaptCmd struct {
 	modelFlags
 
-	Drafter string `short:"d" help:"The drafter whose head it is about; the one that grove run would take by default." placeholder:"NAME"`
-	Reset   bool   `help:"Forget what was learned."`
-	Export  string `help:"Write the head as it has learned to be, a GGUF file that --head takes." type:"path" placeholder:"FILE"`
+	Drafter string `short:"d" help:"The drafter; default: the one that grove run would use." placeholder:"NAME"`
+	Reset   bool   `help:"Delete what was learned."`
+	Export  string `help:"Write the adapted head to this GGUF file, for --head." placeholder:"FILE"`
 }
 
 func (adaptCmd) Help() string {
-	return `Says what a drafter has learned while grove run, chat or serve had --adapt DIR, forgets it, or exports
-the head. The files of the folder belong to the heads that they were learned on.
+	return `Shows what a draft head learned while grove run or grove chat had --adapt DIR, deletes it, or exports the
+head. Each file in the folder belongs to the head that it was learned from.
 
 Examples:
     grove chat --adapt learned
@@ -58,10 +58,10 @@ func (cmd *adaptCmd) Run(p *program) error {
 	if p.JSON {
 		return p.printJSON(s)
 	}
-	fmt.Fprintf(p.stdout, "%s: %d queries, %d rejected places\n", name, s.Queries, s.Rejected)
-	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of all; %d refused, %d rolled back; %.1f s of a processor\n",
+	fmt.Fprintf(p.stdout, "%s: learned from %d queries and %d rejected drafts\n", name, s.Queries, s.Rejected)
+	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of the whole head; %d rejected, %d rolled back; %.1f s of processor time\n",
 		s.Updates[adapt.Head], s.Updates[adapt.Full], s.Refused, s.Rollbacks, s.Seconds)
-	fmt.Fprintf(p.stdout, "accepted length, over the head as it was at first, where it was last compared: %+.1f %%\n", 100*s.Gain)
+	fmt.Fprintf(p.stdout, "accepted length against the original head, at the last comparison: %+.1f %%\n", 100*s.Gain)
 	return nil
 }
 

@@ -3,9 +3,47 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"reflect"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/grovellm/grove"
 )
+
+// fieldNames matches what only a Go program calls things: names of several words, and a field with what is wrong with it.
+var fieldNames = func() *regexp.Regexp {
+	var compound, single []string
+	for _, v := range []any{grove.Request{}, grove.Options{}, grove.Sampling{}} {
+		for i := range reflect.TypeOf(v).NumField() {
+			name := reflect.TypeOf(v).Field(i).Name
+			if strings.ToLower(name[1:]) != name[1:] {
+				compound = append(compound, name)
+			} else {
+				single = append(single, name)
+			}
+		}
+	}
+	return regexp.MustCompile(`\b(` + strings.Join(compound, "|") + `)\b|\b(` + strings.Join(single, "|") + `)( is |: )|Messages\[`)
+}()
+
+// Every field that a flag can set wrongly has the flag's name for users.
+func TestFlagOfFields(t *testing.T) {
+	help := must(t, "", "help", "chat") + must(t, "", "help", "run")
+	inside := map[string]bool{"OnRound": true, "Progress": true, "DraftGGUF": true, "HeadGGUF": true, "PredictTokens": true, "Sampling": true}
+	for prefix, v := range map[string]any{"": grove.Request{}, " ": grove.Options{}, "Sampling.": grove.Sampling{}} {
+		for i := range reflect.TypeOf(v).NumField() {
+			name := strings.TrimSpace(prefix) + reflect.TypeOf(v).Field(i).Name
+			flag, ok := flagOf[name]
+			if ok == inside[name] {
+				t.Errorf("%s: has a name for users: %v", name, ok)
+			}
+			if strings.HasPrefix(flag, "--") && !strings.Contains(help, flag) {
+				t.Errorf("%s is said to be %s, which is no flag of run or chat", name, flag)
+			}
+		}
+	}
+}
 
 // Wrong usage is status 2, a failure 1; both say what is wrong and where, and what to do.
 func TestBadInput(t *testing.T) {
@@ -48,28 +86,29 @@ func TestBadInput(t *testing.T) {
 		{"run -m M --show forest x", "", 2, "--show|tree"},
 		{"run -m M --color pink x", "", 2, "--color|auto"},
 		{"run -m M", "", 2, "no prompt|--file"},
-		{"run -m M --max-tokens=-3 x", "", 2, "MaxTokens|-3"},
-		{"run -m M --presence-penalty -2000 x", "", 2, "--presence-penalty=\"-2000\""},
+		{"run -m M --max-tokens=-3 x", "", 2, "--max-tokens -3: want 0"},
+		{"run -m M --presence-penalty -2000 x", "", 2, "--presence-penalty -2000: want -1000 to 1000"},
 		{"run -m M -n many x", "", 2, "--max-tokens|many"},
-		{"run -m M --temperature=-1 x", "", 2, "Temperature|-1"},
-		{"run -m M -t NaN x", "", 2, "Temperature|NaN"},
-		{"run -m M --top-p 2 x", "", 2, "TopP|2"},
-		{"run -m M --top-k=-2 x", "", 2, "TopK|-2"},
-		{"run -m M --min-p 7 x", "", 2, "MinP|7"},
+		{"run -m M --temperature=-1 x", "", 2, "--temperature -1: want 0 to 100"},
+		{"run -m M -t -0.5 x", "", 2, "--temperature -0.5: want 0 to 100"},
+		{"run -m M -t NaN x", "", 2, "--temperature NaN: want 0 to 100"},
+		{"run -m M --top-p 2 x", "", 2, "--top-p 2: want 0 to 1"},
+		{"run -m M --top-k=-2 x", "", 2, "--top-k -2: want 0"},
+		{"run -m M --min-p 7 x", "", 2, "--min-p 7: want 0 to 1"},
 		{"run -m M --logit-bias 5 x", "", 2, "--logit-bias|ID=BIAS"},
-		{"run -m M --logit-bias 99999999=1 x", "", 2, "LogitBias|99999999"},
-		{"run -m M --drafter magic x", "", 2, "magic|lookup|none"},
+		{"run -m M --logit-bias 99999999=1 x", "", 2, "--logit-bias: token 99999999"},
+		{"run -m M --drafter magic x", "", 2, "magic|lookup|plain"},
 		{"run -m M --drafter lookup:min=x x", "", 2, "min|x"},
-		{"run -m M --budget 1 x", "", 2, "Budget|2 to"},
-		{"run -m M --budget 100000 x", "", 2, "Budget|100000"},
+		{"run -m M --budget 1 x", "", 2, "--budget 1: want 2 to 4096"},
+		{"run -m M --budget 100000 x", "", 2, "--budget 100000: want 2 to 4096"},
 		{"run -m M --threads -1 x", "", 2, "--threads|-1"},
 		{"run -m M --context -1 x", "", 2, "--context|-1"},
 		{"run -m M --cpu warp x", "", 2, "--cpu|warp|portable"},
-		{"run -m M -f " + filepath.Join(dir, "none.txt"), "", 1, "none.txt|no such file"},
+		{"run -m M -f " + filepath.Join(dir, "none.txt"), "", 1, "none.txt|no such file|Check the name"},
 		{"run -m M -f " + dir, "", 1, "is a folder"},
-		{"run -m M -f " + latin, "", 2, "invalid UTF-8|byte 3"},
-		{"run -m M -", "\xff", 2, "invalid UTF-8|byte 0"},
-		{"run -m M --predict " + latin + " x", "", 2, "Predict|invalid UTF-8"},
+		{"run -m M -f " + latin, "", 2, "latin.txt|invalid UTF-8|byte 3"},
+		{"run -m M -", "\xff", 2, "standard input|invalid UTF-8|byte 0"},
+		{"run -m M --predict " + latin + " x", "", 2, "--predict|latin.txt|invalid UTF-8"},
 		{"run -m M -", words, 1, "context|1024|shorten"},
 		{"run -m M --context 8 -", "a bit more than eight tokens of text", 1, "context|8"},
 		{"run -m " + filepath.Join(dir, "none.gguf") + " x", "", 1, "none.gguf|no such file"},
@@ -78,12 +117,17 @@ func TestBadInput(t *testing.T) {
 		{"run -m " + empty + " x", "", 1, "empty"},
 		{"run -m " + dir + " x", "", 1, "config.json"},
 		{"run -m " + broken + " x", "", 1, "config.json"},
-		{"chat -m M", "\xff\n", 2, "Messages|UTF-8"},
+		{"chat -m M", "\xff\n", 2, "the message|UTF-8"},
 		{"chat -m M", words, 1, "context|1024"},
-		{"chat -m M --template " + latin, "hello\n", 2, "ChatTemplate"},
-		{"chat -m M --template " + write("broken.jinja", "{% for m in messages %}"), "hello\n", 2, "ChatTemplate"},
+		{"chat -m M --template " + latin, "hello\n", 2, "--template|latin.txt"},
+		{"chat -m M --template " + write("broken.jinja", "{% for m in messages %}"), "hello\n", 2, "--template"},
 		{"chat -m M --template " + filepath.Join(dir, "none.jinja"), "hello\n", 1, "none.jinja"},
-		{"inspect", "", 2, "<file>"},
+		{"inspect", "", 2, "missing <file>"},
+		{"bench", "", 2, "name a command: cost, spec, adapt, memory"},
+		{"--json", "", 2, "name a command: run, chat"},
+		{"demo -m M -d magic x", "", 2, "--drafter \"magic\": there is no|grove drafters"},
+		{"demo -m M --svg " + filepath.Join(dir, "no", "x.svg"), "", 1, "no folder"},
+		{"bench memory plain --prompt none.jsonl", "", 1, "none.jsonl|Check the name"},
 		{"inspect " + truncated, "", 1, "truncated.gguf"},
 		{"inspect " + text, "", 1, "text.txt|neither a GGUF, a safetensors nor"},
 		{"inspect " + empty, "", 1, "is empty"},
@@ -105,7 +149,7 @@ func TestBadInput(t *testing.T) {
 		{"bench cost --rounds 0", "", 2, "--rounds|0"},
 		{"bench cost --model " + text, "", 1, "text.txt"},
 		{"demo -n 0", "", 2, "--max-tokens"},
-		{"demo -m M -d none", "", 2, "--drafter"},
+		{"demo -m M -d plain", "", 2, "--drafter"},
 		{"eval -m M", "", 2, "--text|--source"},
 		{"pad --to 10M " + model, "", 2, "<out>"},
 		{"pad M " + filepath.Join(dir, "p.gguf"), "", 2, "--to"},
@@ -133,6 +177,9 @@ func TestBadInput(t *testing.T) {
 		}
 		if strings.Contains(err, "goroutine ") {
 			t.Errorf("grove %s panicked:\n%s", c.args, err)
+		}
+		if name := fieldNames.FindString(err); name != "" {
+			t.Errorf("grove %s: the message names the Go field %q:\n%s", c.args, name, err)
 		}
 	}
 }

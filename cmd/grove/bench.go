@@ -16,14 +16,14 @@ import (
 )
 
 type benchCmd struct {
-	Cost   benchCostCmd   `cmd:"" help:"What a pass of n rows costs."`
-	Spec   benchSpecCmd   `cmd:"" help:"What speculation brings: methods on suites of prompts."`
-	Adapt  benchAdaptCmd  `cmd:"" help:"What a drafter learns while it serves."`
-	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a method."`
+	Cost   benchCostCmd   `cmd:"" help:"The time of a pass of n rows."`
+	Spec   benchSpecCmd   `cmd:"" help:"The speed-up of drafters on suites of prompts."`
+	Adapt  benchAdaptCmd  `cmd:"" help:"The gain of a draft head that learns from generated text."`
+	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a drafter."`
 }
 
 func (benchCmd) Help() string {
-	return `Measurements, each interleaved in one run and reported as medians.
+	return `Measurements take turns in one run and are reported as medians.
 
 Examples:
     grove bench cost --shape qwen3-0.6b --type q8_0
@@ -31,26 +31,23 @@ Examples:
 }
 
 type benchCostCmd struct {
-	Shape  string `help:"Shape of the model, with random weights; see grove synth --list. eagle3-NAME: of the EAGLE-3 head of such a model." default:"qwen3-0.6b"`
-	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k or q4_k." default:"bf16"`
-	Model  string `help:"Measure this model instead: a GGUF file or Hugging Face folder." placeholder:"FILE"`
-	Rows   []int  `help:"Sizes of the passes." default:"1,2,4,8,16,32,64,512" placeholder:"N,..."`
-	Rounds int    `help:"Rounds; every round measures everything once." default:"15"`
+	Shape  string `help:"Shape of a random model (see grove synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
+	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k or q4_k (${default})." default:"bf16" placeholder:"TYPE"`
+	Model  string `help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
+	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (${default})." default:"1,2,4,8,16,32,64,512" placeholder:"N"`
+	Rounds int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
 
-	Committed int `help:"Tokens in the cache before a pass." default:"128" placeholder:"N"`
+	Committed int `help:"Tokens in the cache before a pass (${default})." default:"128" placeholder:"N"`
 
 	kvFlag
 }
 
 func (benchCostCmd) Help() string {
-	return `Measures a pass of n rows (a tree of n nodes over the committed tokens, logits for all of
-them) for each n, and in the same rounds the machine's read bandwidth and multiply peak on the same
-threads. The roof of a pass is the larger of reading the weights at that bandwidth and doing the
-products at that peak; read_share is the share of the bandwidth that plain decoding reads its
-weights at. A shape's random weights go through a temporary file.
+	return `Measures passes of n rows: a tree of n nodes after the cached tokens, with logits of every node. In the same rounds
+it measures the machine's read bandwidth and multiply peak. The roof of a pass is the time to read the weights at
+that bandwidth, or to multiply at that peak, whichever is longer. Random weights go through a temporary file.
 
-Of the shape of an EAGLE-3 head it measures drafts instead: with the whole output head, and with
-shortlists of it (docs/bench.md).
+The shape of an EAGLE-3 head is measured by its drafts, with the whole output head and with shortlists.
 
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16

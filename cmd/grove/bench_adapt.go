@@ -12,34 +12,33 @@ import (
 type benchAdaptCmd struct {
 	modelFlags
 
-	Stream  []string `help:"Streams of prompts, separated by commas: a suite (grove bench spec --list), novels or attack; kinds joined by + are mixed, stretches joined by > follow each other, attack*100 is of 100 prompts." default:"novels,math" placeholder:"NAME,..." group:"What"`
-	Drafter string   `short:"d" help:"A drafter with a trained head, with its options." default:"specblock" placeholder:"NAME" group:"What"`
-	Policy  []string `help:"Policies, separated by commas, the first of which the others are compared with: frozen (no learning), bandit (what pays), always (the same without the bandit), full (the bandit without updates of the last part alone), osd (every eight queries)." default:"frozen,bandit,osd" placeholder:"NAME,..." group:"What"`
+	Stream  []string `help:"Streams of prompts: a suite (grove bench spec --list), novels or attack. A+B mixes, A>B runs B after A, NAME*100 takes 100 prompts (${default})." default:"novels,math" placeholder:"NAME" group:"What to measure"`
+	Drafter string   `short:"d" help:"A drafter with a trained head, with its options (${default})." default:"specblock" placeholder:"NAME" group:"What to measure"`
+	Policy  []string `help:"Policies, compared with the first: frozen (no learning), bandit (when it pays), always, full (no updates of the last part alone), osd (every 8 queries) (${default})." default:"frozen,bandit,osd" placeholder:"NAME" group:"What to measure"`
 
-	Queries     int     `help:"Queries of a stream." default:"300" placeholder:"N" group:"How much"`
-	Epochs      int     `help:"Times that each stream is run through." default:"1" placeholder:"N" group:"How much"`
-	MaxTokens   int     `short:"n" help:"Tokens of an output at most." default:"128" placeholder:"N" group:"How much"`
-	Temperature float32 `short:"t" help:"0 takes the likeliest token." default:"0" placeholder:"T" group:"How much"`
-	Seed        uint64  `help:"Of streams, sampling and learning." default:"0" placeholder:"N" group:"How much"`
+	Queries     int     `help:"Queries of a stream (${default})." default:"300" placeholder:"N" group:"How much"`
+	Epochs      int     `help:"Times that each stream is run (${default})." default:"1" placeholder:"N" group:"How much"`
+	MaxTokens   int     `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N" group:"How much"`
+	Temperature float32 `short:"t" help:"0 takes the most probable token; 0 to 100." default:"0" placeholder:"T" group:"How much"`
+	Seed        uint64  `help:"Seed of streams, sampling and learning." default:"0" placeholder:"N" group:"How much"`
 
-	Budget       int     `short:"b" help:"Nodes of a draft tree at most; 0 for the default." default:"0" placeholder:"N" group:"Speculation"`
-	NoController bool    `help:"Every round drafts and verifies as much as its budget allows." group:"Speculation"`
-	Wait         bool    `help:"Wait for each update at the end of its query: τ then does not depend on the machine's speed." group:"Learning"`
-	Workers      int     `help:"Processors of an update." default:"1" placeholder:"N" group:"Learning"`
-	Horizon      float64 `help:"Queries that what an update brings is taken to last, which its cost is set against; 0 for the default." default:"0" placeholder:"N" group:"Learning"`
-	Rate         float32 `help:"Rate of updates of all; 0 for the default." default:"0" placeholder:"R" group:"Learning"`
+	Budget       int     `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
+	NoController bool    `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
+	Wait         bool    `help:"Wait for each update, so that τ does not depend on the machine's speed." group:"Learning"`
+	Workers      int     `help:"Processors of an update (${default})." default:"1" placeholder:"N" group:"Learning"`
+	Horizon      float64 `help:"Queries over which an update must pay; 0 means the default." default:"0" placeholder:"N" group:"Learning"`
+	Rate         float32 `help:"Learning rate of full updates; 0 means the default." default:"0" placeholder:"R" group:"Learning"`
 
-	Data   string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/; ${default} by default." default:"../shared/data" placeholder:"DIR" group:"Where"`
-	GoRoot string `name:"goroot" help:"The Go toolchain whose library the suite go reads; asked of the go command by default." placeholder:"DIR" group:"Where"`
-	Out    string `help:"Write the report (JSON and Markdown) and figures (PNG and SVG) into this folder." placeholder:"DIR" group:"Where"`
+	Data   string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/ (${default})." default:"../shared/data" placeholder:"DIR" group:"Files"`
+	GoRoot string `name:"goroot" help:"Go toolchain whose library the suite go reads; default: the go command's." placeholder:"DIR" group:"Files"`
+	Out    string `help:"Write the report (JSON, Markdown) and figures (PNG, SVG) into this folder." placeholder:"DIR" group:"Files"`
 }
 
 func (benchAdaptCmd) Help() string {
-	return `Decodes streams of prompts with a drafter as it is and with the same drafter while it learns: τ (tokens
-committed a pass) and tokens a second, the cost of learning taken off, and whether every token is the
-same. docs/adapt.md says how a drafter learns and how to read it.
+	return `Decodes streams of prompts with a draft head that learns and with one that does not. It reports tokens per pass (τ),
+tokens per second less the cost of learning, and whether every token is the same. docs/adapt.md explains it.
 
-Prints Markdown, or JSON with --json. Ctrl-C ends it with what was measured so far.
+Prints Markdown, or JSON with --json. Ctrl-C ends it with the results so far.
 
 Examples:
     grove bench adapt --head code-only.gguf --pad 500M --json
@@ -58,7 +57,7 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 	}
 	sampling := sample.Params{Temperature: cmd.Temperature, Seed: cmd.Seed}
 	if err := sampling.Validate(); err != nil {
-		return usagef("%w", err)
+		return err
 	}
 	o := bench.AdaptOptions{
 		Drafter: cmd.Drafter, Policies: cmd.Policy, Epochs: cmd.Epochs, Sampling: sampling, MaxTokens: cmd.MaxTokens, Budget: cmd.Budget, Uncontrolled: cmd.NoController,

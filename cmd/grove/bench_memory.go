@@ -17,20 +17,19 @@ import (
 type benchMemoryCmd struct {
 	modelFlags
 
-	Method      string  `arg:"" help:"The method: plain, or a drafter with its options."`
-	Prompt      string  `help:"A jsonl file; its first prompt is decoded." required:"" placeholder:"FILE"`
-	MaxTokens   int     `short:"n" help:"Tokens of the output at most." default:"256" placeholder:"N"`
-	Temperature float32 `short:"t" help:"0 takes the likeliest token." default:"0" placeholder:"T"`
-	TopP        float32 `help:"Sample among the fewest tokens whose probability reaches P." default:"1" placeholder:"P"`
-	Seed        uint64  `help:"Seed of the noise at temperatures above 0." default:"0"`
-	IgnoreEnd   bool    `help:"Go on after the model's end-of-text token."`
+	Method      string  `arg:"" help:"plain, or a drafter with its options."`
+	Prompt      string  `help:"JSONL file, whose first prompt is decoded." required:"" placeholder:"FILE"`
+	MaxTokens   int     `short:"n" help:"Generate at most N tokens (${default})." default:"256" placeholder:"N"`
+	Temperature float32 `short:"t" help:"0 takes the most probable token; 0 to 100." default:"0" placeholder:"T"`
+	TopP        float32 `help:"Sample among the fewest tokens of total probability P, 0 to 1." default:"1" placeholder:"P"`
+	Seed        uint64  `help:"Seed of sampling." default:"0" placeholder:"N"`
+	IgnoreEnd   bool    `help:"Continue after the model's end-of-text token."`
 	Chat        bool    `help:"Put the prompt into the model's chat template."`
 }
 
 func (benchMemoryCmd) Help() string {
-	return `Decodes one prompt with one method and says how much memory this process had resident at most while it
-did: weights, caches, buffers and the program itself. Loading is left out, and the collector runs often, so that
-what is no longer needed does not count. grove bench spec --memory does this for each of its methods.
+	return `Decodes one prompt and prints the largest resident memory of this process: weights, caches, buffers and program,
+without loading. grove bench spec --memory does this for each of its methods.
 
 Examples:
     grove bench memory plain --prompt prompts.jsonl
@@ -43,11 +42,14 @@ func (cmd *benchMemoryCmd) Run(p *program) error {
 	}
 	params := sample.Params{Temperature: cmd.Temperature, TopP: cmd.TopP, Seed: cmd.Seed}
 	if err := params.Validate(); err != nil {
-		return usagef("%w", err)
+		return err
 	}
 	m, err := bench.ParseMethod(cmd.Method, bench.Method{})
 	if err != nil {
 		return usagef("method %q: %w", cmd.Method, err)
+	}
+	if _, err := os.Stat(cmd.Prompt); err != nil {
+		return err
 	}
 	suite, err := bench.OpenSuite(cmd.Prompt, bench.SuiteOptions{N: 1})
 	if err != nil {

@@ -95,7 +95,7 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []
 		texts := r.methods
 		if len(texts) == 0 {
 			texts = []string{bench.Plain}
-			for _, name := range []string{"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock"} {
+			for _, name := range compared {
 				if _, err := draft.New(name, target); err == nil { // the model has what it runs
 					texts = append(texts, name)
 				}
@@ -124,7 +124,7 @@ func (cmd *benchSpecCmd) list(p *program) error {
 		presets = append(presets, [2]string{q.Name, q.Help})
 	}
 	if p.JSON {
-		return p.printJSON(map[string]any{"suites": suites, "presets": presets, "drafters": strings.Split(drafterNames(), ", ")})
+		return p.printJSON(map[string]any{"suites": suites, "presets": presets, "drafters": drafterNames()})
 	}
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	for _, part := range []struct {
@@ -137,6 +137,6 @@ func (cmd *benchSpecCmd) list(p *program) error {
 		}
 		fmt.Fprintln(t)
 	}
-	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", drafterNames(), strings.ReplaceAll(bench.MethodUsage, "\n", " "))
+	fmt.Fprintf(t, "Drafters: %s.\nA method is %s.\n", strings.Join(drafterNames(), ", "), strings.ReplaceAll(bench.MethodUsage, "\n", " "))
 	return t.Flush()
 }

@@ -11,50 +11,49 @@ import (
 type benchSpecCmd struct {
 	modelFlags
 
-	Preset string   `help:"An experiment with its suites, methods and settings, of which flags replace some; --list lists them." placeholder:"NAME" group:"What"`
-	Suite  []string `name:"suite" help:"Suites, separated by commas; may be given several times. A name of --list or the path of a jsonl file; :chars=N after it cuts the prompts, :field=NAME names the field that has them. Without one: go." placeholder:"NAME,..." sep:"none" group:"What"`
-	Many   []string `name:"methods" help:"Methods, separated by commas: plain and drafters with options, as fixed:d=8,b=3,dynatree. Without any: plain, lookup and those whose draft model or head there is." placeholder:"NAME,..." sep:"none" group:"What"`
-	One    []string `name:"method" help:"One method; may be given several times. With settings of its own after @: budget=N, coupled, rejection, controller, no-controller, name=NAME." placeholder:"METHOD" sep:"none" group:"What"`
-	List   bool     `help:"List suites, presets and drafters." group:"What"`
+	Preset string   `help:"An experiment: its suites, methods and settings, which flags replace (see --list)." placeholder:"NAME" group:"What to measure"`
+	Suite  []string `name:"suite" help:"Suites of prompts (see --list) or JSONL files; NAME:chars=N cuts prompts, NAME:field=KEY names their field. Default: go." placeholder:"NAME,..." sep:"none" group:"What to measure"`
+	Many   []string `name:"methods" help:"plain and drafters with options: lookup,fixed:d=8,b=3. Default: plain and every drafter that is ready." placeholder:"NAME,..." sep:"none" group:"What to measure"`
+	One    []string `name:"method" help:"One method; may be repeated. Settings follow @: budget=N, coupled, rejection, controller, no-controller, name=NAME." placeholder:"METHOD" sep:"none" group:"What to measure"`
+	List   bool     `help:"List suites, presets and drafters." group:"What to measure"`
 
-	Prompts   int   `help:"Prompts of a suite, evenly spread; 0 for 8." placeholder:"N" group:"How much"`
-	WarmUp    *int  `help:"Prompts to warm up with, left out of the figures; 1 by default." placeholder:"N" group:"How much"`
-	MaxTokens int   `short:"n" help:"Tokens of an output at most; 0 for 256." placeholder:"N" group:"How much"`
-	Repeats   int   `help:"Measure everything so many times." default:"1" placeholder:"N" group:"How much"`
-	Lengths   []int `help:"Lengths of outputs to report besides the whole; powers of 2 by default." placeholder:"N" group:"How much"`
-	IgnoreEnd bool  `help:"Go on after the model's end-of-text token." group:"How much"`
+	Prompts   int   `help:"Prompts of each suite; 0 means 8." placeholder:"N" group:"How much"`
+	WarmUp    *int  `help:"Prompts to warm up with, which do not count; default: 1." placeholder:"N" group:"How much"`
+	MaxTokens int   `short:"n" help:"Generate at most N tokens; 0 means 256." placeholder:"N" group:"How much"`
+	Repeats   int   `help:"Measure everything N times, 1 to 1000 (${default})." default:"1" placeholder:"N" group:"How much"`
+	Lengths   []int `help:"Also report the first N tokens of the outputs; default: powers of 2." placeholder:"N" group:"How much"`
+	IgnoreEnd bool  `help:"Continue after the model's end-of-text token." group:"How much"`
 	Chat      bool  `help:"Put questions into the model's chat template." group:"How much"`
-	Memory    bool  `help:"Measure each method's peak memory too, in a process of its own." group:"How much"`
+	Memory    bool  `help:"Measure peak memory too, in a process for each method." group:"How much"`
 
-	Temperature  []float32 `short:"t" help:"0 takes the likeliest token; of several each suite is measured at each." placeholder:"T" group:"Sampling"`
-	TopP         float32   `help:"Sample among the fewest tokens whose probability reaches P." default:"1" placeholder:"P" group:"Sampling"`
-	Seed         []uint64  `name:"seed" help:"Seeds; above temperature 0 each prompt is decoded with each." default:"0" placeholder:"N" group:"Sampling"`
-	Accept       []string  `help:"Acceptance rule: coupled or rejection; of several each drafter is run with each." placeholder:"RULE" group:"Speculation"`
-	Budget       []int     `short:"b" help:"Nodes of a draft tree at most, root included; ${budget} by default. Of several each drafter is run with each." placeholder:"N" group:"Speculation"`
-	NoController bool      `help:"Every round drafts and verifies as much as its budget allows." group:"Speculation"`
+	Temperature  []float32 `short:"t" help:"0 takes the most probable token; 0 to 100. Suites are measured at each." placeholder:"T" group:"Sampling"`
+	TopP         float32   `help:"Sample among the fewest tokens of total probability P, 0 to 1 (${default})." default:"1" placeholder:"P" group:"Sampling"`
+	Seed         []uint64  `name:"seed" help:"Seeds of sampling; prompts are decoded with each (${default})." default:"0" placeholder:"N" group:"Sampling"`
+	Accept       []string  `help:"Acceptance rules: coupled or rejection; drafters run with each." placeholder:"RULE" group:"Speculation"`
+	Budget       []int     `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096; drafters run with each (${budget})." placeholder:"N" group:"Speculation"`
+	NoController bool      `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
 
-	Trained   string `help:"Folder of heads as grove train leaves them, and of token ranks, for presets that compare such." placeholder:"DIR" group:"Where"`
-	Data      string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/; ${default} by default." default:"../shared/data" placeholder:"DIR" group:"Where"`
-	GoRoot    string `name:"goroot" help:"The Go toolchain whose library the suite go reads; asked of the go command by default." placeholder:"DIR" group:"Where"`
-	Out       string `help:"Write the report (JSON and Markdown) and figures (PNG and SVG) into this folder." placeholder:"DIR" group:"Where"`
-	Bandwidth bool   `help:"Measure the memory's read bandwidth before and after each suite." default:"true" negatable:"" group:"Where"`
+	Trained   string `help:"Folder of heads and token ranks that grove train wrote, for presets that compare them." placeholder:"DIR" group:"Files"`
+	Data      string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/ (${default})." default:"../shared/data" placeholder:"DIR" group:"Files"`
+	GoRoot    string `name:"goroot" help:"Go toolchain whose library the suite go reads; default: the go command's." placeholder:"DIR" group:"Files"`
+	Out       string `help:"Write the report (JSON, Markdown) and figures (PNG, SVG) into this folder." placeholder:"DIR" group:"Files"`
+	Bandwidth bool   `help:"Measure the memory's read bandwidth before and after each suite." default:"true" negatable:"" group:"Files"`
 }
 
 // maxBudget is the largest tree that --budget takes.
 const maxBudget = 4096
 
 func (benchSpecCmd) Help() string {
-	return `Decodes prompts with each method in turn, in one run: speed over plain decoding, τ (tokens committed
-a pass), acceptance, and whether every token is plain decoding's. docs/bench.md says how to read it.
+	return `Decodes prompts with each method in turn and reports speed over plain decoding, tokens per pass (τ), acceptance,
+and whether every token is the same. docs/bench.md explains the report.
 
-Prints Markdown, or JSON with --json. Ctrl-C ends it with what was measured so far.
+Prints Markdown, or JSON with --json. Ctrl-C ends it with the results so far.
 
 Examples:
     grove bench spec --suite go --pad 500M
     grove bench spec --suite go,math,prose --methods plain,lookup,dynatree --json
-    grove bench spec --methods eagle3,eagle3+freq,eagle3+dynaspec,eagle3+context --no-controller
+    grove bench spec --methods eagle3,eagle3+freq,eagle3+dynaspec --no-controller
     grove bench spec --method dynatree --method "fixed:d={4,8},b=2@no-controller" --out report
-    grove bench spec --suite edit --methods plain,lookup,dynatree --budget 64,256
     grove bench spec --preset dynatree-table1 --pad 500M --out table1
     grove bench spec --suite questions.jsonl:field=prompt -t 1 --accept coupled,rejection --seed 1,2,3`
 }
@@ -161,7 +160,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 	for _, t := range cmd.Temperature {
 		params := sample.Params{Temperature: t, TopP: cmd.TopP}
 		if err := params.Validate(); err != nil {
-			return usagef("%w", err)
+			return err
 		}
 	}
 	if cmd.Prompts == 0 {

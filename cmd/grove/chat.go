@@ -15,27 +15,23 @@ type chatCmd struct {
 	generateFlags `kong:"embed,set='maxtokens=1024',set='temperature=0.7'"`
 
 	System   string `help:"Begin with this system message." placeholder:"TEXT"`
-	Template string `help:"A file with a Jinja chat template, in place of the model's own." placeholder:"FILE"`
-	Stats    bool   `help:"Say after each answer what it cost."`
+	Template string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE"`
+	Stats    bool   `help:"Print figures after each answer."`
 }
 
 func (chatCmd) Help() string {
-	return `Talks with a model, with the chat template that its file has. Lines from standard input are turns
-where it is not a terminal. Answers are drafted and verified as in grove run, and the conversation so
-far stays in the cache.
+	return `Talks with a model in its chat template. The conversation stays in the cache, so that only new text is read.
+Without a terminal, every line of standard input is a turn.
 
-Without --model it talks with grove's own small model, which has seen grade-school problems and their
-answers as chats, and nothing else: ask it one.
+grove's small model has only seen grade-school problems as chats: ask it one.
 
-Ctrl-C stops an answer; at the prompt it ends the program, as Ctrl-D does.
-
-Commands within a chat:
-    /help            list these
+Ctrl-C stops an answer. At the prompt, Ctrl-C and Ctrl-D end the chat. Within a chat:
+    /help            list these commands
     /reset           forget the conversation
     /undo            take back the last turn
     /again           answer the last turn again, with another seed
     /system TEXT     begin again with this system message
-    /stats           say after each answer what it cost, or stop that
+    /stats           print figures after each answer, or stop that
     /exit            leave
 
 Examples:

@@ -11,14 +11,13 @@ import (
 )
 
 type checkCmd struct {
-	Bits   checkBitsCmd   `cmd:"" help:"Same bits: logits do not depend on how a context was reached."`
-	Tokens checkTokensCmd `cmd:"" help:"Same tokens: speculation emits what plain decoding emits."`
+	Bits   checkBitsCmd   `cmd:"" help:"Logits do not depend on how a context was computed."`
+	Tokens checkTokensCmd `cmd:"" help:"Speculation gives the tokens of plain decoding."`
 }
 
 func (checkCmd) Help() string {
-	return `Searches for counterexamples to grove's laws on generated cases: random models, texts, trees,
-drafters and options. Nothing is needed but this command. The exit status is 1 when a case
-contradicts a law.
+	return `Searches for cases that break grove's laws, among random models, texts, trees, drafters and options. The exit
+status is 1 when it finds one.
 
 Examples:
     grove check bits --cases 10000
@@ -27,9 +26,9 @@ Examples:
 
 // checkFlags are those of every check.
 type checkFlags struct {
-	Cases int    `help:"How many cases to generate." default:"1000" placeholder:"N"`
-	Seed  uint64 `help:"Seed of the cases." default:"1"`
-	Only  int    `help:"Run the case of this number alone, to look at a mismatch again." default:"-1" placeholder:"CASE"`
+	Cases int    `help:"Cases to generate (${default})." default:"1000" placeholder:"N"`
+	Seed  uint64 `help:"Seed of the cases (${default})." default:"1" placeholder:"N"`
+	Only  int    `help:"Run only this case, to look at a mismatch again." default:"-1" placeholder:"CASE"`
 }
 
 type checkBitsCmd struct {
@@ -37,13 +36,11 @@ type checkBitsCmd struct {
 }
 
 func (checkBitsCmd) Help() string {
-	return `Generates random models (llama, qwen2, qwen3, gptneox; f32, bf16, f16, q8_0 and the K types),
-texts and token trees, computes the logits of every node one token a pass, then reaches the same
-contexts in other ways: other chunks of the prompt, paths of trees committed, detours truncated,
-forks, other node orders, other sequences in the same pass, 1 to 4 threads, every kernel level of
-this processor. Every logit must be the same to the bit.
+	return `Computes the logits of random models on random trees, one token a pass. Then it computes them in other ways: other
+chunks of the prompt, other trees and node orders, committed and discarded branches, other sequences in the pass, 1
+to 4 threads, every kernel level. Every logit must be the same to the bit.
 
-Prints {"cases","mismatches"} and more with --json; the exit status is 1 on any mismatch.
+With --json it prints {"cases","mismatches",...}. The exit status is 1 on a mismatch.
 
 Examples:
     grove check bits --cases 10000 --json
@@ -57,11 +54,10 @@ type checkTokensCmd struct {
 }
 
 func (checkTokensCmd) Help() string {
-	return `Generates random models, prompts, sampling options (temperatures, top-k, top-p, min-p, penalties,
-biases) and drafters, honest, random and hostile, at random budgets, and decodes each prompt both
-plainly and with speculation. Every token must be the same.
+	return `Decodes random prompts with random models, sampling options, drafters and budgets, plainly and with speculation.
+Every token must be the same.
 
-Prints {"cases","mismatches"} and more with --json; the exit status is 1 on any mismatch.
+With --json it prints {"cases","mismatches",...}. The exit status is 1 on a mismatch.
 
 Examples:
     grove check tokens --cases 500

@@ -13,22 +13,20 @@ import (
 )
 
 type convertCmd struct {
-	From        string `arg:"" help:"A Hugging Face folder or a GGUF file." type:"path"`
-	To          string `arg:"" help:"The GGUF file, or the folder, to write." type:"path"`
-	Type        string `help:"Type of the matrices: keep, f32, f16, bf16, or (GGUF only) q8_0, q6_k, q5_k, q4_k." default:"keep"`
-	Target      string `help:"Of a drafter's head, the model it drafts for: its tokenizer goes into a GGUF file, its output matrix into the folder of an EAGLE head that has none." type:"path" placeholder:"FILE"`
-	Speculators bool   `help:"Write the folder of an EAGLE-3 head as vLLM's speculators have it (with --target)."`
-	Force       bool   `short:"f" help:"Replace a file that is there."`
+	From        string `arg:"" help:"Hugging Face folder or GGUF file."`
+	To          string `arg:"" help:"GGUF file or folder to write."`
+	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k or q4_k." default:"keep" placeholder:"TYPE"`
+	Target      string `help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
+	Speculators bool   `help:"Write an EAGLE-3 head in the format of vLLM's speculators; needs --target."`
+	Force       bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (convertCmd) Help() string {
-	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer.
-A tokenizer that would not encode alike afterwards is an error.
+	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer. A tokenizer that
+would encode text differently afterwards is an error.
 
-Drafters' heads are converted as well: JetSpec, DFlash, EAGLE-2, EAGLE-3 (the folders of its authors, of
-SGLang's trainers and of vLLM's speculators) and SpecBlock. With --target the GGUF file runs in llama.cpp:
-block heads with --spec-type draft-dflash, which takes each for one that looks both ways, EAGLE-3 with
-draft-eagle3.
+It also converts draft heads: JetSpec, DFlash, EAGLE-2, EAGLE-3 and SpecBlock. With --target, GGUF files of block
+heads and EAGLE-3 heads run in llama.cpp (--spec-type draft-dflash, draft-eagle3).
 
 Examples:
     grove convert ./Qwen3-0.6B qwen3-0.6b.gguf --type bf16
@@ -54,17 +52,17 @@ func (cmd *convertCmd) Run(p *program) error {
 }
 
 type quantizeCmd struct {
-	From  string `arg:"" help:"A GGUF file." type:"path"`
-	To    string `arg:"" help:"The GGUF file to write." type:"path"`
-	Type  string `help:"Type of the matrices: f16, bf16, q8_0, q6_k, q5_k or q4_k." default:"q8_0"`
-	Force bool   `short:"f" help:"Replace a file that is there."`
+	From  string `arg:"" help:"GGUF file to read."`
+	To    string `arg:"" help:"GGUF file to write."`
+	Type  string `help:"Type of the matrices: f16, bf16, q8_0, q6_k, q5_k or q4_k (${default})." default:"q8_0" placeholder:"TYPE"`
+	Force bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (quantizeCmd) Help() string {
-	return `Writes a GGUF file again with matrices of another type. Norms and biases stay F32.
+	return `Writes a GGUF file with matrices of another type. Norms and biases stay F32.
 
-Bits of a weight: q8_0 8.5, q6_k 6.6, q5_k 5.5, q4_k 4.5. With q5_k and q4_k the output matrix
-is q6_k, for all logits come from it. The K types want rows of whole blocks of 256; others are q8_0.
+Bits per weight: q8_0 8.5, q6_k 6.6, q5_k 5.5, q4_k 4.5. With q5_k and q4_k the output matrix is q6_k. Rows that
+are no multiple of 256 become q8_0 in place of a K type.
 
 Examples:
     grove quantize model-bf16.gguf model-q8_0.gguf

@@ -2,126 +2,116 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/tree"
 )
 
 type demoCmd struct {
 	modelFlags
 
-	Prompt    string `arg:"" optional:"" help:"The prompt; without one, the beginning of a Go file."`
-	MaxTokens int    `short:"n" help:"Generate at most N tokens." default:"200" placeholder:"N"`
-	Drafter   string `short:"d" help:"What proposes the trees; see grove run." placeholder:"NAME"`
-	Budget    int    `short:"b" help:"Nodes of a draft tree at most, root included; 0 for ${budget}." default:"0" placeholder:"N"`
+	Prompt    string `arg:"" optional:"" help:"The prompt; default: the beginning of a Go test."`
+	MaxTokens int    `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
+	All       bool   `help:"Compare all drafters, with grove's model padded and as it is."`
+	SVG       string `name:"svg" help:"Draw the first rounds as an animated SVG into this file." placeholder:"FILE"`
+	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." placeholder:"NAME" group:"Speculation"`
+	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
-	sampleFlags `kong:"embed,set='temperature=0.8',set='topp=0.9',set='seed=1'"` // greedy text of a small model turns in circles
+	sampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // at temperature 0 it repeats itself
 }
 
 func (demoCmd) Help() string {
-	return `Decodes a prompt plainly and with tree speculation, checks that the tokens are the same, and shows
-the speed of both and a draft tree. On a terminal the two run side by side, each as fast as it is
-when it has the machine to itself: they take turns, and the one that has had less time goes on.
-What was drafted and accepted is green.
+	return `Decodes a prompt plainly and with tree speculation, side by side on a terminal. Then it prints the figures of
+that run, and the tree with the longest accepted path. The two take turns, so that each has the machine to itself
+when it runs. Drafted text is green.
 
-Without --model it runs grove's own small model. It is so quick that drafting with another model or a
-head would cost what it saves, so candidates are looked up; --pad 500M shows the same text at the cost
-of a larger model, drafted by its head.
+Without -m it runs grove's small model, padded to 500M parameters: the same text at the cost of a model of that
+size. The prompt is one that is easy to continue, and the trees have 12 nodes. --pad 0 shows the model as it is.
 
 Examples:
     grove demo
-    grove demo --pad 500M
-    grove demo -m FILE --draft-model SMALL "def fibonacci(n):" -n 200`
+    grove demo --all
+    grove demo -m FILE --draft-model SMALL "def fibonacci(n):"
+    grove demo --svg tree.svg`
 }
 
+// The demonstration of grove's model: its size, and its trees. Whole trees of this size pay on two
+// cores with AVX2 and more; the controller would need most of so short a run to find that out.
+const (
+	demoPad    = "500M"
+	demoBudget = 12
+	demoPrompt = `func TestReadFile(t *testing.T) {
+	data, err := os.ReadFile("testdata/input.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+`
+)
+
 func (cmd *demoCmd) Run(p *program) error {
-	if cmd.MaxTokens < 1 {
-		return usagef("--max-tokens %d: want at least 1", cmd.MaxTokens)
+	if cmd.MaxTokens < 2 {
+		return usagef("--max-tokens %d: want 2 or more", cmd.MaxTokens)
+	}
+	if cmd.Drafter == draft.Plain {
+		return usagef("--drafter plain: the demo compares a drafter with plain decoding: name another")
 	}
 	sampling, err := cmd.sampling()
 	if err != nil {
 		return err
 	}
+	r := grove.Request{MaxTokens: cmd.MaxTokens, Sampling: sampling, Budget: cmd.Budget, Drafter: cmd.Drafter}
+	own := cmd.Model == "" && cmd.Pad == ""
+	if cmd.Model == "" && cmd.Pad != "0" && cmd.Drafter == "" && cmd.Budget == 0 && !cmd.All {
+		r.Drafter, r.Budget, r.Uncontrolled = "best-first", demoBudget, true
+	}
+	if cmd.Prompt == "" {
+		cmd.Prompt = demoPrompt
+	}
+	if cmd.SVG != "" {
+		return cmd.picture(p, r)
+	}
+	if own {
+		cmd.Pad = demoPad
+	}
+	if err := cmd.show(p, r); err != nil || !own || !cmd.All {
+		return err
+	}
+	cmd.Pad = ""
+	fmt.Fprintln(p.stdout)
+	return cmd.show(p, r)
+}
+
+// show opens the model and runs the demo with it.
+func (cmd *demoCmd) show(p *program, r grove.Request) error {
 	ctx, stop := p.context()
 	defer stop()
 	m, err := cmd.open(p)
 	if err != nil {
 		return err
 	}
-	defer m.Close()
-	d := &demo{p: p, m: m, name: modelName(m, cmd.Model), r: grove.Request{MaxTokens: cmd.MaxTokens, Sampling: sampling, Budget: cmd.Budget, Drafter: cmd.Drafter}}
-	if d.r.Drafter == "" {
-		d.r.Drafter = cmd.drafter(m)
+	defer p.close(m)
+	if r.Drafter == "" {
+		r.Drafter = cmd.drafter(m)
 	}
-	if plain(d.r.Drafter) {
-		return usagef("--drafter none: the demo compares a drafter with plain decoding: name one")
+	if _, err := draft.New(r.Drafter, m.Target()); err != nil {
+		return &grove.OptionError{Field: "Drafter", Reason: err.Error()}
 	}
-	if cmd.Prompt == "" {
-		cmd.Prompt = demoPrompt
-		if !m.HasDraft() {
-			cmd.Prompt = copyPrompt
-			d.say("The prompt holds a Go file and the beginning of its copy; the drafter looks up how the copy goes on.\n")
-		}
-	}
+	d := &demo{p: p, m: m, name: modelName(m, cmd.Model), r: r}
 	if d.prompt, err = m.Tokenize(cmd.Prompt); err != nil {
 		return err
+	}
+	if cmd.All {
+		return d.compareAll(ctx)
 	}
 	d.say("%s, %d threads. The prompt:\n\n%s", d.name, m.Threads(), p.style(p.stdout).rejected(cmd.Prompt))
 	return d.run(ctx)
 }
 
-// demoPrompt is the beginning of a Go program.
-const demoPrompt = `package main
-
-import (
-	"bufio"
-	"fmt"
-	"os"
-	"strings"
-)
-
-// A counter counts the words of a text.
-type counter struct {
-	words map[string]int
-	total int
-}
-
-// add counts the words of a line.
-func (c *counter) add(line string) {
-	for _, word := range strings.Fields(line) {
-		c.words[word]++
-		c.total++
-	}
-}
-
-// read counts the words of a file.
-func (c *counter) read(name string) error {
-	f, err := os.Open(name)
-`
-
-// copyPrompt ends where a copy of its file begins: what a model asked to edit a file does for most of the answer.
-const copyPrompt = demoPrompt + `	if err != nil {
-		return err
-	}
-	defer f.Close()
-	lines := bufio.NewScanner(f)
-	for lines.Scan() {
-		c.add(lines.Text())
-	}
-	return lines.Err()
-}
-
-// The same file again, with a test for an empty name:
-
-package main
-
-import (
-	"bufio"
-`
-
-// demo decodes one prompt both ways.
+// demo decodes one prompt in several ways.
 type demo struct {
 	p      *program
 	m      *grove.Model
@@ -138,72 +128,157 @@ func (d *demo) say(format string, args ...any) {
 	}
 }
 
+// lane is a generation with a drafter.
+func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
+	r := d.r
+	r.Drafter = drafter
+	if drafter == draft.Plain {
+		r.OnRound = nil
+	}
+	return &lane{title: title, chunks: d.m.GenerateTokens(ctx, d.prompt, r)}
+}
+
+// run shows plain decoding and the drafter.
 func (d *demo) run(ctx context.Context) error {
-	plainly, drafted := d.r, d.r
-	plainly.Drafter = "none"
-	drafted.OnRound = d.best.round
-	decoding := []*lane{
-		{title: "plain decoding: one token a pass", chunks: d.m.GenerateTokens(ctx, d.prompt, plainly)},
-		{title: "tree speculation (" + d.r.Drafter + "): a tree a pass", chunks: d.m.GenerateTokens(ctx, d.prompt, drafted)},
+	d.r.OnRound = d.best.round
+	lanes := []*lane{
+		d.lane(ctx, "plain decoding", draft.Plain),
+		d.lane(ctx, "tree speculation ("+d.r.Drafter+")", d.r.Drafter),
 	}
-	var err error
-	if width, height := terminalSize(d.p.stdout); !d.p.JSON && width >= 2*leastLane+3 {
-		err = race(d.p, decoding, width, height)
-		d.say("")
-	} else {
-		err = d.inTurn(decoding)
-	}
-	if err != nil {
+	if err := d.race(lanes); err != nil {
 		return err
 	}
-	result := decoding[1].result
-	c, err := compare(ctx, d.p, d.m, d.prompt, d.r, result)
-	if err != nil {
-		return err
-	}
-	if at := differ(decoding[0].result.Tokens, result.Tokens); at >= 0 {
-		c.Different = at
-	}
+	plain, drafted := lanes[0].result, lanes[1].result
+	c := &comparison{Plain: plain, Drafted: drafted, Runs: 1, Different: differ(plain.Tokens, drafted.Tokens)}
 	if d.p.JSON {
-		if err := d.p.printJSON(doneLine(result, c, true, d.m.Config().Padded)); err != nil {
+		if err := d.p.printJSON(doneLine(c.Drafted, c, true, d.m.Config().Padded)); err != nil {
 			return err
 		}
-	} else if err := d.report(result, c); err != nil {
+	} else if err := d.report(c); err != nil {
 		return err
 	}
-	if c.Different >= 0 {
-		return errors.New("the tokens differ: this is a fault in grove, please report it")
+	return sameTokens(c.Different)
+}
+
+// sameTokens is an error where tokens differ.
+func sameTokens(different int) error {
+	if different >= 0 {
+		return fmt.Errorf("token %d differs from plain decoding's: this is a fault in grove, please report it", different)
 	}
 	return nil
 }
 
-// inTurn decodes one way after the other, and streams both texts.
-func (d *demo) inTurn(decoding []*lane) error {
-	for _, l := range decoding {
-		d.say("── %s\n", l.title)
-		out := &printer{p: d.p, whole: d.p.JSON}
-		var err error
-		if l.result, err = out.stream(l.chunks); err != nil {
+// race runs lanes, on a terminal before the user's eyes, elsewhere with their texts at the end.
+func (d *demo) race(lanes []*lane) error {
+	s := newScreen(d.p)
+	if s == nil {
+		if err := race(lanes, func() {}); err != nil {
 			return err
 		}
-		out.newline()
-		d.say("\n%d tokens, %.1f tokens/s\n", l.result.Stats.Tokens, perSecond(&l.result.Stats))
+		for _, l := range lanes {
+			d.say("── %s\n\n%s\n\n%s\n", l.title, strings.TrimRight(l.result.Text, "\n"), l.speed())
+		}
+		return nil
+	}
+	s.hide()
+	defer s.show()
+	err := race(lanes, func() { s.drawSoon(lanes) })
+	s.draw(lanes)
+	d.say("")
+	return err
+}
+
+// report prints the figures of the run, and its best tree.
+func (d *demo) report(c *comparison) error {
+	d.say("%-14s %10s %8s %15s", "", "tokens/s", "passes", "tokens a pass")
+	for _, row := range []struct {
+		name string
+		r    *grove.Result
+	}{{draft.Plain, c.Plain}, {d.r.Drafter, c.Drafted}} {
+		s := &row.r.Stats
+		d.say("%-14s %10.1f %8d %15.2f", row.name, perSecond(s), s.Rounds, s.Tau())
+	}
+	same := fmt.Sprintf("the same %d tokens", len(c.Plain.Tokens))
+	if c.Different >= 0 {
+		same = fmt.Sprintf("DIFFERENT tokens from number %d on", c.Different)
+	}
+	style := d.p.style(d.p.stdout)
+	d.say("\n%s, %s.", style.title(fmt.Sprintf("%.1f × the speed of plain decoding", c.speedup())), same)
+	d.say("%.0f%% of the text repeats runs of 4 tokens, which makes drafting easier.\n", 100*repeats(c.Plain.Tokens))
+	if accepted := len(d.best.path) - 1; accepted > 0 {
+		d.say("A pass that accepted %d of %d drafted tokens (marked *); the model added %q:\n",
+			accepted, d.best.tree.Len()-1, tokenText(d.m)(d.best.next))
+		view := newTreeView(d.p, d.m)
+		view.w, view.style = d.p.stdout, style
+		view.draw(&d.best.tree, d.best.path)
+	} else {
+		d.say("No drafted token was accepted.")
 	}
 	return nil
 }
 
-func (d *demo) report(result *grove.Result, c *comparison) error {
-	if d.best.tree.Len() > 1 {
-		d.say("The longest accepted path was in this tree, its tokens marked *; the model's own next token was %q:\n", tokenText(d.m)(d.best.next))
-		view := newTreeView(d.p, d.m)
-		view.w, view.style = d.p.stdout, d.p.style(d.p.stdout)
-		view.draw(&d.best.tree, d.best.path)
-		d.say("")
+// compareAll prints a line for each drafter that can run.
+func (d *demo) compareAll(ctx context.Context) error {
+	names := []string{draft.Plain}
+	for _, name := range compared {
+		if _, err := draft.New(name, d.m.Target()); err == nil {
+			names = append(names, name)
+		}
 	}
-	return printStats(d.p.stdout, d.name, result, c)
+	var lanes []*lane
+	for _, name := range names {
+		lanes = append(lanes, d.lane(ctx, name, name))
+	}
+	bar := d.p.progress("decoding", false)
+	err := race(lanes, func() {
+		done := 0
+		for _, l := range lanes {
+			done += l.tokens
+		}
+		bar.set(int64(done), int64(len(lanes)*(d.r.MaxTokens-1)))
+	})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	plain, different := lanes[0], -1
+	d.say("%s, %d tokens each:\n", d.name, len(plain.result.Tokens))
+	d.say("%-14s %10s %10s %15s", "drafter", "tokens/s", "speed-up", "tokens a pass")
+	for _, l := range lanes {
+		if at := differ(plain.result.Tokens, l.result.Tokens); at >= 0 && different < 0 {
+			different = at
+		}
+		s := &l.result.Stats
+		speedup := plain.clock.Seconds() / max(l.clock.Seconds(), 1e-9)
+		if d.p.JSON {
+			line := map[string]any{"drafter": l.title, "padding": d.m.Config().Padded, "speedup": speedup, "stats": figures(s)}
+			if err := d.p.printJSON(line); err != nil {
+				return err
+			}
+			continue
+		}
+		d.say("%-14s %10.1f %8.2f × %15.2f", l.title, perSecond(s), speedup, s.Tau())
+	}
+	return sameTokens(different)
 }
 
-// bestRound is the round with the longest accepted path.
+// repeats is the share of tokens that end a run of 4 which stands in the text before.
+func repeats(tokens []int32) float64 {
+	const run = 4
+	seen := map[[run]int32]bool{}
+	n := 0
+	for i := run; i <= len(tokens); i++ {
+		last := [run]int32(tokens[i-run : i])
+		if seen[last] {
+			n++
+		}
+		seen[last] = true
+	}
+	return float64(n) / float64(max(len(tokens), 1))
+}
+
+// bestRound is the round to show: of the trees that branch, if there are any, the one with the
+// longest accepted path.
 type bestRound struct {
 	tree tree.Tree
 	path []int32
@@ -211,8 +286,17 @@ type bestRound struct {
 }
 
 func (b *bestRound) round(r grove.Round) {
-	if len(r.Path) > len(b.path) || len(r.Path) == len(b.path) && r.Tree.Len() > b.tree.Len() {
+	rank := func(t *tree.Tree, path []int32) []int {
+		branches := 0
+		for i := range t.Len() {
+			if int(t.Parent[i]) != i-1 && len(path) > 1 {
+				branches = 1
+			}
+		}
+		return []int{branches, len(path), t.Len()}
+	}
+	if slices.Compare(rank(r.Tree, r.Path), rank(&b.tree, b.path)) > 0 {
 		b.tree.Copy(r.Tree)
-		b.path, b.next = append(b.path[:0], r.Path...), r.Next
+		b.path, b.next = slices.Clone(r.Path), r.Next
 	}
 }

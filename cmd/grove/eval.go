@@ -9,19 +9,18 @@ import (
 )
 
 type evalCmd struct {
-	Model  string `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model." placeholder:"FILE"`
-	Window int    `help:"Tokens of a window; 0 for 1024, or the model's context where that is less." default:"0" placeholder:"N"`
-	Stride int    `help:"Tokens by which windows move on; 0 for half a window." default:"0" placeholder:"N"`
-	Limit  int64  `help:"Score about so many tokens, from the start; 0 for all." default:"0" placeholder:"N"`
+	Model  string `short:"m" env:"GROVE_MODEL" help:"GGUF file or Hugging Face folder; default: grove's small model." placeholder:"FILE"`
+	Window int    `help:"Tokens of a window; 0 means 1024, or the model's context if that is less." default:"0" placeholder:"N"`
+	Stride int    `help:"Tokens between the starts of windows; 0 means half a window." default:"0" placeholder:"N"`
+	Limit  int64  `help:"Score about the first N tokens only; 0 means all." default:"0" placeholder:"N"`
 
 	kvFlag
 	textFlags
 }
 
 func (evalCmd) Help() string {
-	return `Measures how well a model predicts text: bits per byte, perplexity per token, and the share of
-tokens that were its first choice. Every token is scored once, in windows that overlap, so that
-each but the first few has at least a window less a stride of context.
+	return `Prints bits per byte, perplexity per token, and the share of tokens that were the model's first choice. Windows
+overlap, and every token is scored once, with at least a window less a stride of context.
 
 Examples:
     grove eval --text main.go

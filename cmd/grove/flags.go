@@ -6,21 +6,20 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
 )
 
 // sampleFlags are those of a request's Sampling.
 type sampleFlags struct {
-	Temperature       float32  `short:"t" help:"0 takes the likeliest token, 1 samples from the model's own distribution (${default})." default:"${temperature=0}" placeholder:"T" group:"Sampling"`
-	TopK              int      `help:"Sample among the K likeliest tokens; 0 for all." default:"0" placeholder:"K" group:"Sampling"`
-	TopP              float32  `help:"Sample among the fewest tokens whose probability reaches P (${default})." default:"${topp=1}" placeholder:"P" group:"Sampling"`
-	MinP              float32  `help:"Sample among tokens at least P times as likely as the likeliest." default:"0" placeholder:"P" group:"Sampling"`
-	RepetitionPenalty float32  `help:"Divide logits of tokens seen by this; 1 for none." default:"1" placeholder:"R" group:"Sampling"`
-	PresencePenalty   float32  `help:"Take this from logits of tokens seen." default:"0" placeholder:"A" group:"Sampling"`
-	FrequencyPenalty  float32  `help:"Take this from a token's logit each time it was seen." default:"0" placeholder:"A" group:"Sampling"`
-	PenaltyLast       int      `help:"Penalties look back so many tokens; 0 for all." default:"0" placeholder:"N" group:"Sampling"`
-	LogitBias         []string `help:"Add to the logits of tokens by id, -inf to ban: 42=-2.5,7=-inf." placeholder:"ID=BIAS" group:"Sampling"`
-	Seed              uint64   `help:"Seed of the noise at temperatures above 0: the same seed gives the same text (${default})." default:"${seed=0}" placeholder:"N" group:"Sampling"`
+	Temperature       float32  `short:"t" help:"0 takes the most probable token, 1 samples as the model says; 0 to 100 (${default})." default:"${temperature=0}" placeholder:"T" group:"Sampling"`
+	TopK              int      `help:"Sample among the K most probable tokens; 0 means all." default:"0" placeholder:"K" group:"Sampling"`
+	TopP              float32  `help:"Sample among the fewest tokens of total probability P, 0 to 1 (${default})." default:"${topp=1}" placeholder:"P" group:"Sampling"`
+	MinP              float32  `help:"Leave out tokens less than P times as probable as the best, 0 to 1." default:"0" placeholder:"P" group:"Sampling"`
+	RepetitionPenalty float32  `help:"Divide logits of tokens in the text by R, 0 to 100; 1 means none." default:"1" placeholder:"R" group:"Sampling"`
+	PresencePenalty   float32  `help:"Subtract A from the logits of tokens in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
+	FrequencyPenalty  float32  `help:"Subtract A for each time that a token is in the text, -1000 to 1000." default:"0" placeholder:"A" group:"Sampling"`
+	PenaltyLast       int      `help:"Penalties count the last N tokens only; 0 means all." default:"0" placeholder:"N" group:"Sampling"`
+	LogitBias         []string `help:"Add to logits by token id: 42=-2.5,7=-inf; -inf bans a token." placeholder:"ID=BIAS" group:"Sampling"`
+	Seed              uint64   `help:"Seed of sampling: the same seed gives the same text (${default})." default:"${seed=0}" placeholder:"N" group:"Sampling"`
 }
 
 func (f *sampleFlags) sampling() (grove.Sampling, error) {
@@ -46,19 +45,19 @@ func (f *sampleFlags) sampling() (grove.Sampling, error) {
 
 // generateFlags are those of a request.
 type generateFlags struct {
-	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default}); 0 until the context is full." default:"${maxtokens=256}" placeholder:"N"`
-	Stop      []string `help:"End before this text; may be given several times." placeholder:"TEXT" sep:"none"`
-	IgnoreEnd bool     `help:"Go on after the model's end-of-text token."`
+	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default}); 0 means until the context is full." default:"${maxtokens=256}" placeholder:"N"`
+	Stop      []string `help:"End before this text; may be repeated." placeholder:"TEXT" sep:"none"`
+	IgnoreEnd bool     `help:"Continue after the model's end-of-text token."`
 
 	sampleFlags
 
-	Drafter string `short:"d" help:"What proposes the trees: ${drafters}; none decodes plainly. Options follow a colon: lookup:KEY=VALUE,... Without this flag: the first of eagle3, jetspec, specblock, ddtree and eagle2 that there is a head for, else best-first where there is a draft model; lookup where there is neither, and for grove's own model as it is." placeholder:"NAME" group:"Speculation"`
-	Budget  int    `short:"b" help:"Nodes of a draft tree at most, root included; 0 for ${budget}. The controller takes fewer where they do not pay." default:"0" placeholder:"N" group:"Speculation"`
-	Accept  string `help:"Rule by which drafted tokens are accepted: coupled, whose text is that of plain decoding, or rejection, that of the papers." enum:"coupled,rejection" default:"coupled" placeholder:"RULE" group:"Speculation"`
+	Drafter string `short:"d" help:"What proposes the trees, such as eagle3; plain for none (see grove drafters)." placeholder:"NAME" group:"Speculation"`
+	Budget  int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
+	Accept  string `help:"Acceptance: coupled (the text of plain decoding) or rejection (the papers')." enum:"coupled,rejection" default:"coupled" placeholder:"RULE" group:"Speculation"`
 
-	Uncontrolled bool `help:"Speculate in every round with whole budgets, whether or not it pays." group:"Speculation"`
+	Uncontrolled bool `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
 
-	Predict string `help:"A file whose text much of the output will repeat." placeholder:"FILE" group:"Speculation"`
+	Predict string `help:"File with text that much of the output will repeat." placeholder:"FILE" group:"Speculation"`
 }
 
 func (f *generateFlags) request() (grove.Request, error) {
@@ -74,13 +73,4 @@ func (f *generateFlags) request() (grove.Request, error) {
 		}
 	}
 	return r, nil
-}
-
-// drafterNames lists the drafters there are.
-func drafterNames() string {
-	var names []string
-	for _, f := range draft.Families() {
-		names = append(names, f.Name)
-	}
-	return strings.Join(names, ", ")
 }

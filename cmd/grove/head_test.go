@@ -47,7 +47,7 @@ func TestHead(t *testing.T) {
 		}
 	}
 	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
-	want := must(t, "", append(common, "-d", "none")...)
+	want := must(t, "", append(common, "-d", "plain")...)
 	for _, args := range [][]string{{"-d", "jetspec", "--head", at("q.gguf")}, {"-d", "jet", "--head", at("folder")}, {"-d", "jetspec:model=" + at("again")}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
@@ -105,7 +105,7 @@ func TestEagleHead(t *testing.T) {
 		}
 	}
 	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
-	want := must(t, "", append(common, "-d", "none")...)
+	want := must(t, "", append(common, "-d", "plain")...)
 	for _, args := range [][]string{{"-d", "eagle3", "--head", at("head.gguf")}, {"--head", at("vllm")}, {"-d", "eagle3:model=" + at("again.gguf")}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)

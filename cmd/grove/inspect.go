@@ -10,14 +10,14 @@ import (
 )
 
 type inspectCmd struct {
-	File    string `arg:"" help:"A GGUF, safetensors or PyTorch file, or a Hugging Face folder."`
+	File    string `arg:"" help:"GGUF, safetensors or PyTorch file, or Hugging Face folder."`
 	Tensors bool   `negatable:"" default:"true" help:"List every tensor."`
-	Full    bool   `help:"Give metadata arrays and long strings whole."`
+	Full    bool   `help:"Print arrays and long strings in full."`
 }
 
 func (inspectCmd) Help() string {
-	return `Shows what is in a model file without loading it: architecture, metadata, every tensor with its type,
-shape and size, the totals, and what the model takes in memory when it runs.
+	return `Shows what is in a file without loading it: architecture, metadata, tensors with type, shape and size, totals,
+and the memory that the model takes when it runs.
 
 Examples:
     grove inspect qwen3-0.6b-q8_0.gguf

@@ -187,7 +187,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	data, err := os.ReadFile(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("%s: not a model folder: it has no config.json", path)
+		return nil, fmt.Errorf("%s: not a model folder: it has no config.json: give a file, or a Hugging Face folder", path)
 	case err != nil:
 		return nil, err
 	}

@@ -16,7 +16,7 @@ func TestInterrupt(t *testing.T) {
 		t.Skip("processes cannot be interrupted there")
 	}
 	cmd := exec.Command(os.Args[0], "run", "-m", tiny(t, 1<<17), // never full in a test
-		"-n", "0", "-d", "none", "--ignore-end", "--json", "x")
+		"-n", "0", "-d", "plain", "--ignore-end", "--json", "x")
 	cmd.Env = append(os.Environ(), asCommand+"=1")
 	out := &watched{at: 3, then: func() { _ = cmd.Process.Signal(os.Interrupt) }}
 	var stderr bytes.Buffer

@@ -11,6 +11,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	"github.com/alecthomas/kong"
@@ -30,39 +31,61 @@ func main() {
 
 // cli is the command line.
 type cli struct {
-	Threads int    `help:"Worker threads; 0 for one on each processor." default:"0" placeholder:"N"`
-	CPU     string `name:"cpu" help:"Highest kernel level to use: ${levels}; also GROVE_CPU. Results are the same at each." placeholder:"LEVEL"`
-	JSON    bool   `name:"json" help:"Print JSON, for programs to read."`
-	Color   string `help:"Colour text that was drafted: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto" placeholder:"WHEN"`
-	Verbose bool   `short:"v" help:"Say more on standard error."`
+	Threads int         `help:"Worker threads (0 to 1024); 0 means one for each processor." default:"0" placeholder:"N"`
+	CPU     string      `name:"cpu" help:"Use kernels up to this level, such as avx2 (see grove version; also $GROVE_CPU)." placeholder:"LEVEL"`
+	JSON    bool        `name:"json" help:"Print JSON."`
+	Color   string      `help:"Colour text: auto (on a terminal, unless NO_COLOR is set), always or never." enum:"auto,always,never" default:"auto" placeholder:"WHEN"`
+	Verbose bool        `short:"v" help:"Print more on standard error."`
+	Release versionFlag `name:"version" help:"Print the version."`
 
-	Run      runCmd      `cmd:"" help:"Continue a prompt."`
-	Chat     chatCmd     `cmd:"" help:"Talk with a model."`
-	Demo     demoCmd     `cmd:"" help:"Show tree speculation at work."`
-	Inspect  inspectCmd  `cmd:"" help:"Show what is in a model file or folder."`
-	Synth    synthCmd    `cmd:"" help:"Write a seeded random model of a named shape."`
-	Adapt    adaptCmd    `cmd:"" help:"Show, export or forget what a drafter learned while it served."`
-	Train    trainCmd    `cmd:"" help:"Train the project's own models."`
-	Eval     evalCmd     `cmd:"" help:"Measure how well a model predicts text."`
-	Convert  convertCmd  `cmd:"" help:"Convert between Hugging Face folders and GGUF files."`
-	Quantize quantizeCmd `cmd:"" help:"Write a GGUF file again with smaller weights."`
-	Pad      padCmd      `cmd:"" help:"Write a GGUF file that costs as much to run as a larger model."`
-	Ranks    ranksCmd    `cmd:"" help:"Rank a model's tokens by frequency, for drafters' shortlists."`
-	Check    checkCmd    `cmd:"" help:"Check grove's laws on generated cases."`
-	Bench    benchCmd    `cmd:"" help:"Measure this machine."`
-	Version  versionCmd  `cmd:"" help:"Print the version."`
+	Run      runCmd      `cmd:"" group:"generate" help:"Continue a prompt."`
+	Chat     chatCmd     `cmd:"" group:"generate" help:"Talk with a model."`
+	Demo     demoCmd     `cmd:"" group:"generate" help:"Show plain decoding and tree speculation side by side."`
+	Drafters draftersCmd `cmd:"" group:"generate" help:"List the drafters, or explain one."`
+	Adapt    adaptCmd    `cmd:"" group:"generate" help:"Show, export or delete what a draft head learned from generated text."`
+
+	Inspect  inspectCmd  `cmd:"" group:"models" help:"Show what is in a model file or folder."`
+	Convert  convertCmd  `cmd:"" group:"models" help:"Convert between Hugging Face folders and GGUF files."`
+	Quantize quantizeCmd `cmd:"" group:"models" help:"Write a GGUF file with smaller weights."`
+	Pad      padCmd      `cmd:"" group:"models" help:"Write a GGUF file that costs as much to run as a larger model."`
+	Synth    synthCmd    `cmd:"" group:"models" help:"Write a model of random weights."`
+	Ranks    ranksCmd    `cmd:"" group:"models" help:"Rank a model's tokens by frequency, for drafters' shortlists."`
+
+	Check checkCmd `cmd:"" group:"measure" help:"Search for cases in which speculation changes the text."`
+	Bench benchCmd `cmd:"" group:"measure" help:"Measure speed and memory."`
+	Eval  evalCmd  `cmd:"" group:"measure" help:"Measure how well a model predicts text."`
+	Train trainCmd `cmd:"" group:"measure" help:"Train the models that are part of grove."`
+
+	Help       helpCmd       `cmd:"" group:"help" help:"Explain grove, or a command."`
+	Version    versionCmd    `cmd:"" group:"help" help:"Print the version."`
+	Completion completionCmd `cmd:"" group:"help" help:"Print a script that completes commands in a shell."`
+	Complete   completeCmd   `cmd:"" hidden:"" name:"__complete"`
 }
 
-const description = `Language models with tree speculation: many tokens a pass, the same tokens as one by one.
+// groups are the titles of commands and flags in help.
+var groups = kong.ExplicitGroups([]kong.Group{
+	{Key: "generate", Title: "Generate text"},
+	{Key: "models", Title: "Work with models"},
+	{Key: "measure", Title: "Measure, check and train"},
+	{Key: "help", Title: "Help"},
+})
+
+const description = `Language models with tree speculation: several tokens a pass, and the same text.
+
+grove drafts a tree of tokens, the model verifies the whole tree in one pass, and the longest path that the
+model agrees with is kept.
 
 Start with:
-  grove demo
-  grove run --show tree --pad 500M -n 40 "func main() {"
-  grove run --model FILE --draft-model SMALL --stats "Once upon a time"
-  grove chat --model FILE
+    grove demo
+    grove run "func main() {"
+    grove chat
+    grove run -m FILE --draft-model SMALL --stats "Once upon a time"
 
-FILE is a GGUF file or a Hugging Face folder of architecture llama, qwen2, qwen3 or gptneox. Without
-one, grove runs a small model of its own that is in the program.`
+FILE is a GGUF file or a Hugging Face folder of architecture llama, qwen2, qwen3 or gptneox. Without -m,
+grove runs the small model that is part of it.
+
+grove COMMAND --help explains a command. The exit status is 0 for done, 1 for failed or a mismatch found, 2 for
+wrong usage and 130 for interrupted.`
 
 // program is one run of the command: where it reads and writes, and the global flags.
 type program struct {
@@ -74,70 +97,78 @@ type program struct {
 	*cli
 }
 
-// Exit codes.
-const (
-	exitOK          = 0
-	exitFailure     = 1
-	exitUsage       = 2
-	exitInterrupted = 130 // 128 + SIGINT, as shells have it
-)
-
-// usageError is a mistake in the command line that only the command itself can see.
-type usageError struct{ err error }
-
-func (e usageError) Error() string { return e.err.Error() }
-func (e usageError) Unwrap() error { return e.err }
-
-func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
-
-// errFailed ends the command with status 1 when it has said why already.
-var errFailed = errors.New("failed")
-
 // main parses args, runs the command and returns the exit status.
 func (p *program) main(args []string) int {
+	k, err := p.parse(args)
+	if err == nil && k != nil && p.wantsChat(k) {
+		at := slices.Index(args, "run")
+		k, err = p.parse(slices.Concat(args[:at], []string{"chat"}, args[at+1:]))
+	}
+	switch {
+	case err != nil:
+		var parseErr *kong.ParseError
+		if errors.As(err, &parseErr) {
+			k = parseErr.Context
+		}
+		return p.report(k, usageError{err})
+	case k == nil: // help or the version was asked for
+		return exitOK
+	}
+	if err := p.globals(); err != nil {
+		return p.report(k, err)
+	}
+	return p.report(k, k.Run())
+}
+
+// wantsChat says that grove run was typed on a terminal, without a prompt.
+func (p *program) wantsChat(k *kong.Context) bool {
+	return k.Command() == "run" && len(p.Run.File) == 0 && isTerminal(p.stdin) && isTerminal(p.stdout) && !p.JSON
+}
+
+// parse reads the command line. The context is nil where help or the version was asked for, and printed.
+func (p *program) parse(args []string) (k *kong.Context, err error) {
 	p.cli = new(cli)
-	// Help ends parsing from within; kong offers no other way out than its Exit hook.
+	// Help ends parsing from within: kong offers no other way out than its Exit hook.
 	type ended int
 	parser, err := kong.New(p.cli,
 		kong.Name("grove"),
 		kong.Description(description),
-		kong.Vars{"drafters": drafterNames(), "levels": cpu.Names(), "budget": fmt.Sprint(grove.DefaultBudget)},
+		kong.Vars{"budget": fmt.Sprint(grove.DefaultBudget)},
 		kong.Writers(p.stdout, p.stderr),
+		kong.Bind(p),
 		kong.Exit(func(code int) { panic(ended(code)) }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100, NoExpandSubcommands: true, NoAppDescFormat: true}),
+		kong.Help(func(_ kong.HelpOptions, k *kong.Context) error {
+			return printHelp(p.stdout, pageOf(k.Model, k.Selected()))
+		}),
+		kong.WithHyphenPrefixedParameters(true), // -t -0.5 is a temperature, out of range
+		groups,
 	)
 	if err != nil {
 		panic(err) // the grammar itself is wrong
 	}
-	code := exitOK
-	kctx, err := func() (k *kong.Context, err error) {
-		defer func() {
-			switch r := recover().(type) {
-			case nil:
-			case ended:
-				k, code = nil, int(r)
-			default:
+	parser.Model.HelpFlag.Help = "Explain the command."
+	defer func() {
+		if r := recover(); r != nil {
+			if _, ok := r.(ended); !ok {
 				panic(r)
 			}
-		}()
-		if len(args) == 0 {
-			args = []string{"--help"}
+			k, err = nil, nil
 		}
-		return parser.Parse(args)
 	}()
-	var parseErr *kong.ParseError
-	switch {
-	case errors.As(err, &parseErr):
-		return p.report(parseErr.Context, usageError{parseErr.Unwrap()})
-	case err != nil:
-		return p.report(nil, usageError{err})
-	case kctx == nil:
-		return code
+	if len(args) == 0 {
+		args = []string{"--help"}
 	}
-	if err := p.globals(); err != nil {
-		return p.report(kctx, err)
-	}
-	return p.report(kctx, kctx.Run(p))
+	return parser.Parse(args)
+}
+
+// versionFlag is grove --version, wherever it stands.
+type versionFlag bool
+
+// BeforeReset prints the version in place of parsing on.
+func (versionFlag) BeforeReset(k *kong.Kong, p *program) error {
+	err := versionCmd{}.Run(p)
+	k.Exit(exitOK)
+	return err
 }
 
 // globals checks and applies the global flags.
@@ -156,30 +187,6 @@ func (p *program) globals() error {
 		cpu.Use(level)
 	}
 	return nil
-}
-
-// report prints the error, if any, and returns the exit status.
-func (p *program) report(k *kong.Context, err error) int {
-	name := "grove"
-	if k != nil && k.Selected() != nil {
-		name = k.Selected().FullPath()
-	}
-	var usage usageError
-	var option *grove.OptionError
-	switch {
-	case err == nil:
-		return exitOK
-	case errors.Is(err, errFailed):
-		return exitFailure
-	case errors.As(err, &usage), errors.As(err, &option):
-		fmt.Fprintf(p.stderr, "%s: %v\nRun \"%s --help\" for what it takes and examples.\n", name, err, name)
-		return exitUsage
-	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(p.stderr, "%s: interrupted\n", name)
-		return exitInterrupted
-	}
-	fmt.Fprintf(p.stderr, "%s: %v\n", name, err)
-	return exitFailure
 }
 
 // context returns a context that the first Ctrl-C ends; the second one kills the program.

@@ -77,25 +77,6 @@ func lines(t *testing.T, out string) (all []map[string]any) {
 	return all
 }
 
-// Every command explains itself, with an example.
-func TestHelp(t *testing.T) {
-	for _, args := range []string{"", "run", "chat", "demo", "inspect", "synth", "pad", "eval", "ranks", "check", "check bits", "check tokens", "bench", "bench cost", "version"} {
-		code, out, err := command("", append(strings.Fields(args), "--help")...)
-		if code != 0 || err != "" || !strings.Contains(out, "Usage: grove "+args) || !strings.Contains(out, "grove "+args) {
-			t.Errorf("grove %s --help: status %d\n%s%s", args, code, out, err)
-		}
-		if args != "" && !strings.Contains(out, "Example") {
-			t.Errorf("grove %s --help has no example:\n%s", args, out)
-		}
-	}
-	if _, out, _ := command("", "chat", "--help"); !strings.Contains(out, "(0.7)") || !strings.Contains(out, "(1024)") {
-		t.Errorf("grove chat --help does not say its defaults:\n%s", out)
-	}
-	if code, out, _ := command(""); code != 0 || !strings.Contains(out, "Start with") {
-		t.Errorf("grove alone: status %d\n%s", code, out)
-	}
-}
-
 // The text is the same with every drafter, from every source of the prompt, on every number of threads.
 func TestRun(t *testing.T) {
 	model := tiny(t)
@@ -104,7 +85,7 @@ func TestRun(t *testing.T) {
 		t.Fatal(err)
 	}
 	common := []string{"run", "-m", model, "-n", "24", "-t", "0.9", "--seed", "3"}
-	want := must(t, "", append(common, "-d", "none", "one two one two one")...)
+	want := must(t, "", append(common, "-d", "plain", "one two one two one")...)
 	for _, c := range []struct {
 		in   string
 		args []string
@@ -136,7 +117,7 @@ func TestRunJSON(t *testing.T) {
 	if tokens != 20 || last["done"] != true || last["finish"] != "length" || stats["tokens"] != 20.0 || last["same_tokens"] != true || last["speedup"] == nil {
 		t.Errorf("%d tokens, then %v", tokens, last)
 	}
-	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "none", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
+	if plain := must(t, "", "run", "-m", model, "-n", "20", "-d", "plain", "--ignore-end", "one two one two"); plain != text.String()+"\n" {
 		t.Errorf("text %q, as JSON %q", plain, text.String())
 	}
 }

@@ -22,11 +22,11 @@ const embedded = "embedded"
 
 // modelFlags name a model.
 type modelFlags struct {
-	Model      string   `short:"m" env:"GROVE_MODEL" help:"A GGUF file or a Hugging Face folder; without one, grove's own small model, which has a draft model." placeholder:"FILE"`
-	DraftModel string   `env:"GROVE_DRAFT_MODEL" help:"A draft model with the same tokenizer, for the drafters that run one." placeholder:"FILE"`
-	Head       []string `env:"GROVE_HEADS" help:"A drafter's head made for the model: a GGUF file or a Hugging Face folder; may be given again for another." placeholder:"FILE"`
-	Adapt      string   `env:"GROVE_ADAPT" help:"Let drafters with trained heads learn from what is generated, and keep what they learn in this folder." placeholder:"DIR"`
-	Context    int      `help:"Most tokens of prompt and answer; 0 for what the model was made for." default:"0" placeholder:"N"`
+	Model      string   `short:"m" env:"GROVE_MODEL" help:"GGUF file or Hugging Face folder; default: grove's small model." placeholder:"FILE" group:"Model"`
+	DraftModel string   `env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
+	Head       []string `env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
+	Adapt      string   `env:"GROVE_ADAPT" help:"Let draft heads learn from generated text; keep it in DIR." placeholder:"DIR" group:"Model"`
+	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
 	kvFlag
 	padFlags
@@ -34,7 +34,7 @@ type modelFlags struct {
 
 // kvFlag says what caches store.
 type kvFlag struct {
-	KV string `name:"kv" env:"GROVE_KV" help:"What caches store keys and values as: f32, bf16, or auto: bf16, unless the weights are f32 or f16." default:"auto" placeholder:"TYPE"`
+	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16 or auto." enum:"auto,f32,bf16" default:"auto" placeholder:"TYPE" group:"Model"`
 }
 
 func (f kvFlag) parse() (nn.KVType, error) {
@@ -47,8 +47,8 @@ func (f kvFlag) parse() (nn.KVType, error) {
 
 // padFlags make a small model cost as much as a large one.
 type padFlags struct {
-	Pad     string `help:"Pad the model to about N parameters, as 500M: the same text at the cost of a model of that size." placeholder:"N"`
-	PadType string `help:"Type of the weights that padding adds: bf16, f16, q8_0, q6_k, q5_k or q4_k." default:"bf16" placeholder:"TYPE"`
+	Pad     string `help:"Pad the model to about N parameters, such as 500M: same text, more work." placeholder:"N" group:"Model"`
+	PadType string `help:"Type of the padding weights: bf16, f16, q8_0, q6_k, q5_k or q4_k." enum:"bf16,f16,q8_0,q6_k,q5_k,q4_k" default:"bf16" placeholder:"TYPE" group:"Model"`
 }
 
 // open loads the model, showing how far it is.
@@ -106,7 +106,7 @@ func (f *modelFlags) drafter(m *grove.Model) string {
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:
 		return "best-first"
-	case f.Model == "" && f.Pad == "" && len(f.Head) == 0:
+	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
 		return "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	target := m.Target()
@@ -135,7 +135,7 @@ var headed = []struct {
 
 // padding reads the flags: no parameters for no padding.
 func (f *padFlags) padding() (int64, tensor.Type, error) {
-	if f.Pad == "" {
+	if f.Pad == "" || f.Pad == "0" {
 		return 0, 0, nil
 	}
 	n, err := parseCount(f.Pad)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 )
 
 // newFile refuses a path that a command is not to write to: a folder, or a file that is there, unless forced.
@@ -16,6 +17,9 @@ func newFile(path string, force bool) error {
 		return fmt.Errorf("%s is there already: choose another name, or replace it with --force", path)
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return err
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || !info.IsDir() {
+		return fmt.Errorf("%s: there is no folder %s: make it first, or choose another name", path, filepath.Dir(path))
 	}
 	return nil
 }

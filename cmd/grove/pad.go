@@ -8,19 +8,17 @@ import (
 )
 
 type padCmd struct {
-	From  string `arg:"" help:"A GGUF file." type:"path"`
-	Out   string `arg:"" help:"The GGUF file to write." type:"path"`
-	To    string `required:"" help:"About how many parameters it is to have: 500M, 1.5B." placeholder:"N"`
-	Type  string `help:"Type of the weights added: bf16, f16, q8_0, q6_k, q5_k or q4_k." default:"bf16"`
-	Force bool   `short:"f" help:"Replace a file that is there."`
+	From  string `arg:"" help:"GGUF file to read."`
+	Out   string `arg:"" help:"GGUF file to write."`
+	To    string `required:"" help:"Parameters that it should have, about: 500M, 1.5B." placeholder:"N"`
+	Type  string `help:"Type of the padding weights: bf16, f16, q8_0, q6_k, q5_k or q4_k (${default})." default:"bf16" placeholder:"TYPE"`
+	Force bool   `short:"f" help:"Replace an existing file."`
 }
 
 func (padCmd) Help() string {
-	return `Writes a model again with layers added whose output projections are zero, and feed-forward columns
-whose weights down are zero. Its output is unchanged to the bit, while a pass reads and multiplies
-as many weights as a model of that size has: real text from a small model, at the cost of a large
-one. The file says that it is padded (` + model.PaddingKey + `), as grove inspect does and every
-report on it; other engines run it too. --pad on other commands does the same in memory.
+	return `Adds layers and columns to a model that leave its output the same to the bit. A pass then reads and multiplies
+as many weights as a model of that size has: real text from a small model, at the cost of a large one. The file
+says that it is padded (` + model.PaddingKey + `). The flag --pad of other commands does the same in memory.
 
 Example:
     grove pad model-q8_0.gguf model-500m.gguf --to 500M`

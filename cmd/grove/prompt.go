@@ -5,6 +5,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"unicode/utf8"
 )
 
 // maxPrompt bounds what is read as a prompt: any context ends long before it.
@@ -12,8 +13,8 @@ const maxPrompt = 64 << 20
 
 // promptFlags say where the prompt comes from.
 type promptFlags struct {
-	Prompt string   `arg:"" optional:"" help:"The prompt; - reads standard input, as does no prompt where input is not a terminal."`
-	File   []string `short:"f" help:"Start the prompt with this file's text; may be given several times." placeholder:"FILE" sep:"none"`
+	Prompt string   `arg:"" optional:"" help:"The prompt; - reads standard input."`
+	File   []string `short:"f" help:"Begin the prompt with this file's text; may be repeated." placeholder:"FILE" sep:"none"`
 }
 
 // read puts the prompt together: the files' texts in order, then the prompt itself.
@@ -63,5 +64,11 @@ func readAll(r io.Reader, name string) (string, error) {
 	if len(data) > maxPrompt {
 		return "", fmt.Errorf("%s: more than %s: no model reads that much; give a part of it", name, size(maxPrompt))
 	}
-	return string(data), nil
+	text := string(data)
+	for i, r := range text {
+		if _, n := utf8.DecodeRuneInString(text[i:]); r == utf8.RuneError && n == 1 {
+			return "", usagef("%s: invalid UTF-8 at byte %d: convert the text to UTF-8 first", name, i)
+		}
+	}
+	return text, nil
 }

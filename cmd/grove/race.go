@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -11,79 +12,108 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// lane is one of two generations that run side by side.
+// lane is one of several generations that take turns.
 type lane struct {
 	title  string
 	chunks iter.Seq2[grove.Chunk, error]
 
-	result *grove.Result
+	result *grove.Result // its time is that of this lane alone
 	pieces []grove.Piece
-	tokens int           // after the first
+	all    int           // tokens so far
+	tokens int           // of these, those after the first round
 	clock  time.Duration // that they took
 }
 
-// leastLane is the columns that a lane needs to be readable.
-const leastLane = 36
+// perSecond is the lane's speed, the prompt and the first token left out.
+func (l *lane) perSecond() float64 {
+	if l.clock == 0 {
+		return 0
+	}
+	return float64(l.tokens) / l.clock.Seconds()
+}
 
-// frameTime is the time between two frames.
-const frameTime = 40 * time.Millisecond
+// speed says how far the lane is.
+func (l *lane) speed() string {
+	return fmt.Sprintf("%d tokens, %.1f tokens/s", l.all, l.perSecond())
+}
 
-// race runs lanes side by side on a terminal. They take turns, a round at a time: the one whose clock is behind goes on,
-// so that each advances as it would alone, and no time is charged but its own.
-func race(p *program, lanes []*lane, width, height int) error {
+// race runs lanes to their ends. They take turns, a round at a time: the lane that has had the
+// least time goes on. So each advances as it would alone, what slows the machine down slows all of
+// them, and a lane is charged for its rounds only. after is called after each round.
+func race(lanes []*lane, after func()) error {
 	var nexts []func() (grove.Chunk, error, bool)
 	for _, l := range lanes {
 		next, stop := iter.Pull2(l.chunks)
 		defer stop()
 		nexts = append(nexts, next)
 	}
-	s := &screen{w: p.stdout, style: p.style(p.stdout), width: (width - 3) / 2, height: max(height-8, 4)}
-	s.hide()
-	defer s.show()
-	shown := time.Now()
+	begun := make([]bool, len(lanes))
 	for {
 		at := -1
 		for i, l := range lanes {
-			if l.result == nil && (at < 0 || l.clock < lanes[at].clock) {
+			if l.result == nil && (at < 0 || !begun[i] && begun[at] || begun[i] == begun[at] && l.clock < lanes[at].clock) {
 				at = i
 			}
 		}
 		if at < 0 {
-			s.draw(lanes)
 			return nil
 		}
 		l := lanes[at]
-		began := time.Now()
+		start := time.Now()
 		c, err, ok := nexts[at]()
-		took := time.Since(began)
+		took := time.Since(start)
 		if err == nil && !ok {
 			err = fmt.Errorf("the generation ended without a result")
 		}
 		if err != nil {
-			s.draw(lanes)
 			return err
 		}
-		if l.clock == 0 { // the first token: its time is the prompt's
-			took = 1
-		} else {
+		if begun[at] { // the time to the first token is the prompt's
+			l.clock += took
 			l.tokens += len(c.Tokens)
 		}
-		l.clock += took
+		begun[at] = true
+		l.all += len(c.Tokens)
 		l.pieces = append(l.pieces, c.Pieces...)
-		l.result = c.Result
-		if time.Since(shown) >= frameTime {
-			s.draw(lanes)
-			shown = time.Now()
+		if l.result = c.Result; l.result != nil {
+			l.result.Stats.Decode = l.clock
 		}
+		after()
 	}
 }
 
-// screen redraws two columns in place.
+// leastLane is the columns that a lane needs to be readable, and frameTime the time between two
+// frames.
+const (
+	leastLane = 36
+	frameTime = 40 * time.Millisecond
+)
+
+// screen redraws two lanes in place: side by side where there is room, else one above the other.
 type screen struct {
-	w             io.Writer
-	style         style
-	width, height int // of a column; of the text
-	rows          int // drawn by the last frame
+	w       io.Writer
+	style   style
+	width   int // of a lane
+	height  int // lines of a lane's text at most
+	stacked bool
+
+	lines int // of a lane's text, in the last frame
+	rows  int // drawn by the last frame
+	drawn time.Time
+}
+
+// newScreen returns nil where nothing can be redrawn.
+func newScreen(p *program) *screen {
+	width, height := terminalSize(p.stdout)
+	switch {
+	case width == 0 || p.JSON || os.Getenv("TERM") == "dumb":
+		return nil
+	case width >= 2*leastLane+3:
+		return &screen{w: p.stdout, style: p.style(p.stdout), width: (width - 3) / 2, height: max(height-4, 4)}
+	}
+	return &screen{
+		w: p.stdout, style: p.style(p.stdout), width: max(width-1, 8), height: max((height-7)/2, 2), stacked: true,
+	}
 }
 
 func (s *screen) hide() { io.WriteString(s.w, "\x1b[?25l") }
@@ -99,36 +129,40 @@ func (s *screen) draw(lanes []*lane) {
 	for _, line := range frame {
 		b.WriteString("\r" + line + "\x1b[K\n")
 	}
-	s.rows = max(s.rows, len(frame))
+	s.rows, s.drawn = len(frame), time.Now()
 	io.WriteString(s.w, b.String())
 }
 
-// frame is the lines of both columns: title, the end of the text, speed. It never shrinks.
-func (s *screen) frame(lanes []*lane) []string {
-	var columns [][]string
-	rows := s.rows - 2
-	for _, l := range lanes {
-		lines := s.wrap(l.pieces)
-		lines = lines[max(0, len(lines)-s.height):]
-		rows = max(rows, len(lines))
-		columns = append(columns, lines)
+// drawSoon draws where the last frame was long enough ago.
+func (s *screen) drawSoon(lanes []*lane) {
+	if time.Since(s.drawn) >= frameTime {
+		s.draw(lanes)
 	}
-	frame := make([]string, rows+2)
+}
+
+// frame is the lines of all lanes: title, the end of the text, speed. It never shrinks.
+func (s *screen) frame(lanes []*lane) (frame []string) {
+	texts := make([][]string, len(lanes))
 	for i, l := range lanes {
-		speed := fmt.Sprintf("%d tokens", l.tokens)
-		if l.tokens > 0 {
-			speed += fmt.Sprintf(", %.1f tokens/s", float64(l.tokens)/l.clock.Seconds())
+		lines := s.wrap(l.pieces)
+		texts[i] = lines[max(0, len(lines)-s.height):]
+		s.lines = max(s.lines, len(texts[i]))
+	}
+	for i, l := range lanes {
+		column := append([]string{s.style.title(s.fit("── " + l.title))}, texts[i]...)
+		for len(column) < s.lines+1 {
+			column = append(column, s.fit(""))
 		}
-		columns[i] = append([]string{s.style.title(s.fit("── " + l.title))}, columns[i]...)
-		for len(columns[i]) < rows+1 {
-			columns[i] = append(columns[i], s.fit(""))
-		}
-		columns[i] = append(columns[i], s.fit(speed))
-		for r, line := range columns[i] {
-			if i > 0 {
-				frame[r] += " │ "
+		column = append(column, s.style.title(s.fit(l.speed())))
+		switch {
+		case s.stacked:
+			frame = append(frame, column...)
+		case i == 0:
+			frame = column
+		default:
+			for r := range frame {
+				frame[r] += " │ " + column[r]
 			}
-			frame[r] += line
 		}
 	}
 	return frame
@@ -143,7 +177,8 @@ func (s *screen) fit(text string) string {
 	return text + strings.Repeat(" ", s.width-n)
 }
 
-// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is coloured.
+// wrap breaks text into lines of a column's width, filled with spaces; what was drafted is
+// coloured.
 func (s *screen) wrap(pieces []grove.Piece) []string {
 	var lines []string
 	var line strings.Builder

@@ -13,25 +13,24 @@ import (
 )
 
 type ranksCmd struct {
-	Out      string  `arg:"" help:"The file to write." type:"path"`
-	Model    string  `short:"m" env:"GROVE_MODEL" help:"The model whose tokens to rank; without one, grove's own small model." placeholder:"FILE"`
-	Generate int     `short:"n" help:"Count so many tokens that the model generates after the texts' beginnings, in place of the texts' own." placeholder:"N"`
-	Prompt   int     `help:"With --generate: tokens of a text to begin with." default:"64" placeholder:"N"`
-	Temp     float32 `short:"t" name:"temperature" help:"With --generate: temperature." default:"1" placeholder:"T"`
-	Force    bool    `short:"f" help:"Replace a file that is there."`
+	Out      string  `arg:"" help:"GGUF file to write."`
+	Model    string  `short:"m" env:"GROVE_MODEL" help:"The model whose tokens to rank; default: grove's small model." placeholder:"FILE"`
+	Generate int     `short:"n" help:"Count N tokens that the model generates after beginnings of the texts, not the texts." placeholder:"N"`
+	Prompt   int     `help:"With --generate: tokens of a beginning (${default})." default:"64" placeholder:"N"`
+	Temp     float32 `short:"t" name:"temperature" help:"With --generate: temperature (${default})." default:"1" placeholder:"T"`
+	Force    bool    `short:"f" help:"Replace an existing file."`
 
 	textFlags
 }
 
 func (ranksCmd) Help() string {
-	return `Counts how often each token of a model's vocabulary occurs in text, or in what the model generates
-itself, and writes the tokens in that order, special and stop tokens first. Drafters then compute
-only the most frequent ones: ranks=FILE, with shortlist=freq, freq-pa or context. Verification is
-over all tokens in any case, so the text does not depend on it.
+	return `Counts how often each token occurs in text, or in text that the model generates, and writes the tokens in that
+order. Drafters can then compute drafts for the most frequent tokens only: shortlist=freq, freq-pa or context with
+ranks=FILE. The model still verifies over all tokens, so the text stays the same.
 
 Examples:
     grove ranks go.gguf --source /usr/local/go/src,kind=go
-    grove ranks own.gguf --text book.txt --generate 100000
+    grove ranks generated.gguf --text book.txt --generate 100000
     grove run -d best-first:shortlist=freq,size=4096,ranks=go.gguf --stats "func main() {"`
 }
 

@@ -24,7 +24,7 @@ func TestRanks(t *testing.T) {
 	run := func(drafter string) string {
 		return must(t, "", "run", "-n", "20", "-t", "1", "--seed", "2", "-d", drafter, "func main() {")
 	}
-	want := run("none")
+	want := run("plain")
 	for _, file := range []string{counted, own} {
 		if got := run("best-first:shortlist=freq,size=512,ranks=" + file); got != want {
 			t.Errorf("with %s: %q, want %q", filepath.Base(file), got, want)

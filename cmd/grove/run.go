@@ -16,40 +16,25 @@ type runCmd struct {
 	modelFlags
 	generateFlags
 
-	Show  string `help:"Draw each round's draft tree on standard error: tree." enum:",tree" default:"" placeholder:"tree"`
-	Stats bool   `help:"Say what it cost, decode plainly as well, and report the speed-up and that the tokens are the same."`
+	Show  *string `help:"Draw the draft tree of every round on standard error." enum:"tree" placeholder:"tree"`
+	Stats bool    `help:"Decode plainly too, and print figures, speed-up and whether tokens are the same."`
 }
 
 func (runCmd) Help() string {
-	return `Continues the prompt and streams the text to standard output. Speculation is on: the drafter
-proposes trees of tokens, the model verifies a tree in one pass. The text is the same with every
-drafter and budget, at every temperature. On a terminal, what was drafted and accepted is green.
+	return `Prints the text as it is generated. A drafter proposes trees of tokens, and the model verifies a tree in one
+pass. Every drafter gives the same text. On a terminal, drafted text is green.
 
-Without --model it runs grove's own small model, which has read Go's standard library, novels and
-grade-school arithmetic; docs/training.md says how it was made.
+Without a prompt, grove run reads standard input, or opens grove chat on a terminal.
 
 Examples:
     grove run "func main() {"
     grove run --show tree --pad 500M -n 40 "package main"
     grove run -m qwen3-0.6b-q8_0.gguf "The capital of France is"
-    grove run -m FILE --draft-model SMALL --drafter dynatree --stats "Once upon a time"
-    grove run -m FILE --drafter lookup --file main.go --stats "// the same with more comments:"
+    grove run -m FILE --draft-model SMALL --stats "Once upon a time"
+    grove run -m FILE --drafter lookup --file main.go "// the same file with comments:"
     git diff | grove run -m FILE --stop "\n\n" -n 80
-    grove run -m FILE -t 0.8 --top-p 0.95 --seed 7 --json "Once upon a time"
 
-With --json every line is an object: {"text","tokens","drafted"} as text comes, and at last
-{"done":true,"finish",...} with the figures of --stats if asked for.
-
---pad 500M adds layers and columns that change no bit of the output but are read and multiplied as
-those of a model of that size are: real text from a small model at the cost of a large one.
-
-Drafters:
-` + indent(draft.Usage())
-}
-
-// indent sets text off by four spaces, which the help printer keeps as it is.
-func indent(text string) string {
-	return "    " + strings.ReplaceAll(strings.TrimSuffix(text, "\n"), "\n", "\n    ") + "\n    none: plain decoding, one token a pass"
+With --json every line is an object: {"text","tokens","drafted"} for each round, at last {"done":true,"finish",...}.`
 }
 
 func (cmd *runCmd) Run(p *program) error {
@@ -77,7 +62,7 @@ func (cmd *runCmd) Run(p *program) error {
 	defer stop()
 
 	out := &printer{p: p, name: modelName(m, cmd.Model), padded: m.Config().Padded}
-	if cmd.Show == "tree" {
+	if cmd.Show != nil {
 		view := newTreeView(p, m)
 		request.OnRound = view.round
 		out.late = !p.JSON
@@ -102,7 +87,7 @@ func (cmd *runCmd) Run(p *program) error {
 	return nil
 }
 
-func plain(drafter string) bool { return drafter == "" || drafter == "none" }
+func plain(drafter string) bool { return drafter == "" || drafter == draft.Plain }
 
 // printer prints a generation as it comes.
 type printer struct {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -14,28 +15,59 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// The README's first command writes the same Go twice, with the models that are in the program.
+// The demo decodes plainly and with a drafter; its figures are those of one run.
 func TestDemo(t *testing.T) {
-	d := lines(t, must(t, "", "demo", "-n", "40", "--json"))[0]
-	stats := d["stats"].(map[string]any)
-	if d["same_tokens"] != true || d["speedup"] == nil || stats["tokens"] != 40.0 || stats["rounds"] == 0.0 {
+	d := lines(t, must(t, "", "demo", "-n", "40", "--pad", "20M", "--json"))[0]
+	stats, plain := d["stats"].(map[string]any), d["plain"].(map[string]any)
+	if d["same_tokens"] != true || stats["tokens"] != 40.0 || stats["rounds"].(float64) > 20 || plain["rounds"] != 39.0 || d["padding"] == nil {
 		t.Errorf("demo: %v", d)
 	}
-	out := must(t, "", "demo", "-n", "40")
-	for _, want := range []string{"grove target", "package main", "plain decoding", "tree speculation (lookup)", "the same tokens", "tokens/s"} {
+	if want := plain["per_token_s"].(float64) / stats["per_token_s"].(float64); math.Abs(d["speedup"].(float64)-want) > 1e-6*want {
+		t.Errorf("the speed-up is %v, of figures that say %v", d["speedup"], want)
+	}
+	out := must(t, "", "demo", "-n", "40", "--pad", "20M")
+	for _, want := range []string{"grove target, padded from", "func TestReadFile", "plain decoding", "tree speculation (best-first)", "the same 40 tokens", "tokens/s", "× the speed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("demo does not say %q:\n%s", want, out)
 		}
 	}
-	if out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "--pad", "3M"); !strings.Contains(out, "(lookup)") || !strings.Contains(out, "padded from") {
+	if out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "--pad", "3M", "one two"); !strings.Contains(out, "(lookup)") || !strings.Contains(out, "padded from") {
 		t.Errorf("demo of a padded model without a draft model:\n%s", out)
+	}
+	all := lines(t, must(t, "", "demo", "--all", "-n", "8", "--pad", "0", "--json"))
+	if len(all) != len(compared)+1 || all[0]["drafter"] != "plain" || all[0]["speedup"] != 1.0 {
+		t.Errorf("demo --all: %v", all)
+	}
+}
+
+// What the demo says of a tree is so: its marks are as many as it says, and without an accepted token there is no tree.
+func TestDemoCaption(t *testing.T) {
+	caption := regexp.MustCompile(`accepted (\d+) of (\d+) drafted tokens \(marked \*\)`)
+	shown := 0
+	for _, args := range [][]string{
+		{"-d", "hostile"}, {"-d", "hostile", "-b", "3"}, {"-d", "lookup", "no words repeat here"}, {"--pad", "10M"}, {"-d", "eagle3", "-t", "1", "--seed", "4"}, {"-d", "linear", "-b", "2"},
+	} {
+		out := must(t, "", append([]string{"demo", "--pad", "0", "-n", "16"}, args...)...)
+		marks := strings.Count(out, "% *")
+		if strings.Contains(out, "marked *") != (marks > 0) {
+			t.Errorf("demo %q has %d marks:\n%s", args, marks, out)
+		}
+		if m := caption.FindStringSubmatch(out); m != nil {
+			shown++
+			if nodes := strings.Count(out[strings.Index(out, m[0]):], "%"); m[1] != fmt.Sprint(marks) || m[2] != fmt.Sprint(nodes) {
+				t.Errorf("demo %q says %q of %d marks and %d nodes:\n%s", args, m[0], marks, nodes, out)
+			}
+		}
+	}
+	if shown == 0 {
+		t.Error("no demo showed a tree")
 	}
 }
 
 // Without --model the command runs its own pair; every drafter gives the text of plain decoding, padded or not.
 func TestEmbeddedModels(t *testing.T) {
 	common := []string{"run", "-n", "24", "-t", "0.8", "--seed", "5", "func main() {"}
-	want := must(t, "", append(common, "-d", "none")...)
+	want := must(t, "", append(common, "-d", "plain")...)
 	for _, args := range [][]string{nil, {"-d", "lookup"}, {"-d", "dynatree", "--budget", "12"}, {"--pad", "20M"}, {"--uncontrolled"}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
@@ -57,7 +89,7 @@ func TestEmbeddedModels(t *testing.T) {
 func TestDraftModel(t *testing.T) {
 	model := tiny(t)
 	common := []string{"run", "-m", model, "-n", "20", "--ignore-end", "one two"}
-	want := must(t, "", append(common, "-d", "none")...)
+	want := must(t, "", append(common, "-d", "plain")...)
 	for _, args := range [][]string{{"--draft-model", model}, {"-d", "lm:shape=linear,model=" + model}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)

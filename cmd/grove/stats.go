@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
 )
 
 // comparison is a request decoded with its drafter and plainly, in turn.
@@ -46,7 +47,7 @@ func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r 
 	defer bar.end()
 	r.OnRound = nil
 	plainly := r
-	plainly.Drafter, plainly.Predict, plainly.Accept = "none", "", ""
+	plainly.Drafter, plainly.Predict, plainly.Accept = draft.Plain, "", ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)
 	for i := range c.Runs {
 		result, err := grove.Collect(m.GenerateTokens(ctx, tokens, plainly))

@@ -11,18 +11,17 @@ import (
 )
 
 type synthCmd struct {
-	Shape string `arg:"" optional:"" help:"Name of the shape; see --list."`
-	Out   string `arg:"" optional:"" help:"File to write (SHAPE-TYPE.gguf)." type:"path"`
-	Type  string `help:"Type of the matrices: f32, f16, bf16, q8_0, q6_k, q5_k or q4_k." default:"bf16"`
-	Seed  uint64 `help:"Seed of the weights." default:"1"`
-	Force bool   `short:"f" help:"Replace a file that is there."`
+	Shape string `arg:"" optional:"" help:"Name of the shape (see --list)."`
+	Out   string `arg:"" optional:"" help:"GGUF file to write; default: SHAPE-TYPE.gguf."`
+	Type  string `help:"Type of the matrices: f32, f16, bf16, q8_0, q6_k, q5_k or q4_k (${default})." default:"bf16" placeholder:"TYPE"`
+	Seed  uint64 `help:"Seed of the weights (${default})." default:"1" placeholder:"N"`
+	Force bool   `short:"f" help:"Replace an existing file."`
 	List  bool   `help:"List the shapes."`
 }
 
 func (synthCmd) Help() string {
-	return `Writes a model with random weights as a GGUF file, with a tokenizer, so that this and other
-engines can read it: for measuring a shape whose trained weights are not needed, and for
-comparing engines. The same shape, type and seed give the same file on every machine.
+	return `Writes a GGUF file with random weights and a tokenizer, to measure a shape without its trained weights. The
+same shape, type and seed give the same file on every machine.
 
 Examples:
     grove synth --list
@@ -78,14 +77,6 @@ func shapeAndType(shape, typ string) (synth.Shape, tensor.Type, error) {
 		return s, 0, usagef("--type %q: want f32, f16, bf16, q8_0, q6_k, q5_k or q4_k", typ)
 	}
 	return s, t, nil
-}
-
-func shapeNames() []string {
-	var names []string
-	for _, s := range synth.Shapes() {
-		names = append(names, s.Name)
-	}
-	return names
 }
 
 func listShapes(p *program) error {

@@ -8,8 +8,8 @@ import (
 
 // textFlags name text to read.
 type textFlags struct {
-	Text   []string `help:"Text file, byte for byte; may be given several times." type:"path" placeholder:"FILE" sep:"none"`
-	Source []string `help:"Source as for training: FILE.jsonl,template={field}, a folder, FILE,kind=go; may be given several times." placeholder:"SPEC" sep:"none"`
+	Text   []string `help:"Text file; may be repeated." placeholder:"FILE" sep:"none"`
+	Source []string `help:"Text source: FILE.jsonl,template={field}, a folder, or FILE,kind=go; may be repeated." placeholder:"SPEC" sep:"none"`
 }
 
 // documents reads every text and source.

@@ -20,23 +20,26 @@ type trainCmd struct {
 	Tokenizer trainTokenizerCmd `cmd:"" help:"Learn the vocabulary."`
 	Target    trainTargetCmd    `cmd:"" help:"Train the target model, and the vocabulary before it."`
 	Draft     trainDraftCmd     `cmd:"" help:"Train the draft model, distilled from the target."`
-	Jet       trainJetCmd       `cmd:"" help:"Train a block head, which drafts a whole tree in one pass."`
-	Eagle     trainEagleCmd     `cmd:"" help:"Train an EAGLE head, a layer that goes on from its own states."`
-	SpecBlock trainSpecBlockCmd `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts in blocks that go on from each other."`
-	Router    trainRouterCmd    `cmd:"" help:"Train a router, which chooses the tokens that an EAGLE head computes."`
-	Sibling   trainSiblingCmd   `cmd:"" help:"Train a family with a vocabulary of twice the size, to study output heads."`
+	Jet       trainJetCmd       `cmd:"" help:"Train a JetSpec or DFlash head, which drafts a tree in one pass."`
+	Eagle     trainEagleCmd     `cmd:"" help:"Train an EAGLE head, one layer that drafts token by token."`
+	SpecBlock trainSpecBlockCmd `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts block by block."`
+	Router    trainRouterCmd    `cmd:"" help:"Train a router, which chooses the vocabulary of each draft step."`
+	Sibling   trainSiblingCmd   `cmd:"" help:"Train models with twice the vocabulary, to study output heads."`
 }
 
 func (trainCmd) Help() string {
-	return `Makes the project's own models: see docs/training.md. A command that was interrupted or killed goes on from its
-last checkpoint when it is given again, and ends in the very weights of a run left alone.`
+	return `Trains the models that are part of grove (docs/training.md). An interrupted command continues when it is given
+again, and ends in the same weights.
+
+Example:
+    grove train target --dir own --data DATA`
 }
 
 // trainFlags are those of every stage.
 type trainFlags struct {
-	Dir    string        `required:"" help:"Folder for the vocabulary, checkpoints, metrics and models." type:"path" placeholder:"DIR"`
-	Data   string        `required:"" help:"Folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." type:"path" placeholder:"DIR"`
-	GoRoot string        `name:"goroot" help:"The Go toolchain whose standard library to read; asked of the go command by default." type:"path" placeholder:"DIR"`
+	Dir    string        `required:"" help:"Folder for the vocabulary, checkpoints, metrics and models." placeholder:"DIR"`
+	Data   string        `required:"" help:"Folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
+	GoRoot string        `name:"goroot" help:"Go toolchain whose library to read; default: the go command's." placeholder:"DIR"`
 	Save   time.Duration `help:"Time between checkpoints." default:"2m"`
 }
 
@@ -144,6 +147,10 @@ func setFrom(to *[]int, from []int) bool {
 
 type trainTokenizerCmd struct{ trainFlags }
 
+func (trainTokenizerCmd) Help() string {
+	return "Example:\n    grove train tokenizer --dir own --data DATA"
+}
+
 func (c *trainTokenizerCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {
 		return train.Tokenizer(ctx, j, bpe.Options{Threads: p.Threads})
@@ -152,11 +159,19 @@ func (c *trainTokenizerCmd) Run(p *program) error {
 
 type trainTargetCmd struct{ trainFlags }
 
+func (trainTargetCmd) Help() string {
+	return "Example:\n    grove train target --dir own --data DATA"
+}
+
 func (c *trainTargetCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error { return train.Target(ctx, j, train.TargetRecipe()) })
 }
 
 type trainDraftCmd struct{ trainFlags }
+
+func (trainDraftCmd) Help() string {
+	return "Example:\n    grove train draft --dir own --data DATA"
+}
 
 func (c *trainDraftCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {

@@ -13,19 +13,18 @@ type trainSiblingCmd struct {
 	TargetSteps *int `help:"Steps of the target." placeholder:"N"`
 	HeadSteps   *int `help:"Steps of its EAGLE head." placeholder:"N"`
 	RouterSteps *int `help:"Steps of the router." placeholder:"N"`
-	Files       *int `help:"Files of 512 texts of 512 tokens that the target writes for them, and a fifth as many of 1024." placeholder:"N"`
+	Files       *int `help:"Files of 512 generated texts of 512 tokens, and a fifth as many of 1024 tokens." placeholder:"N"`
 }
 
 func (c *trainSiblingCmd) Help() string {
 	r := train.NewSiblingRecipe()
-	return fmt.Sprintf(`A family with %d tokens, to study what a drafter's output head costs, and what shortlists save:
-vocabulary, target, an EAGLE head and its router, one after the other, by the recipes of the shipped ones
-with shorter courses (%d, %d and %d steps). It wants a folder of its own. The same command goes on where
-it was stopped.
+	return fmt.Sprintf(`Trains a vocabulary of %d tokens, a target, an EAGLE head and its router, by shorter forms of the usual recipes (%d,
+%d and %d steps), to study what an output head costs and what shortlists save. It needs a folder for itself. An
+interrupted command continues when it is given again.
 
 Examples:
     grove train sibling --dir sibling --data DATA
-    grove bench spec -m sibling/target/model-q8_0.gguf --head sibling/eagle/model-q8_0.gguf --head sibling/router/model-q8_0.gguf --methods eagle3,eagle3+dynaspec`,
+    grove bench spec -m sibling/target/model-q8_0.gguf --head sibling/eagle/model-q8_0.gguf --methods eagle3`,
 		r.Target.Shape.Vocab, r.Target.Steps, r.Head.Steps, r.Router.Steps)
 }
 

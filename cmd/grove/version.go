@@ -12,7 +12,7 @@ import (
 type versionCmd struct{}
 
 func (versionCmd) Help() string {
-	return `Prints the version, the revision it was built from, and the kernel level it uses here.
+	return `Prints the version, the revision, and the kernel level in use.
 
 Example:
     grove version --json`

@@ -13,8 +13,8 @@ import (
 
 // options are those of the usual tree.
 type options struct {
-	Tree   string `draft:"tree" help:"best-first, dynamic, linear, fixed or dynatree; further options are those of the tree: below best-first's"`
-	Preset string `draft:"preset" help:"paper: EAGLE-2's dynamic tree, and of it and others what is not given as the papers have it; empty: as listed here"`
+	Tree   string `draft:"tree" help:"best-first, dynamic, linear, fixed or dynatree; each has the options of the drafter of that name"`
+	Preset string `draft:"preset" help:"paper: EAGLE-2's dynamic tree, with the papers' options where they are not given; empty: as listed here"`
 	grow.BestFirst
 }
 
@@ -29,14 +29,21 @@ func trees(text string) (grow.Parsed, error) {
 
 func init() {
 	for _, f := range []struct {
-		name, help string
-		version    int
+		name, help, about, paper, needs string
+		version                         int
 	}{
-		{"eagle3", "an EAGLE-3 head, drafting trees put right by the text, EAGLE-2's dynamic trees, or others", 3},
-		{"eagle2", "an EAGLE-1 or EAGLE-2 head, drafting the same trees", 2},
+		{"eagle3", "an EAGLE-3 head: trees of the most probable nodes",
+			`The head is one layer that reads hidden states of three of the target's layers, and drafts on from its own
+states. Trees grow best-first by default, and may be EAGLE-2's dynamic trees or others.`,
+			"EAGLE-3: Scaling up Inference Acceleration of LLMs via Training-Time Test, arXiv 2503.01840", "an EAGLE-3 head", 3},
+		{"eagle2", "an EAGLE-1 or EAGLE-2 head: trees of the most probable nodes",
+			`The head is one layer that reads the hidden states of the target's last layer, and drafts on from its own
+states. Trees grow best-first by default, and may be EAGLE-2's dynamic trees or others.`,
+			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2},
 	} {
 		o := options{Tree: "best-first", BestFirst: grow.DefaultBestFirst()}
-		draft.Register(draft.Family{Name: f.name, Help: f.help, Options: &o, New: func(text string, target draft.Target) (draft.Drafter, error) {
+		family := draft.Family{Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &o}
+		family.New = func(text string, target draft.Target) (draft.Drafter, error) {
 			p, err := trees(text)
 			if err != nil {
 				return nil, err
@@ -56,7 +63,8 @@ func init() {
 				return nil, err
 			}
 			return New(n, p.Shape, lists, m.Pool(), target)
-		}})
+		}
+		draft.Register(family)
 	}
 }
 

@@ -15,11 +15,11 @@ import (
 // node's path in the text so far, and what the target said there beside other paths (package clues). Then each step grows the tree anew,
 // and beyond the rows it goes on as the text does.
 type BestFirst struct {
-	Width  int    `draft:"width" help:"nodes expanded in one pass at most"`
-	Branch int    `draft:"branch" help:"children of a node at most"`
-	Depth  int    `draft:"depth" help:"passes at most, and without clues the depth of the tree"`
-	Clues  bool   `draft:"clues" help:"put what the drafter says right by what followed the same words in the text so far; false: go by the drafter alone"`
-	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+	Width  int    `draft:"width" help:"maximum nodes expanded in one pass (1 to 4096)"`
+	Branch int    `draft:"branch" help:"maximum children of a node (1 to 64)"`
+	Depth  int    `draft:"depth" help:"maximum passes, and without clues maximum depth (1 to 4095)"`
+	Clues  bool   `draft:"clues" help:"combine the drafter's probabilities with what followed the same tokens in the text; false: the drafter alone"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 
 	shortlist.Options
 	Raw

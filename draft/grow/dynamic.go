@@ -10,11 +10,11 @@ import (
 // the probability of their whole paths, into K children each; of all these candidates the likeliest N−1 are the tree. A node is
 // never likelier than its parent, so they are connected. What cannot be among them any more is not computed, which changes nothing.
 type Dynamic struct {
-	K      int    `draft:"k" help:"nodes expanded in one pass at most, and children of a node"`
-	Depth  int    `draft:"depth" help:"passes at most after the first, which expands the root: a tree is at most one deeper"`
-	N      int    `draft:"n" help:"nodes at most, root included"`
-	Preset string `draft:"preset" help:"paper: what is not given is as in EAGLE-2 and EAGLE-3; empty: as listed here"`
-	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+	K      int    `draft:"k" help:"nodes expanded in one pass, and children of a node (1 to 64)"`
+	Depth  int    `draft:"depth" help:"maximum passes after the first, which expands the root (0 to 4094)"`
+	N      int    `draft:"n" help:"maximum nodes, root included (2 to 4096)"`
+	Preset string `draft:"preset" help:"paper: options that are not given are as in EAGLE-2 and EAGLE-3; empty: as listed here"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 
 	shortlist.Options
 	Raw

@@ -12,28 +12,28 @@ import (
 // The root is the last committed token, which the target has chosen already, so the first drafted level branches as all
 // others do, and depths count from there; and a level is computed in one pass, the likeliest nodes first where the budget ends.
 type DynaTree struct {
-	TauH    float32 `draft:"tau-h" help:"confidence in the first child from which on a node has b-min of them"`
-	TauL    float32 `draft:"tau-l" help:"confidence below which a node has b-max children"`
-	BMin    int     `draft:"b-min" help:"children where the draft model is confident"`
-	BMid    int     `draft:"b-mid" help:"children between the two"`
-	BMax    int     `draft:"b-max" help:"children where it is not"`
-	D0      int     `draft:"d0" help:"base depth: beyond it only paths likelier than rho-deep go on"`
-	DMax    int     `draft:"d-max" help:"depth at most"`
-	RhoStop float32 `draft:"rho-stop" help:"least probability of a path to be expanded"`
-	RhoDeep float32 `draft:"rho-deep" help:"probability above which a path goes beyond d0"`
-	Tau     float32 `draft:"tau" help:"pruning: leaves below this probability are not verified"`
-	NMax    int     `draft:"n-max" help:"nodes at most, root included"`
-	Prune   bool    `draft:"prune" help:"drop leaves below tau; false: only do not expand them"`
+	TauH    float32 `draft:"tau-h" help:"from this probability of its best child on, a node gets b-min children (tau-l to 1)"`
+	TauL    float32 `draft:"tau-l" help:"below this probability of its best child, a node gets b-max children (0 to tau-h)"`
+	BMin    int     `draft:"b-min" help:"children of a node where the draft model is confident (1 or more)"`
+	BMid    int     `draft:"b-mid" help:"children of a node between tau-l and tau-h (b-min or more)"`
+	BMax    int     `draft:"b-max" help:"children of a node where the draft model is uncertain (b-mid to 64)"`
+	D0      int     `draft:"d0" help:"depth beyond which only paths above rho-deep grow (1 to d-max)"`
+	DMax    int     `draft:"d-max" help:"maximum depth (d0 to 4095)"`
+	RhoStop float32 `draft:"rho-stop" help:"minimum probability of a path to be expanded (0 to rho-deep)"`
+	RhoDeep float32 `draft:"rho-deep" help:"minimum probability of a path to grow beyond d0 (rho-stop to 1)"`
+	Tau     float32 `draft:"tau" help:"leaves below this probability are not verified (0 or more, below 1)"`
+	NMax    int     `draft:"n-max" help:"maximum nodes, root included (2 to 4096)"`
+	Prune   bool    `draft:"prune" help:"drop leaves below tau; false: keep them, but do not expand them"`
 
-	Adapt  bool    `draft:"adapt" help:"history adaptation: after every round, d0, tau-h and tau-l move with the acceptance"`
-	Window int     `draft:"window" help:"rounds of the acceptance's mean"`
-	Target float32 `draft:"target" help:"acceptance to hold: accepted depth over drafted depth"`
-	EtaD   float32 `draft:"eta-d" help:"step of d0 for each unit of acceptance above target"`
-	EtaH   float32 `draft:"eta-h" help:"step of tau-h, downwards"`
-	EtaL   float32 `draft:"eta-l" help:"step of tau-l, downwards"`
+	Adapt  bool    `draft:"adapt" help:"move d0, tau-h and tau-l with the acceptance, after every round"`
+	Window int     `draft:"window" help:"rounds of the mean acceptance (1 to 10000)"`
+	Target float32 `draft:"target" help:"acceptance to aim at: accepted depth over drafted depth (0 to 1)"`
+	EtaD   float32 `draft:"eta-d" help:"step of d0 for each unit of acceptance above target (0 to 4096)"`
+	EtaH   float32 `draft:"eta-h" help:"step of tau-h, downwards (0 to 4096)"`
+	EtaL   float32 `draft:"eta-l" help:"step of tau-l, downwards (0 to 4096)"`
 
-	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
-	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+	Preset string `draft:"preset" help:"paper: options that are not given are as in DynaTree's runs on WikiText-2; empty: as listed here"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 
 	shortlist.Options
 	Raw

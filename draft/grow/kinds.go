@@ -12,9 +12,13 @@ import (
 
 // Kind is a shape that a text can name.
 type Kind struct {
-	Name, Help string
-	Options    any // at their defaults, for help texts
-	Parse      func(text string) (Parsed, error)
+	Name  string
+	Help  string // one line: the trees
+	About string // how they grow
+	Paper string // where they were published
+
+	Options any // at their defaults, for help texts
+	Parse   func(text string) (Parsed, error)
 }
 
 // Parsed is what a drafter's text says.
@@ -28,22 +32,41 @@ type Parsed struct {
 
 // Kinds are the shapes, in the order of help texts.
 var Kinds = []Kind{
-	kind("linear", "chains of k tokens", DefaultLinear, PaperLinear,
-		func(o *Linear) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
-	kind("fixed", "trees of fixed breadth and depth", DefaultFixed, PaperFixed,
-		func(o *Fixed) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
-	kind("dynatree", "trees that follow the drafter's confidence and their own acceptance (DynaTree)", DefaultDynaTree, PaperDynaTree,
-		func(o *DynaTree) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
-	kind("dynamic", "the best of trees that go on at each level's likeliest nodes (EAGLE-2)", DefaultDynamic, PaperDynamic,
-		func(o *Dynamic) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
-	kind("best-first", "the most probable nodes by the drafter and the text so far, as many as pay", DefaultBestFirst, DefaultBestFirst,
-		func(o *BestFirst) Parsed { return Parsed{o, o.Model, o.Options, ""} }),
+	kind(Kind{
+		Name: "linear", Help: "chains of k tokens",
+		About: "The draft model decodes k tokens, one after the other, and the target verifies them together.",
+		Paper: "Fast Inference from Transformers via Speculative Decoding, arXiv 2211.17192",
+	}, DefaultLinear, PaperLinear, func(o *Linear) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	kind(Kind{
+		Name: "fixed", Help: "trees of fixed breadth and depth",
+		About: "Every node that is probable enough gets b children, down to depth d. The draft model runs once for each level.",
+		Paper: "the fixed tree that DynaTree is compared with",
+	}, DefaultFixed, PaperFixed, func(o *Fixed) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	kind(Kind{
+		Name: "dynatree", Help: "trees as wide as the draft model is uncertain (DynaTree)",
+		About: `A node gets few children where the draft model is confident and many where it is not. Paths stop where they
+become improbable. The measured acceptance moves the depth and the limits of confidence after every round.`,
+		Paper: "DynaTree",
+	}, DefaultDynaTree, PaperDynaTree, func(o *DynaTree) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	kind(Kind{
+		Name: "dynamic", Help: "the most probable nodes of a tree grown level by level (EAGLE-2)",
+		About: `Each pass expands the k most probable nodes of the last level. The n most probable nodes of all levels are the
+tree.`,
+		Paper: "EAGLE-2: Faster Inference of Language Models with Dynamic Draft Trees, arXiv 2406.16858",
+	}, DefaultDynamic, PaperDynamic, func(o *Dynamic) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	kind(Kind{
+		Name: "best-first", Help: "the most probable nodes, by the drafter and the text so far",
+		About: `Each pass expands the most probable nodes that have no children yet, wherever they are in the tree. The drafter's
+probabilities are combined with what followed the same tokens earlier in the text, and with what the target
+computed there. The tree grows while another pass is expected to pay.`,
+	}, DefaultBestFirst, DefaultBestFirst, func(o *BestFirst) Parsed { return Parsed{o, o.Model, o.Options, ""} }),
 }
 
-// kind makes the kind of a shape whose options are an O: defaults and paper give them.
-func kind[O any](name, help string, defaults, paper func() O, of func(*O) Parsed) Kind {
+// kind completes the kind of a shape whose options are an O: defaults and paper give them.
+func kind[O any](k Kind, defaults, paper func() O, of func(*O) Parsed) Kind {
 	o := defaults()
-	return Kind{name, help, &o, func(text string) (Parsed, error) {
+	k.Options = &o
+	k.Parse = func(text string) (Parsed, error) {
 		o := defaults()
 		if err := draft.Parse(text, &o); err != nil {
 			return Parsed{}, err
@@ -56,10 +79,11 @@ func kind[O any](name, help string, defaults, paper func() O, of func(*O) Parsed
 				return Parsed{}, err
 			}
 		default:
-			return Parsed{}, fmt.Errorf("preset=%s: want paper, or none", preset)
+			return Parsed{}, fmt.Errorf("preset=%s: want paper, or no preset", preset)
 		}
 		return of(&o), nil
-	}}
+	}
+	return k
 }
 
 // Parse reads a text in which key=NAME names a kind, or without it the one that is usual, and everything else is that kind's options.

@@ -10,9 +10,9 @@ import (
 
 // Linear drafts a chain of K tokens, the paper's baseline of linear speculation.
 type Linear struct {
-	K      int    `draft:"k" help:"tokens of the chain"`
-	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
-	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+	K      int    `draft:"k" help:"tokens of the chain (1 to 4095)"`
+	Preset string `draft:"preset" help:"paper: options that are not given are as in DynaTree's runs on WikiText-2; empty: as listed here"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 
 	shortlist.Options
 	Raw
@@ -37,14 +37,14 @@ func (o *Linear) learn(*state, int, int)             {}
 
 // Fixed drafts a tree in which every likely node has B children, down to depth D: paper 002's baseline.
 type Fixed struct {
-	D     int     `draft:"d" help:"depth"`
-	B     int     `draft:"b" help:"children of a node"`
-	Tau   float32 `draft:"tau" help:"least probability of a path to be expanded"`
-	N     int     `draft:"n" help:"nodes at most, root included"`
+	D     int     `draft:"d" help:"depth of the tree (1 to 4095)"`
+	B     int     `draft:"b" help:"children of a node (1 to 64)"`
+	Tau   float32 `draft:"tau" help:"minimum probability of a path to be expanded (0 or more, below 1)"`
+	N     int     `draft:"n" help:"maximum nodes, root included (2 to 4096)"`
 	Prune bool    `draft:"prune" help:"drop leaves below tau before verification"`
 
-	Preset string `draft:"preset" help:"paper: what is not given is as in DynaTree's runs on WikiText-2; empty: as listed here"`
-	Model  string `draft:"model" help:"the drafter: a GGUF file or a Hugging Face folder; empty: the one the target was opened with"`
+	Preset string `draft:"preset" help:"paper: options that are not given are as in DynaTree's runs on WikiText-2; empty: as listed here"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 
 	shortlist.Options
 	Raw

@@ -43,7 +43,7 @@ const (
 
 // Raw is an option of all shapes.
 type Raw struct {
-	Raw bool `draft:"raw" help:"take the drafter at its word: do not sharpen its probabilities, nor learn from what the target said beside its path"`
+	Raw bool `draft:"raw" help:"use the drafter's probabilities as they are: no sharpening, and no logits of the target beside the accepted path"`
 }
 
 var negInf = float32(math.Inf(-1))

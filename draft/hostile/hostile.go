@@ -14,8 +14,8 @@ import (
 
 // Options of the drafter.
 type Options struct {
-	Seed       int     `draft:"seed" help:"of its random tokens"`
-	Confidence float32 `draft:"confidence" help:"what it claims that each token's probability is"`
+	Seed       int     `draft:"seed" help:"seed of the random tokens"`
+	Confidence float32 `draft:"confidence" help:"the probability that it reports for each token (above 0, at most 1)"`
 }
 
 // Default are the options that are used unless others are given.
@@ -25,7 +25,9 @@ func init() {
 	o := Default()
 	draft.Register(draft.Family{
 		Name:    "hostile",
-		Help:    "random tokens with high confidence: a test of the controller, no drafter to use",
+		Help:    "random tokens with high confidence",
+		About:   "It tests the controller. Nothing that it drafts is useful.",
+		Test:    true,
 		Options: &o,
 		New: func(options string, target draft.Target) (draft.Drafter, error) {
 			o := Default()

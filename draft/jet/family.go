@@ -15,16 +15,34 @@ const (
 )
 
 func init() {
+	const (
+		causal  = "a JetSpec head"
+		twoWays = "a DFlash head"
+		jetspec = "JetSpec: Breaking the Scaling Ceiling of Speculative Decoding with Parallel Tree Drafting, arXiv 2606.18394"
+	)
 	for _, f := range []struct {
-		name, help      string
-		defaults, paper Options
+		name, help, about, source, needs string
+		defaults, paper                  Options
 	}{
-		{"jet", "a block head, drafting a whole tree in one pass", Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
-		{"jetspec", "a causal block head, drafting JetSpec's trees, put right by the text", Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
-		{"ddtree", "a block head that looks both ways, drafting the most probable prefixes (DDTree)", Options{Head: Bidirectional, Tree: DDTree}, Options{Head: Bidirectional, Tree: DDTree}},
-		{"dflash", "a block head that looks both ways, drafting a chain (DFlash)", Options{Head: Bidirectional, Tree: Chain}, Options{Head: Bidirectional, Tree: Chain}},
+		{"jet", "a block head: a whole tree in one pass; jetspec by another name",
+			"It is jetspec. With head=bidirectional it drafts with a DFlash head, and with tree=NAME the trees of the others.",
+			jetspec, causal, Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
+		{"jetspec", "a JetSpec head: a whole tree in one pass",
+			`The head computes the next tokens of a block in one pass; every position sees those before it. Its candidates are
+combined with what followed the same tokens in the text. JetSpec's trees are tree=accum-logp.`,
+			jetspec, causal, Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
+		{"ddtree", "a DFlash head: the tree of the most probable paths (DDTree)",
+			`The head computes the next tokens of a block in one pass; every position sees all others. The tree has the
+paths whose product of probabilities is the largest.`,
+			"Accelerating Speculative Decoding with Block Diffusion Draft Trees, arXiv 2604.12989", twoWays,
+			Options{Head: Bidirectional, Tree: DDTree}, Options{Head: Bidirectional, Tree: DDTree}},
+		{"dflash", "a DFlash head: a chain in one pass",
+			"The head computes the next tokens of a block in one pass; the most probable token of each position makes a chain.",
+			"DFlash: Block Diffusion for Flash Speculative Decoding, arXiv 2602.06036", twoWays,
+			Options{Head: Bidirectional, Tree: Chain}, Options{Head: Bidirectional, Tree: Chain}},
 	} {
-		draft.Register(draft.Family{Name: f.name, Help: f.help, Options: &f.defaults, New: func(text string, target draft.Target) (draft.Drafter, error) {
+		family := draft.Family{Name: f.name, Help: f.help, About: f.about, Paper: f.source, Needs: f.needs, Options: &f.defaults}
+		family.New = func(text string, target draft.Target) (draft.Drafter, error) {
 			o := f.defaults
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
@@ -37,14 +55,15 @@ func init() {
 					return nil, err
 				}
 			default:
-				return nil, fmt.Errorf("preset=%s: want paper, or none", preset)
+				return nil, fmt.Errorf("preset=%s: want paper, or no preset", preset)
 			}
 			h, err := o.open(target)
 			if err != nil {
 				return nil, err
 			}
 			return New(o, h.Network, target)
-		}})
+		}
+		draft.Register(family)
 	}
 }
 

@@ -69,7 +69,7 @@ func TestFamilies(t *testing.T) {
 		"jet:tree=oak":                          "want one of conditioned, accum-logp, ddtree",
 		"dflash:depth=4000":                     "the rows of the head's block",
 		"jet:model=" + filepath.Join(dir, "no"): "no such file",
-		"jetspec:preset=mine":                   "want paper, or none",
+		"jetspec:preset=mine":                   "want paper, or no preset",
 		"jet:width=many":                        "want a value like",
 		"jet:model=" + path:                     "not a block head",
 	} {

@@ -23,13 +23,13 @@ import (
 // Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows
 // at a node's parent: a block head knows nothing of nodes.
 type Options struct {
-	Head   string  `draft:"head" help:"causal or bidirectional: the first such head of those the target was opened with; empty: as the one that model names"`
+	Head   string  `draft:"head" help:"kind of head: causal (JetSpec) or bidirectional (DFlash); empty: that of the file that model names"`
 	Tree   string  `draft:"tree" help:"conditioned, accum-logp, ddtree, hybrid, entropy or chain"`
-	Width  int     `draft:"width" help:"children of a node at most; 0: no limit for conditioned and ddtree, 7 for the others"`
-	Depth  int     `draft:"depth" help:"depth at most; 0: the head's block, of conditioned without limit: the text goes on"`
-	Lambda float64 `draft:"lambda" help:"hybrid: the weight of a depth's entropy beside the path's log-probability"`
-	Preset string  `draft:"preset" help:"paper: what is not given is as the drafter's paper has it; empty: as listed here"`
-	Model  string  `draft:"model" help:"head: a GGUF file or a Hugging Face folder; empty: one that the target was opened with"`
+	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with conditioned and ddtree, otherwise 7"`
+	Depth  int     `draft:"depth" help:"maximum depth (0 to the block's length less 1); 0: the block, and with conditioned beyond it from the text"`
+	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy beside the path's log-probability (0 or more)"`
+	Preset string  `draft:"preset" help:"paper: options that are not given are as in the drafter's paper; empty: as listed here"`
+	Model  string  `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
 	shortlist.Options
 }

@@ -20,11 +20,14 @@ func init() {
 		if k.Name == "dynamic" { // the name is heads' trees': lm:shape=dynamic
 			continue
 		}
-		draft.Register(draft.Family{Name: k.Name, Help: "a draft model, drafting " + k.Help, Options: k.Options, New: family(k.Parse)})
+		draft.Register(draft.Family{
+			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model", Options: k.Options, New: family(k.Parse),
+		})
 	}
 	draft.Register(draft.Family{
-		Name: "lm", Help: "a draft model, drafting trees of a shape", Options: &options{Shape: usual},
-		New: family(func(text string) (grow.Parsed, error) { return grow.Parse(text, "shape", usual) }),
+		Name: "lm", Help: "a draft model: trees of the shape that an option names", Needs: "a draft model", Options: &options{Shape: usual},
+		About: "lm:shape=fixed is the drafter fixed, and so on for the other shapes; dynamic, EAGLE-2's trees, has no name without lm.",
+		New:   family(func(text string) (grow.Parsed, error) { return grow.Parse(text, "shape", usual) }),
 	})
 }
 
@@ -44,7 +47,7 @@ func family(parse func(text string) (grow.Parsed, error)) func(text string, targ
 				return nil, err
 			}
 		case m == nil:
-			return nil, fmt.Errorf("there is no draft model: name one with model=FILE, or open the target with one")
+			return nil, fmt.Errorf("there is no draft model: name one with model=FILE, or open the model with one")
 		}
 		return New(p.Shape, p.Lists, m, target)
 	}

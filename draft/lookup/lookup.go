@@ -18,9 +18,9 @@ import (
 
 // Options of the drafter.
 type Options struct {
-	Min    int     `draft:"min" help:"shortest match to draft from, in tokens"`
-	Levels int     `draft:"levels" help:"how many matches of different length to draft from"`
-	Floor  float32 `draft:"floor" help:"least probability of a node, from the root, to be drafted"`
+	Min    int     `draft:"min" help:"shortest match to draft from, in tokens (1 or more)"`
+	Levels int     `draft:"levels" help:"number of matches of different length to draft from (1 to 16)"`
+	Floor  float32 `draft:"floor" help:"minimum probability of a path to be drafted (above 0, at most 1)"`
 }
 
 // Default are the options that are used unless others are given.
@@ -29,8 +29,12 @@ func Default() Options { return Options{Min: 1, Levels: 3, Floor: 0.02} }
 func init() {
 	o := Default()
 	draft.Register(draft.Family{
-		Name:    "lookup",
-		Help:    "no model: what followed earlier occurrences of the text's end, in prompt, output and predicted output",
+		Name: "lookup",
+		Help: "what followed the same words earlier in the text; no model",
+		About: `It looks for the last tokens of the text at earlier places, in the prompt, the output and a predicted
+output (--predict). The tokens that followed there become a tree, the most frequent ones first. It costs
+next to nothing, and is at its best where the output repeats its input: edits, quotes, code.`,
+		Paper:   "Prompt lookup decoding (Saxena, 2023); SAM decoding, arXiv 2411.10666, uses a suffix automaton too",
 		Options: &o,
 		New: func(options string, _ draft.Target) (draft.Drafter, error) {
 			o := Default()

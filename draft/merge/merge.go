@@ -30,7 +30,7 @@ import (
 
 // Options of the drafter.
 type Options struct {
-	Mode string `draft:"mode" help:"spliced: common prefixes of the trees are shared; disjoint: a node for each part that proposes it, as in the paper"`
+	Mode string `draft:"mode" help:"spliced: trees share common prefixes; disjoint: each keeps its own nodes, as in the paper"`
 }
 
 // The modes.
@@ -48,8 +48,12 @@ func init() {
 	o := Default()
 	draft.Register(draft.Family{
 		Name: "merge",
-		Help: "two drafters or more, the union of their trees verified at once: merge:PART+PART or merge:mode=disjoint,PART+PART, " +
-			"a PART being a drafter with its own options, as in merge:lookup:min=2+best-first; in (round brackets) if it holds a +",
+		Help: "two or more drafters: the union of their trees",
+		About: `merge:lookup+eagle3 verifies both trees in one pass. Each part may have options, as in
+merge:lookup:min=2+best-first, and stands in (round brackets) if it contains a +. List the cheapest part first.
+The rate at which each part's nodes are accepted is measured, and decides which nodes fit the budget.`,
+		Paper:   "Merged-Tree Dual Drafting",
+		Needs:   "what its parts need",
 		Options: &o,
 		New:     open,
 	})

@@ -84,9 +84,6 @@ func TestOpen(t *testing.T) {
 	if _, err := New(Default(), 5, Part{Name: "a"}, Part{Name: "b"}); err == nil {
 		t.Error("a part without a drafter was accepted")
 	}
-	if u := draft.Usage(); !strings.Contains(u, "mode=spliced") || !strings.Contains(u, "merge:PART+PART") {
-		t.Errorf("the help does not explain the text form:\n%s", u)
-	}
 }
 
 func FuzzOpen(f *testing.F) {

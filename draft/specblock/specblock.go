@@ -28,16 +28,16 @@ import (
 // Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows at a
 // node's parent: a block's rows know their own block alone.
 type Options struct {
-	Tree    string `draft:"tree" help:"conditioned: what the head says is put right by the text and by what the target said beside its path; ranked: the paper's, by the rank head"`
-	Blocks  int    `draft:"blocks" help:"M: blocks of a tree's longest path, each a pass"`
-	Widths  string `draft:"widths" help:"ranked: children of a place by what the rank head says of it: that the target's token is the first, among the first 4, among the first 10, or beyond"`
-	Uniform int    `draft:"uniform" help:"ranked: as many children at every place, whatever the rank head says; 0: widths"`
-	Starts  int    `draft:"starts" help:"places that a later block starts from at most, the likeliest; 0: no limit"`
-	Cached  int    `draft:"cached" help:"rows of a block that are kept for every committed token, and seen by all after it; 0: all, as the head learned; fewer cost less"`
-	Nodes   int    `draft:"nodes" help:"nodes of a tree at most, root included"`
-	Raw     bool   `draft:"raw" help:"take the head at its word: do not learn from what the target said beside its path"`
-	Preset  string `draft:"preset" help:"paper: what is not given is as the paper has it; empty: as listed here"`
-	Model   string `draft:"model" help:"head: a GGUF file or a folder; empty: one that the target was opened with"`
+	Tree    string `draft:"tree" help:"conditioned: combine the head's probabilities with the text and the target's logits beside its path; ranked: the paper's, by the rank head"`
+	Blocks  int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
+	Widths  string `draft:"widths" help:"for ranked: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond"`
+	Uniform int    `draft:"uniform" help:"for ranked: the same number of children for every node (0 to 256); 0: widths"`
+	Starts  int    `draft:"starts" help:"maximum nodes that later blocks start from, the most probable ones (0 to 1024); 0: no limit"`
+	Cached  int    `draft:"cached" help:"rows of each committed token's block that are kept in the cache (0 to 64); 0: all, as in training"`
+	Nodes   int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`
+	Raw     bool   `draft:"raw" help:"use the head's probabilities as they are: no logits of the target beside the accepted path"`
+	Preset  string `draft:"preset" help:"paper: options that are not given are as in the paper; empty: as listed here"`
+	Model   string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
 	shortlist.Options
 }

@@ -82,5 +82,5 @@ func Find[T any](target draft.Target, kind error, called string, open func(h dra
 		}
 	}
 	var none T
-	return none, fmt.Errorf("there is no %s head: name one with model=FILE, or open the target with one", called)
+	return none, fmt.Errorf("there is no %s head: name one with model=FILE, or open the model with one", called)
 }

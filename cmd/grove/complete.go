@@ -1,0 +1,222 @@
+// Completion in shells. The scripts ask this program what can follow: grove __complete, with the
+// words of the line.
+
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/model/synth"
+)
+
+type completionCmd struct {
+	Shell string `arg:"" enum:"bash,zsh,fish" help:"bash, zsh or fish."`
+}
+
+func (completionCmd) Help() string {
+	return `Prints a script that completes commands, flags, their values, drafters, shapes and file names.
+
+Examples:
+    source <(grove completion bash)                                    in ~/.bashrc
+    source <(grove completion zsh)                                     in ~/.zshrc, after compinit
+    grove completion fish > ~/.config/fish/completions/grove.fish`
+}
+
+func (cmd *completionCmd) Run(p *program) error {
+	_, err := fmt.Fprint(p.stdout, scripts[cmd.Shell])
+	return err
+}
+
+// scripts call the program with the words up to the cursor; the last one is to be completed, and
+// may be empty. Where the answer is empty they complete file names. bash parts words at = and :,
+// which are put together again.
+var scripts = map[string]string{
+	"bash": `_grove() {
+	local line=${COMP_LINE:0:COMP_POINT} words
+	read -ra words <<< "$line"
+	[[ $line == *[[:space:]] ]] && words+=("")
+	local word=${words[-1]}
+	mapfile -t COMPREPLY < <(grove __complete -- "${words[@]:1}" 2> /dev/null)
+	if ((${#COMPREPLY[@]} == 0)); then
+		mapfile -t COMPREPLY < <(compgen -f -- "${word#--*=}")
+		compopt -o filenames
+	else
+		[[ ${COMPREPLY[0]} == *[=:,] && ${#COMPREPLY[@]} == 1 ]] && compopt -o nospace
+		local cut=${word%"${word##*[=:]}"}
+		COMPREPLY=("${COMPREPLY[@]#"$cut"}")
+	fi
+}
+complete -F _grove grove
+`,
+	"zsh": `#compdef grove
+_grove() {
+	local -a found
+	found=("${(@f)$(grove __complete -- "${(@)words[2,CURRENT]}" 2> /dev/null)}")
+	if [[ -z ${found[1]} ]]; then
+		compset -P '--*='
+		_files
+	elif [[ ${#found} == 1 && ${found[1]} == *[=:,] ]]; then
+		compadd -S '' -- $found
+	else
+		compadd -- $found
+	fi
+}
+compdef _grove grove
+`,
+	"fish": `function __grove_complete
+	set -l words (commandline -opc) (commandline -ct)
+	set -l found (grove __complete -- $words[2..] 2> /dev/null)
+	if test (count $found) -gt 0
+		string join \n -- $found
+	else
+		set -l flag (string match -r '^--[^=]*=' -- $words[-1])
+		for path in (__fish_complete_path (string replace -r '^--[^=]*=' '' -- $words[-1]))
+			echo "$flag$path"
+		end
+	end
+end
+complete -c grove -f -a '(__grove_complete)'
+`,
+}
+
+type completeCmd struct {
+	Words []string `arg:"" optional:"" passthrough:""`
+}
+
+func (cmd *completeCmd) Run(p *program, k *kong.Kong) error {
+	words := cmd.Words
+	if len(words) > 0 && words[0] == "--" {
+		words = words[1:]
+	}
+	for _, c := range completions(k.Model, words) {
+		fmt.Fprintln(p.stdout, c)
+	}
+	return nil
+}
+
+// completions lists what the last of the words may become; nothing where a file name may stand.
+func completions(app *kong.Application, words []string) []string {
+	if len(words) == 0 {
+		return nil
+	}
+	node, flags := app.Node, slices.Clone(app.Flags)
+	var waiting *kong.Flag // the flag that the next word is the value of
+	var arguments int
+	literal := false // after --
+	for _, w := range words[:len(words)-1] {
+		switch {
+		case waiting != nil:
+			waiting = nil
+		case w == "--":
+			literal = true
+		case !literal && strings.HasPrefix(w, "-"):
+			if f := findFlag(flags, w); f != nil && !f.IsBool() && !strings.Contains(w, "=") {
+				waiting = f
+			}
+		default:
+			if c := child(node, w); c != nil && !literal {
+				node, flags = c, append(flags, c.Flags...)
+			} else {
+				arguments++
+			}
+		}
+	}
+	word := words[len(words)-1]
+	switch flag, value, joined := strings.Cut(word, "="); {
+	case waiting != nil:
+		return begin(valuesOf(waiting.Value, word), word)
+	case !literal && joined && strings.HasPrefix(word, "--"):
+		f := findFlag(flags, flag)
+		if f == nil {
+			return nil
+		}
+		var list []string
+		for _, v := range begin(valuesOf(f.Value, value), value) {
+			list = append(list, flag+"="+v)
+		}
+		return list
+	case !literal && strings.HasPrefix(word, "-"):
+		return begin(flagWords(flags), word)
+	case len(node.Children) > 0:
+		return begin(childNames(node), word)
+	case node.Name == "help":
+		return begin(childNames(app.Node), word)
+	case arguments < len(node.Positional):
+		return begin(valuesOf(node.Positional[arguments], word), word)
+	}
+	return nil
+}
+
+// begin keeps the words that begin with a prefix.
+func begin(words []string, prefix string) []string {
+	return slices.DeleteFunc(slices.Clone(words), func(w string) bool { return !strings.HasPrefix(w, prefix) })
+}
+
+// findFlag is the flag of a word such as --model, --model=x or -m; nil where there is none.
+func findFlag(flags []*kong.Flag, word string) *kong.Flag {
+	name, _, _ := strings.Cut(word, "=")
+	for _, f := range flags {
+		if name == "--"+f.Name || f.Short != 0 && name == "-"+string(f.Short) {
+			return f
+		}
+	}
+	return nil
+}
+
+// flagWords are the flags as they are typed.
+func flagWords(flags []*kong.Flag) (list []string) {
+	for _, f := range flags {
+		if f.Hidden {
+			continue
+		}
+		list = append(list, "--"+f.Name)
+		if f.Tag.Negatable != "" {
+			list = append(list, "--no-"+f.Name)
+		}
+	}
+	return list
+}
+
+// valuesOf lists what a flag or an argument can be, as far as that is known: nothing for a file.
+func valuesOf(v *kong.Value, word string) []string {
+	switch {
+	case v.Enum != "":
+		return slices.DeleteFunc(v.EnumSlice(), func(s string) bool { return s == "" })
+	case v.Name == "drafter", v.Name == "name" && v.Flag == nil:
+		return drafterWords(word)
+	case v.Name == "shape":
+		return shapeNames()
+	}
+	return nil
+}
+
+// drafterWords lists the drafters; after a colon the options of one, with what stands before them.
+func drafterWords(word string) []string {
+	name, options, colon := strings.Cut(word, ":")
+	if !colon {
+		return drafterNames()
+	}
+	done := options[:strings.LastIndexByte(options, ',')+1]
+	var list []string
+	for _, f := range draft.Families() {
+		if f.Name == name {
+			for _, o := range f.Listed() {
+				list = append(list, name+":"+done+o.Key+"=")
+			}
+		}
+	}
+	return list
+}
+
+func shapeNames() []string {
+	var names []string
+	for _, s := range synth.Shapes() {
+		names = append(names, s.Name)
+	}
+	return names
+}

@@ -1,0 +1,193 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+)
+
+type draftersCmd struct {
+	modelFlags
+
+	Name string `arg:"" optional:"" help:"Explain this drafter and its options."`
+}
+
+func (draftersCmd) Help() string {
+	return `Lists what can propose trees for --drafter, and says which drafters can run with the model, draft model and
+heads that are given. With a name it explains that drafter: its options with their defaults and ranges, what
+it needs, and its paper.
+
+Options follow a colon: --drafter eagle3:width=4,depth=10.
+
+Examples:
+    grove drafters
+    grove drafters eagle3
+    grove drafters -m FILE --head HEAD`
+}
+
+// drafterInfo is a line of the list.
+type drafterInfo struct {
+	Name    string `json:"name"`
+	Help    string `json:"help"`
+	Needs   string `json:"needs,omitempty"`
+	Ready   bool   `json:"ready"`
+	Default bool   `json:"default,omitempty"`
+}
+
+func (cmd *draftersCmd) Run(p *program) error {
+	var family draft.Family
+	if cmd.Name != "" && cmd.Name != draft.Plain {
+		families := draft.Families()
+		at := slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == cmd.Name })
+		if at < 0 {
+			return usagef("there is no drafter %q: want one of %s", cmd.Name, strings.Join(drafterNames(), ", "))
+		}
+		family = families[at]
+	}
+	m, err := cmd.open(p)
+	if err != nil {
+		return err
+	}
+	defer p.close(m)
+	switch {
+	case cmd.Name == "":
+		return cmd.list(p, m)
+	case cmd.Name == draft.Plain:
+		return p.explainPlain()
+	}
+	return cmd.explain(p, m, &family)
+}
+
+// list prints a line for each drafter.
+func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
+	usual := cmd.drafter(m)
+	list := []drafterInfo{{Name: draft.Plain, Help: plainHelp, Ready: true}}
+	for _, f := range draft.Families() {
+		list = append(list, drafterInfo{f.Name, f.Help, f.Needs, ready(&f, m) == nil, f.Name == usual})
+	}
+	if p.JSON {
+		return p.printJSON(list)
+	}
+	fmt.Fprintf(p.stdout, "Drafters for %s:\n\n", modelName(m, cmd.Model))
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	for _, d := range list {
+		state := "ready"
+		switch {
+		case d.Default:
+			state = "default"
+		case !d.Ready:
+			state = "-"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", d.Name, state, d.Help)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	fmt.Fprint(p.stdout,
+		"\nA drafter with - needs a draft model or head that is not open: --draft-model FILE, --head FILE.\n",
+		"grove drafters NAME explains one. Every drafter gives the same text.\n")
+	return nil
+}
+
+const plainHelp = "plain decoding: one token a pass"
+
+func (p *program) explainPlain() error {
+	if p.JSON {
+		return p.printJSON(drafterInfo{Name: draft.Plain, Help: plainHelp, Ready: true})
+	}
+	w := newHelpWriter(p.stdout)
+	w.paragraph(draft.Plain + ": " + plainHelp)
+	w.paragraph("Nothing is drafted. The drafters are compared with it, and give the same text.")
+	return w.flush()
+}
+
+// explain prints everything about a drafter.
+func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) error {
+	problem := ready(f, m)
+	if p.JSON {
+		type option struct {
+			Key     string `json:"name"`
+			Default any    `json:"default"`
+			Help    string `json:"help"`
+		}
+		options := []option{}
+		for _, o := range f.Listed() {
+			options = append(options, option(o))
+		}
+		return p.printJSON(struct {
+			drafterInfo
+			About   string   `json:"about"`
+			Paper   string   `json:"paper,omitempty"`
+			Options []option `json:"options"`
+		}{
+			drafterInfo{f.Name, f.Help, f.Needs, problem == nil, f.Name == cmd.drafter(m)},
+			strings.Join(strings.Fields(f.About), " "), f.Paper, options,
+		})
+	}
+	w := newHelpWriter(p.stdout)
+	w.paragraph(f.Name + ": " + f.Help)
+	w.text(f.About)
+	if f.Paper != "" {
+		w.paragraph("Paper: " + f.Paper + ".")
+	}
+	if need := neededFlag(f.Needs); need != "" {
+		w.paragraph("It needs " + f.Needs + ": " + need + ".")
+	}
+	if problem != nil {
+		w.paragraph(fmt.Sprintf("It cannot run with %s: %v.", modelName(m, cmd.Model), problem))
+	} else {
+		w.paragraph(fmt.Sprintf("It can run with %s.", modelName(m, cmd.Model)))
+	}
+	if options := f.Listed(); len(options) > 0 {
+		first := options[0]
+		s := section{title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, first.Key, first.Default)}
+		for _, o := range options {
+			s.rows = append(s.rows, [2]string{fmt.Sprintf("%s=%v", o.Key, o.Default), o.Help})
+		}
+		w.section(s)
+	}
+	return w.flush()
+}
+
+// neededFlag says how a user gives what a drafter needs.
+func neededFlag(needs string) string {
+	switch {
+	case strings.HasSuffix(needs, "draft model"):
+		return "--draft-model FILE"
+	case strings.HasSuffix(needs, "head"):
+		return "--head FILE"
+	}
+	return ""
+}
+
+// ready is the reason why a drafter cannot run with a model; nil where it can.
+func ready(f *draft.Family, m *grove.Model) error {
+	text := f.Name
+	if f.Name == "merge" {
+		text += ":lookup+lookup" // its parts are what may be missing
+	}
+	_, err := draft.New(text, m.Target())
+	if inner := errors.Unwrap(err); inner != nil {
+		return inner // without the drafter's name
+	}
+	return err
+}
+
+// compared are the drafters that are compared where none is named, if they can run.
+var compared = []string{
+	"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock",
+}
+
+// drafterNames lists what --drafter takes.
+func drafterNames() []string {
+	names := []string{draft.Plain}
+	for _, f := range draft.Families() {
+		names = append(names, f.Name)
+	}
+	return names
+}

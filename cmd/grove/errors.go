@@ -1,0 +1,152 @@
+// What a user reads when something is wrong.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"regexp"
+	"strings"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/sample"
+)
+
+// Exit codes.
+const (
+	exitOK          = 0
+	exitFailure     = 1
+	exitUsage       = 2
+	exitInterrupted = 130 // 128 + SIGINT, as shells have it
+)
+
+// usageError is a mistake in the command line that only the command itself can see.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// errFailed ends the command with status 1 when it has said why already.
+var errFailed = errors.New("failed")
+
+// report prints the error, if any, and returns the exit status.
+func (p *program) report(k *kong.Context, err error) int {
+	name := "grove"
+	if k != nil && k.Selected() != nil {
+		name = k.Selected().FullPath()
+	}
+	var usage usageError
+	var option *grove.OptionError
+	var sampling *sample.RangeError
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errFailed):
+		return exitFailure
+	case errors.As(err, &usage), errors.As(err, &option), errors.As(err, &sampling):
+		advice := fmt.Sprintf("Run \"%s --help\" for flags and examples.", name)
+		if option != nil && option.Field == "Drafter" {
+			advice = "Run \"grove drafters\" for the drafters that can run, \"grove drafters NAME\" for what one needs and its options."
+		}
+		fmt.Fprintf(p.stderr, "%s: %s\n%s\n", name, whatIsMissing(k, inFlags(err)), advice)
+		return exitUsage
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintf(p.stderr, "%s: interrupted\n", name)
+		return exitInterrupted
+	}
+	fmt.Fprintf(p.stderr, "%s: %v\n", name, err)
+	switch {
+	case strings.Contains(err.Error(), ": check "): // it says what to do
+	case errors.Is(err, fs.ErrNotExist):
+		fmt.Fprintln(p.stderr, "Check the name. A name without a leading / is relative to the current folder.")
+	case errors.Is(err, fs.ErrPermission):
+		fmt.Fprintln(p.stderr, "Check the permissions of the file and of its folder.")
+	}
+	return exitFailure
+}
+
+// whatIsMissing words kong's message about a command line that ends too early.
+func whatIsMissing(k *kong.Context, message string) string {
+	rest, ok := strings.CutPrefix(message, "expected ")
+	switch {
+	case !ok || k == nil:
+		return message
+	case strings.HasPrefix(rest, "one of "):
+		node := k.Selected()
+		if node == nil {
+			node = k.Model.Node
+		}
+		return "name a command: " + strings.Join(childNames(node), ", ")
+	}
+	return "missing " + strings.Trim(rest, `"`)
+}
+
+// flagOf is what a user types to set a field of the library.
+var flagOf = map[string]string{
+	"Prompt":                     "the prompt",
+	"MaxTokens":                  "--max-tokens",
+	"Stop":                       "--stop",
+	"Drafter":                    "--drafter",
+	"Budget":                     "--budget",
+	"Accept":                     "--accept",
+	"Uncontrolled":               "--uncontrolled",
+	"Predict":                    "--predict",
+	"IgnoreEnd":                  "--ignore-end",
+	"Messages":                   "the message",
+	"Sampling.Temperature":       "--temperature",
+	"Sampling.TopK":              "--top-k",
+	"Sampling.TopP":              "--top-p",
+	"Sampling.MinP":              "--min-p",
+	"Sampling.RepetitionPenalty": "--repetition-penalty",
+	"Sampling.PresencePenalty":   "--presence-penalty",
+	"Sampling.FrequencyPenalty":  "--frequency-penalty",
+	"Sampling.PenaltyLast":       "--penalty-last",
+	"Sampling.LogitBias":         "--logit-bias",
+	"Sampling.Seed":              "--seed",
+	"Threads":                    "--threads",
+	"Context":                    "--context",
+	"Draft":                      "--draft-model",
+	"Heads":                      "--head",
+	"Adapt":                      "--adapt",
+	"KV":                         "--kv",
+	"ChatTemplate":               "--template",
+	"Pad":                        "--pad",
+	"PadType":                    "--pad-type",
+}
+
+// inFlags is the message of an error about a field of the library, about the flag that sets it.
+func inFlags(err error) string {
+	var option *grove.OptionError
+	var sampling *sample.RangeError
+	switch {
+	case errors.As(err, &option):
+		field, _, _ := strings.Cut(option.Field, "[") // Messages[0].Content
+		return strings.Replace(err.Error(), option.Error(), flagMessage(field, option.Reason), 1)
+	case errors.As(err, &sampling):
+		return strings.Replace(err.Error(), sampling.Error(), flagMessage("Sampling."+sampling.Field, sampling.Reason), 1)
+	}
+	return err.Error()
+}
+
+// valueFirst matches reasons that begin with the value: "-1: want 0 or more".
+var valueFirst = regexp.MustCompile(`^\S+: want `)
+
+func flagMessage(field, reason string) string {
+	flag, ok := flagOf[field]
+	if !ok {
+		flag = field
+	}
+	if text, ok := strings.CutPrefix(reason, "drafter "); ok {
+		return flag + " " + text // as it was typed, in quotes
+	}
+	if valueFirst.MatchString(reason) {
+		return flag + " " + reason
+	}
+	return flag + ": " + reason
+}

@@ -1,0 +1,287 @@
+// Help texts: what kong knows of a command, as a page, and the page as text for a terminal.
+// manual.go writes pages as Markdown and as a manual page.
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/alecthomas/kong"
+)
+
+type helpCmd struct {
+	Command []string `arg:"" optional:"" help:"The command to explain, such as run, or bench cost."`
+	Man     bool     `help:"Print the manual page of all commands, for man -l."`
+	Write   string   `hidden:"" help:"Write cli.md and grove.1 into this folder."`
+}
+
+func (helpCmd) Help() string {
+	return `Explains grove, or one command; grove COMMAND --help does the same.
+
+Examples:
+    grove help
+    grove help run
+    grove help bench cost
+    grove help --man | man -l -`
+}
+
+func (cmd *helpCmd) Run(p *program, k *kong.Kong) error {
+	switch {
+	case cmd.Write != "":
+		return writeManuals(cmd.Write, k.Model)
+	case cmd.Man:
+		_, err := io.WriteString(p.stdout, manPage(k.Model))
+		return err
+	}
+	node := k.Model.Node
+	for _, name := range cmd.Command {
+		parent := node
+		if node = child(parent, name); node == nil {
+			return usagef("there is no command %q: want one of %s",
+				strings.Join(cmd.Command, " "), strings.Join(childNames(parent), ", "))
+		}
+	}
+	return printHelp(p.stdout, pageOf(k.Model, node))
+}
+
+// child is the command of that name below a node; nil where there is none.
+func child(n *kong.Node, name string) *kong.Node {
+	for _, c := range n.Children {
+		if c.Name == name {
+			return c
+		}
+	}
+	return nil
+}
+
+func childNames(n *kong.Node) (names []string) {
+	for _, c := range n.Children {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// page is the help of a command, or of grove itself.
+type page struct {
+	name    string // grove bench cost
+	usage   string
+	summary string // one sentence
+	detail  string // paragraphs; lines that begin with four spaces stand as they are
+
+	sections []section
+}
+
+// section lists what can be given: each row has what to type and what it means.
+type section struct {
+	title  string
+	rows   [][2]string
+	common bool // flags of all commands
+}
+
+// pageOf is the page of a command, or of grove itself where n is nil.
+func pageOf(app *kong.Application, n *kong.Node) page {
+	if n == nil {
+		n = app.Node
+	}
+	p := page{name: n.FullPath(), usage: app.Name + " " + n.Summary(), summary: n.Help, detail: n.Detail}
+	if n == app.Node {
+		p.name, p.usage = app.Name, app.Name+" <command> [flags]"
+		p.summary, p.detail, _ = strings.Cut(n.Help, "\n\n")
+	}
+	add := func(title string, row [2]string) {
+		for i := range p.sections {
+			if p.sections[i].title == title {
+				p.sections[i].rows = append(p.sections[i].rows, row)
+				return
+			}
+		}
+		p.sections = append(p.sections, section{title: title, rows: [][2]string{row}})
+	}
+	group := func(g *kong.Group, without string) string {
+		if g == nil {
+			return without
+		}
+		return g.Title
+	}
+	for _, c := range n.Children {
+		if !c.Hidden {
+			add(group(c.Group, "Commands"), [2]string{c.Name, c.Help})
+		}
+	}
+	for _, arg := range n.Positional {
+		add("Arguments", [2]string{arg.Summary(), arg.Help})
+	}
+	if n != app.Node {
+		for _, f := range n.Flags {
+			if !f.Hidden {
+				add(group(f.Group, "Flags"), [2]string{flagText(f), kong.DefaultHelpValueFormatter(f.Value)})
+			}
+		}
+	}
+	common := section{title: "Common flags", common: true}
+	for _, f := range app.Flags {
+		common.rows = append(common.rows, [2]string{flagText(f), kong.DefaultHelpValueFormatter(f.Value)})
+	}
+	p.sections = append(p.sections, common)
+	return p
+}
+
+// flagText is a flag as it is typed.
+func flagText(f *kong.Flag) string {
+	text := "    "
+	if f.Short != 0 {
+		text = "-" + string(f.Short) + ", "
+	}
+	switch {
+	case f.IsBool() && f.Tag.Negatable != "":
+		return text + "--[no-]" + f.Name
+	case f.IsBool():
+		return text + "--" + f.Name
+	}
+	return text + "--" + f.Name + "=" + f.FormatPlaceHolder()
+}
+
+// printHelp writes a page for people.
+func printHelp(to io.Writer, p page) error {
+	w := newHelpWriter(to)
+	w.paragraph("Usage: " + p.usage)
+	w.paragraph(p.summary)
+	w.text(p.detail)
+	for _, s := range p.sections {
+		w.section(s)
+	}
+	return w.flush()
+}
+
+// helpWriter wraps text to the width of a terminal. The first error is flush's.
+type helpWriter struct {
+	w     *bufio.Writer
+	width int
+	begun bool // something was written, which an empty line parts from the next
+}
+
+// widest is the most columns that help takes.
+const widest = 100
+
+func newHelpWriter(w io.Writer) *helpWriter {
+	width, _ := terminalSize(w)
+	if n, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil && n > 0 {
+		width = n
+	}
+	if width == 0 {
+		width = 80
+	}
+	return &helpWriter{w: bufio.NewWriter(w), width: max(min(width, widest), 40)}
+}
+
+func (w *helpWriter) flush() error { return w.w.Flush() }
+
+// part begins something new, below an empty line.
+func (w *helpWriter) part() {
+	if w.begun {
+		fmt.Fprintln(w.w)
+	}
+	w.begun = true
+}
+
+func (w *helpWriter) paragraph(text string) {
+	if text == "" {
+		return
+	}
+	w.part()
+	for _, line := range wrapWords(text, w.width) {
+		fmt.Fprintln(w.w, line)
+	}
+}
+
+// text writes paragraphs, and blocks of lines that begin with four spaces as they are.
+func (w *helpWriter) text(text string) {
+	for _, b := range blocksOf(text) {
+		if !b.literal {
+			w.paragraph(strings.Join(b.lines, " "))
+			continue
+		}
+		if !b.joined {
+			w.part()
+		}
+		for _, line := range b.lines {
+			fmt.Fprintln(w.w, "  "+strings.TrimPrefix(line, "    "))
+		}
+	}
+}
+
+// block is a paragraph, or literal lines.
+type block struct {
+	lines   []string
+	literal bool
+	joined  bool // it follows the block before it without an empty line
+}
+
+// blocksOf parts a text at empty lines, and where lines begin to be literal or end to be.
+func blocksOf(text string) (list []block) {
+	empty := true
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, "\n")
+		if strings.TrimSpace(line) == "" {
+			empty = true
+			continue
+		}
+		literal := strings.HasPrefix(line, "    ")
+		if n := len(list); !empty && list[n-1].literal == literal {
+			list[n-1].lines = append(list[n-1].lines, line)
+		} else {
+			list = append(list, block{[]string{line}, literal, !empty})
+		}
+		empty = false
+	}
+	return list
+}
+
+// section writes rows in two columns. What is too long for the first has a line to itself.
+func (w *helpWriter) section(s section) {
+	left := 0
+	for _, row := range s.rows {
+		if n := utf8.RuneCountInString(row[0]); n <= min(30, w.width*2/5) {
+			left = max(left, n)
+		}
+	}
+	w.part()
+	fmt.Fprintln(w.w, s.title+":")
+	for _, row := range s.rows {
+		lines := wrapWords(row[1], w.width-left-4)
+		head := row[0]
+		if utf8.RuneCountInString(head) > left {
+			fmt.Fprintln(w.w, "  "+head)
+			head = ""
+		}
+		for _, line := range lines {
+			fmt.Fprintln(w.w, strings.TrimRight(fmt.Sprintf("  %-*s  %s", left, head, line), " "))
+			head = ""
+		}
+	}
+}
+
+// wrapWords breaks text into lines of at most width columns, words longer than that apart.
+func wrapWords(text string, width int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) <= width:
+			*last += " " + word
+		default:
+			lines = append(lines, word)
+		}
+	}
+	return lines
+}

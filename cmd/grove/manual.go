@@ -1,0 +1,133 @@
+// The pages of all commands as Markdown (docs/cli.md) and as a manual page (docs/grove.1).
+
+package main
+
+//go:generate go run . help --write ../../docs
+//go:generate go run . demo --svg ../../docs/tree.svg
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/alecthomas/kong"
+)
+
+// writeManuals writes both into a folder.
+func writeManuals(dir string, app *kong.Application) error {
+	for name, text := range map[string]string{"cli.md": markdownPage(app), "grove.1": manPage(app)} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o666); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pagesOf are the pages of a node and of all commands below it.
+func pagesOf(app *kong.Application, n *kong.Node) []page {
+	list := []page{pageOf(app, n)}
+	for _, c := range n.Children {
+		if !c.Hidden {
+			list = append(list, pagesOf(app, c)...)
+		}
+	}
+	return list
+}
+
+// markdownPage is the reference of the command.
+func markdownPage(app *kong.Application) string {
+	var b strings.Builder
+	b.WriteString("# The command\n\n`go generate ./cmd/grove` writes this page from the help texts.\n")
+	for i, p := range pagesOf(app, app.Node) {
+		fmt.Fprintf(&b, "\n## %s\n\n%s\n\n    %s\n", p.name, markdownText(p.summary), p.usage)
+		for _, block := range blocksOf(p.detail) {
+			b.WriteByte('\n')
+			for _, line := range block.lines {
+				if !block.literal {
+					line = markdownText(line)
+				}
+				b.WriteString(line + "\n")
+			}
+		}
+		for _, s := range p.sections {
+			if s.common && i > 0 {
+				continue // once, with grove itself
+			}
+			fmt.Fprintf(&b, "\n| %s | |\n|---|---|\n", s.title)
+			for _, row := range s.rows {
+				fmt.Fprintf(&b, "| `%s` | %s |\n", markdownCell(strings.TrimSpace(row[0])), markdownCell(markdownText(row[1])))
+			}
+		}
+	}
+	return b.String()
+}
+
+// markdownText escapes what Markdown would take for emphasis, code or HTML.
+func markdownText(s string) string {
+	return strings.NewReplacer("*", `\*`, "_", `\_`, "<", "&lt;", "`", "\\`").Replace(s)
+}
+
+// markdownCell escapes what ends a cell of a table.
+func markdownCell(s string) string { return strings.ReplaceAll(s, "|", `\|`) }
+
+// manPage is the manual page, for man -l.
+func manPage(app *kong.Application) string {
+	var b strings.Builder
+	pages := pagesOf(app, app.Node)
+	first := pages[0]
+	b.WriteString(".TH GROVE 1 \"\" grove \"User Commands\"\n.SH NAME\n")
+	fmt.Fprintf(&b, "grove \\- %s\n.SH SYNOPSIS\n%s\n.SH DESCRIPTION\n",
+		manText(strings.ToLower(first.summary[:1])+strings.TrimSuffix(first.summary[1:], ".")), manText(first.usage))
+	manDetail(&b, first.detail)
+	b.WriteString(".SH COMMON FLAGS\n")
+	for _, s := range first.sections {
+		if s.common {
+			manRows(&b, s)
+		}
+	}
+	b.WriteString(".SH COMMANDS\n")
+	for _, p := range pages[1:] {
+		fmt.Fprintf(&b, ".SS %s\n%s\n.PP\n%s\n", manText(p.name), manText(p.usage), manText(p.summary))
+		manDetail(&b, p.detail)
+		for _, s := range p.sections {
+			if !s.common {
+				fmt.Fprintf(&b, ".PP\n.B %s\n", manText(s.title))
+				manRows(&b, s)
+			}
+		}
+	}
+	return b.String()
+}
+
+func manDetail(b *strings.Builder, text string) {
+	for _, block := range blocksOf(text) {
+		if !block.literal {
+			b.WriteString(".PP\n")
+			for _, line := range block.lines {
+				b.WriteString(manText(line) + "\n")
+			}
+			continue
+		}
+		b.WriteString(".PP\n.nf\n")
+		for _, line := range block.lines {
+			b.WriteString(manText(line) + "\n")
+		}
+		b.WriteString(".fi\n")
+	}
+}
+
+func manRows(b *strings.Builder, s section) {
+	for _, row := range s.rows {
+		fmt.Fprintf(b, ".TP\n\\fB%s\\fR\n%s\n", manText(strings.TrimSpace(row[0])), manText(row[1]))
+	}
+}
+
+// manText escapes backslashes and dashes, and a dot or quote that would begin a request.
+func manText(s string) string {
+	s = strings.NewReplacer(`\`, `\e`, "-", `\-`).Replace(s)
+	if strings.HasPrefix(s, ".") || strings.HasPrefix(s, "'") {
+		s = `\&` + s
+	}
+	return s
+}

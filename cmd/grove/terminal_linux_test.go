@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// pty is a program on a terminal of its own.
+type pty struct {
+	cmd    *exec.Cmd
+	master *os.File
+
+	mu  sync.Mutex
+	out bytes.Buffer
+}
+
+// onTerminal starts the command on a terminal of that many columns and lines.
+func onTerminal(t *testing.T, columns, rows int, args ...string) *pty {
+	t.Helper()
+	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	t.Cleanup(func() { master.Close() })
+	fd := int(master.Fd())
+	n, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Skip(err)
+	}
+	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer slave.Close()
+	size := &unix.Winsize{Row: uint16(rows), Col: uint16(columns)}
+	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, size); err != nil {
+		t.Fatal(err)
+	}
+	p := &pty{cmd: exec.Command(os.Args[0], args...), master: master}
+	p.cmd.Env = append(os.Environ(), asCommand+"=1", "TERM=xterm")
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = slave, slave, slave
+	p.cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	go func() {
+		buffer := make([]byte, 4096)
+		for {
+			n, err := master.Read(buffer)
+			p.mu.Lock()
+			p.out.Write(buffer[:n])
+			p.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return p
+}
+
+func (p *pty) screen() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.out.String()
+}
+
+// await waits until the screen has shown a text.
+func (p *pty) await(t *testing.T, text string) {
+	t.Helper()
+	for range 1200 {
+		if strings.Contains(p.screen(), text) {
+			return
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	t.Fatalf("the terminal never shows %q:\n%q", text, p.screen())
+}
+
+func (p *pty) send(t *testing.T, keys string) {
+	t.Helper()
+	if _, err := p.master.WriteString(keys); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// status waits for the end.
+func (p *pty) status() int {
+	_ = p.cmd.Wait()
+	return p.cmd.ProcessState.ExitCode()
+}
+
+// On a terminal grove run without a prompt opens a chat; Ctrl-D leaves it.
+func TestRunOpensChat(t *testing.T) {
+	p := onTerminal(t, 80, 24, "run", "-m", tiny(t), "-n", "5", "-t", "0")
+	p.await(t, "/help lists commands")
+	p.await(t, "> ")
+	p.send(t, "hello\r")
+	for range 100 {
+		if strings.Count(p.screen(), "> ") > 1 {
+			break
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	p.send(t, "\x04")
+	if code := p.status(); code != exitOK {
+		t.Errorf("status %d:\n%q", code, p.screen())
+	}
+}
+
+// On a terminal the demo draws both texts while they come. Ctrl-C ends it with status 130, and the
+// cursor comes back.
+func TestDemoOnTerminal(t *testing.T) {
+	model := tiny(t)
+	for _, columns := range []int{120, 60} {
+		p := onTerminal(t, columns, 20, "demo", "-m", model, "-d", "lookup", "-n", "60", "one two one two")
+		p.await(t, "× the speed")
+		if code := p.status(); code != exitOK {
+			t.Errorf("status %d:\n%q", code, p.screen())
+		}
+		screen := p.screen()
+		if strings.Contains(screen, " │ ") != (columns == 120) || cursorHidden(screen) {
+			t.Errorf("%d columns:\n%q", columns, screen)
+		}
+	}
+	p := onTerminal(t, 100, 20, "demo", "-m", tiny(t, 1<<17), "-d", "lookup", "-n", "100000", "one two one two")
+	p.await(t, "tokens/s")
+	p.send(t, "\x03")
+	p.await(t, "interrupted")
+	if code := p.status(); code != exitInterrupted || cursorHidden(p.screen()) {
+		t.Errorf("after Ctrl-C status %d:\n%q", code, p.screen())
+	}
+}
+
+// cursorHidden reports whether the last of a terminal's output leaves the cursor hidden.
+func cursorHidden(screen string) bool {
+	return strings.LastIndex(screen, "\x1b[?25h") < strings.LastIndex(screen, "\x1b[?25l")
+}
