@@ -99,7 +99,7 @@ func TestAcceptanceLasts(t *testing.T) {
 		for at := prefix; at < len(long.Tokens); at += 120 {
 			hit.add(t, 0, m.GenerateTokens(ctx, long.Tokens[:at], request(drafter, 2, 80)), 0)
 			s := m.NewSession()
-			if _, err := grove.Collect(s.GenerateTokens(ctx, long.Tokens[:at], request("none", 2, 1))); err != nil {
+			if _, err := grove.Collect(s.GenerateTokens(ctx, long.Tokens[:at], request("plain", 2, 1))); err != nil {
 				t.Fatal(err)
 			}
 			hit.add(t, 1, s.GenerateTokens(ctx, long.Tokens[:at], request(drafter, 2, 80)), 0)

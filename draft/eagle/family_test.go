@@ -67,7 +67,7 @@ func TestFamilies(t *testing.T) {
 		"eagle3:tree=dynamic,k=0":             "k is 0",
 		"eagle2:depth=0":                      "depth is 0",
 		"eagle2:tree=dynamic,n=1":             "n is 1",
-		"eagle3:preset=mine":                  "want paper, or none",
+		"eagle3:preset=mine":                  "want paper, or no preset",
 		"eagle3:width=0":                      "width is 0",
 		"eagle3:model=" + path:                "not an EAGLE head",
 		"eagle3:shortlist=dynaspec":           "there is no router",
