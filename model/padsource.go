@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -174,16 +173,12 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 		}
 		return t, t.Check()
 	}
-	// Zero rows to the end of a group of activations, then random ones.
+	// Random rows below the model's own.
 	t.Shape = []int{p.to.FFN, p.from.Hidden}
 	all, err := p.random(part, t.Type, p.to.FFN, p.from.Hidden)
-	group := (p.from.FFN + gemm.Group - 1) / gemm.Group * gemm.Group
 	t.Reader = func(dst []byte, r0, r1 int) error {
 		n := max(0, min(r1, p.from.FFN)-r0)
-		clear(dst[n*narrow:])
-		if at := max(r0, group); at < r1 {
-			copy(dst[(at-r0)*narrow:], all[at*narrow:r1*narrow])
-		}
+		copy(dst[n*narrow:], all[(r0+n)*narrow:r1*narrow])
 		if n == 0 {
 			return nil
 		}
