@@ -11,6 +11,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/tensor"
 )
 
