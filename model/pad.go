@@ -9,9 +9,8 @@ import "fmt"
 //   - layers are added at the end whose output projections are zero: whatever they compute, what they add to the
 //     residual stream is zero;
 //   - the feed-forward halves of all layers get the same, larger width. In the model's own layers the columns of the
-//     down projection that are new are zero, and a product's chain (package gemm) goes on over them by adding zeros. In
-//     Q8_0 activations share a scale in groups of gemm.Group; where the model's own width ends within a group, the new
-//     inner rows of that group are zero, so that the scale stays what it was.
+//     down projection that are new are zero, and a product's chain (package gemm) goes on over them by adding zeros.
+//     Activations that share a scale are all the model's own or all new, since its width is whole blocks of the weights' type.
 
 // PaddingKey is the key of a GGUF file that says how many of its parameters are padding.
 const PaddingKey = "grove.padding.parameters"

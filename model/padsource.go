@@ -178,17 +178,14 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 			return t, err
 		}
 		t.Data = slices.Concat(t.Data, tail)
-	default: // zero rows to the end of a group of activations, then random ones
+	default: // random rows
 		shape[0] = p.to.FFN
 		all, err := p.random(part, t.Type, p.to.FFN, shape[1])
 		if err != nil {
 			return t, err
 		}
 		row := t.RowBytes()
-		group := (p.from.FFN + gemm.Group - 1) / gemm.Group * gemm.Group
-		data := make([]byte, group*row, p.to.FFN*row)
-		copy(data, t.Data)
-		t.Data = append(data, all[group*row:]...)
+		t.Data = slices.Concat(t.Data, all[p.from.FFN*row:])
 	}
 	t.Shape = shape
 	return t, t.Check()

@@ -21,9 +21,9 @@ import (
 var logitSums = map[string]uint64{
 	"tiny-llama2 F16":             0x16a6db763ee0c16b,
 	"tiny-llama3 F32":             0x4e4791e79854f731,
-	"tiny-llama3 Q8_0":            0xbb2a291d8941c593,
+	"tiny-llama3 Q8_0":            0x759908e87a4a671f,
 	"tiny-qwen2 BF16":             0x5bd0edb62827451c,
-	"tiny-qwen3 Q8_0":             0x85aa129643a213e3,
+	"tiny-qwen3 Q8_0":             0x9053b5d6d82afe50,
 	"tiny-gptneox BF16":           0x28110408f884f479,
 	"tiny-gptneox-sequential F32": 0x771637692d3a2ebd,
 	"pythia-70m Q4_K":             0xda40aa6ce8c6c1b9,
@@ -32,9 +32,9 @@ var logitSums = map[string]uint64{
 
 	"tiny-llama2 F16 bf16":             0x7b4ebd589e37001e,
 	"tiny-llama3 F32 bf16":             0xec8a484b230c7cd3,
-	"tiny-llama3 Q8_0 bf16":            0x6c26e4b7b58fb4f0,
+	"tiny-llama3 Q8_0 bf16":            0x616a23a80149b0c3,
 	"tiny-qwen2 BF16 bf16":             0xf3552bf23a7c39ec,
-	"tiny-qwen3 Q8_0 bf16":             0x6faf4799d68e770a,
+	"tiny-qwen3 Q8_0 bf16":             0x2ae555c4a7ccfd28,
 	"tiny-gptneox BF16 bf16":           0x05e2984613fea44b,
 	"tiny-gptneox-sequential F32 bf16": 0x8334a7d01ccde503,
 }

@@ -10,10 +10,10 @@
 //	BF16      x rounded to bf16; for each pair of k: acc = fma(w[k+1], x[k+1], acc), then
 //	          acc = fma(w[k], x[k], acc); subnormal operands and results are zero
 //	          (what VDPBF16PS computes)
-//	Q8_0      x quantised to int8 with one scale per [Group] elements; products of a
-//	          32-element block summed exactly in int32, s; then part = fma(s, dw, part)
-//	          over the blocks of a group from 0, and acc = fma(part, dx, acc) over the groups
-//	Q4_K, Q5_K, Q6_K  as Q8_0, with scales of their own for every 32 or 16 elements (kquants.go)
+//	Q8_0      x quantised to int8 with one scale per block of 32 elements, dx; products of a
+//	          block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks
+//	Q4_K, Q5_K, Q6_K  x quantised with one scale per [Group] elements, which have weights' scales
+//	          for every 32 or 16 (kquants.go)
 //
 // all in f32 with one rounding per fma. The file of each matter: layout.go and pack.go
 // the packed weights, input.go the activations, mul.go the tiling, portable.go the

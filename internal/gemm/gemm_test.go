@@ -300,18 +300,14 @@ func scalar(t Type, row []byte, x []float32) float32 {
 			acc = fmaFlushBig(weight(t, row, k), num.BF16(num.ToBF16(flush(x[k]))), acc)
 		}
 	case Q8_0:
-		for len(x) > 0 {
-			xs, scale := quantized(x[:min(Group, len(x))])
-			x = x[len(xs):]
-			part := float32(0)
-			for ; len(xs) > 0; xs, row = xs[block:], row[fileBlock:] {
-				sum := 0
-				for i, v := range xs[:block] {
-					sum += int(int8(row[2+i])) * v
-				}
-				part = num.FMA(float32(sum), num.F16(binary.LittleEndian.Uint16(row)), part)
+		for ; len(x) > 0; x, row = x[block:], row[fileBlock:] {
+			xs, scale := fitted(x[:block])
+			sum := 0
+			for i, v := range xs {
+				sum += int(int8(row[2+i])) * v
 			}
-			acc = num.FMA(part, scale, acc)
+			scale *= num.F16(binary.LittleEndian.Uint16(row))
+			acc = num.FMA(float32(sum), scale, acc)
 		}
 	case Q4_K, Q5_K, Q6_K:
 		run := 32
@@ -358,6 +354,62 @@ func quantized(g []float32) (q []int, scale float32) {
 		}
 	}
 	return q, scale
+}
+
+// fitted is a block of activations as integers and what they are scaled by, as a row of Q8_0 holds it.
+func fitted(g []float32) (q []int, scale float32) {
+	row := make([]byte, xBlock)
+	quantizeRow(row, g, Q8_0)
+	for _, b := range row[:block] {
+		q = append(q, int(int8(b)))
+	}
+	return q, native(row[xScale:])
+}
+
+// The integers and the scale of a block of Q8_0 come no less near to it than those for steps of its largest magnitude / 127, or / 126,
+// and no other scale would bring the integers nearer.
+func TestScaleIsFitted(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
+		g := make([]float32, block)
+		for i := range g {
+			g[i] = value(r, false)
+		}
+		if r.IntN(4) == 0 {
+			g[r.IntN(block)] *= float32(math.Ldexp(1, r.IntN(40)-20))
+		}
+		distance := func(q []int, scale float64) (sum float64) {
+			for i, v := range g {
+				d := float64(v) - scale*float64(q[i])
+				sum += d * d
+			}
+			return sum
+		}
+		plain, step := quantized(g)
+		q, scale := fitted(g)
+		if step == 0 {
+			if scale != 0 {
+				t.Fatalf("the scale of zeros is %g", scale)
+			}
+			return
+		}
+		narrow := make([]int, block)
+		var vq, qq, vv float64
+		for i, v := range g {
+			narrow[i] = int(math.RoundToEven(float64(v) / float64(step) * 126 / 127))
+			vq += float64(v) * float64(q[i])
+			qq += float64(q[i] * q[i])
+			vv += float64(v) * float64(v)
+		}
+		if best := vq / qq; math.Abs(float64(scale)-best) > 1e-6*best {
+			t.Fatalf("the scale is %g, the best for the integers %g", scale, best)
+		}
+		rounding := 1e-6 * vv
+		got := distance(q, float64(scale))
+		if most := min(distance(plain, float64(step)), distance(narrow, float64(step)*127/126)); got > most+rounding {
+			t.Fatalf("the square of the distance is %g, that of a scale not fitted %g", got, most)
+		}
+	})
 }
 
 // superElement is element k of a block of 256 as a file holds it: its integer, its scale and its minimum.

@@ -14,7 +14,7 @@ import (
 //
 //	F32, F16  [K]f32
 //	BF16      [K/2][2]bf16 for VDPBF16PS, else [K]f32 already rounded to bf16; K padded to even
-//	Q8_0      groups { up to Group/32 × { [32]int8; int32 = −128·Σ of them }; f32 scale }
+//	Q8_0      blocks { [32]int8; int32 = −128·Σ of them; f32 scale }
 //	K types   groups { 4 × { [32]int8; int32 = −32·Σ of the first 16; int32 = −32·Σ of the others; f32 = −Σ }; f32 scale }
 //
 // with rows an odd number of cache lines apart, so that eight rows at one k never compete for
@@ -118,35 +118,37 @@ func toBF16(f float32) uint16 {
 	return num.ToBF16(f)
 }
 
-// quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127.
+// quantizeRow writes v as groups of int8. A group's scale is its largest magnitude / 127; that of Q8_0 is fitted (fitScale).
 // A group with an infinity or a NaN gets the scale NaN, so that what was lost shows; one so
 // small that 127/max overflows is zero.
 func quantizeRow(row []byte, v []float32, t Type) {
 	ne := binary.NativeEndian
-	size := xBlock
+	size, group := xBlock, block
 	if t == Q4_K {
-		size = kX
+		size, group = kX, Group
 	}
 	for len(v) > 0 {
-		g := v[:min(Group, len(v))]
+		g := v[:group]
 		v = v[len(g):]
 		var top uint32
 		for _, f := range g {
 			top = max(top, math.Float32bits(f)&0x7fffffff)
 		}
-		scale, inv := math.Float32frombits(top)/127, 127/math.Float32frombits(top)
+		scale, inv, narrow := math.Float32frombits(top)/127, 127/math.Float32frombits(top), float32(1)
 		switch {
 		case top >= 0x7f800000:
 			scale, inv = float32(math.NaN()), 0
 		case top < quantFloor:
 			scale, inv = 0, 0
+		case t == Q8_0:
+			scale, narrow = fitScale(g, scale, inv)
 		}
 		for ; len(g) > 0; g, row = g[block:], row[size:] {
 			var sums [2]int32 // of the halves
 			for i, f := range g[:block] {
 				q := int8(0)
 				if inv != 0 {
-					q = int8(math.RoundToEven(float64(float32(f * inv))))
+					q = int8(math.RoundToEven(float64(float32(float32(f*inv) * narrow))))
 				}
 				row[i] = byte(q)
 				sums[i/(block/2)] += int32(q)
@@ -154,15 +156,49 @@ func quantizeRow(row []byte, v []float32, t Type) {
 			sum := sums[0] + sums[1]
 			if t == Q8_0 {
 				ne.PutUint32(row[block:], uint32(-128*sum))
+				ne.PutUint32(row[xScale:], math.Float32bits(scale))
 				continue
 			}
 			ne.PutUint32(row[kHalves:], uint32(-32*sums[0]))
 			ne.PutUint32(row[kHalves+4:], uint32(-32*sums[1]))
 			ne.PutUint32(row[kSum:], math.Float32bits(float32(-sum)))
 		}
-		ne.PutUint32(row, math.Float32bits(scale))
-		row = row[4:]
+		if t == Q4_K {
+			ne.PutUint32(row, math.Float32bits(scale))
+			row = row[4:]
+		}
 	}
+}
+
+// fitScale chooses the integers of a block and their scale. The integers are of steps of the largest magnitude / 127 or / 126, whichever
+// fit v better: a scale s of integers q leaves the least square of v − s·q where s = Σvq / Σq², and the least is the less, the
+// larger (Σvq)² / Σq² is. It returns the scale and what v·inv is multiplied by before it is rounded. Sums are of sixteen lanes, element i
+// in lane i%16, folded in halves, then in pairs. Beside the first steps alone the error is 5 % less for Gaussian activations.
+func fitScale(v []float32, scale, inv float32) (fitted, narrow float32) {
+	var sums [2][2]float32 // of steps of / 127 and of / 126: Σvq, in units of scale, and Σq²
+	for c, narrow := range [2]float32{1, narrower} {
+		var vq, qq [16]float32
+		for i, f := range v {
+			x := float32(f * inv)
+			q := float32(math.RoundToEven(float64(float32(x * narrow))))
+			vq[i%16], qq[i%16] = num.FMA(x, q, vq[i%16]), num.FMA(q, q, qq[i%16])
+		}
+		sums[c] = [2]float32{fold16(&vq), fold16(&qq)}
+	}
+	a, b := sums[0], sums[1]
+	if float32(float32(b[0]*b[0])*a[1]) > float32(float32(a[0]*a[0])*b[1]) {
+		return scale * float32(b[0]/b[1]), narrower
+	}
+	return scale * float32(a[0]/a[1]), 1
+}
+
+const narrower = float32(126) / 127
+
+func fold16(v *[16]float32) float32 {
+	for i := range 8 {
+		v[i] += v[i+8]
+	}
+	return ((v[0] + v[1]) + (v[2] + v[3])) + ((v[4] + v[5]) + (v[6] + v[7]))
 }
 
 // quantFloor is the bits of 2^-100: well above where 127/x overflows.

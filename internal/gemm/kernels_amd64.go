@@ -177,7 +177,7 @@ var engines = [...]engine{
 	idF16AVX512:      {lanes: 32, rows: 8, turn: 4, dense: 5, sparse: 2, cost: 2},
 	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 4},
 	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
-	idQ8AVX512:       {lanes: 32, rows: 4, turn: 1, dense: 17, sparse: 3, cost: 19},
+	idQ8AVX512:       {lanes: 32, rows: 5, turn: 1, dense: 17, sparse: 3, cost: 20},
 	idQ4KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
 	idQ5KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 9},
 	idQ6KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 9},
@@ -186,7 +186,7 @@ var engines = [...]engine{
 	idF32AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
-	idQ8AVX2:         {lanes: 8, rows: 4, turn: 1, dense: 4, sparse: 4, cost: 64},
+	idQ8AVX2:         {lanes: 8, rows: 6, turn: 1, dense: 4, sparse: 4, cost: 64},
 	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 8},
 	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
 	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
@@ -339,11 +339,22 @@ func quantizeRowAsm(dst []byte, v []float32, t Type, l cpu.Level) bool {
 	if l < cpu.AVX2 || len(v) == 0 {
 		return false
 	}
-	to := &dst[:quantizedBytes(t, len(v))][0]
-	if t == Q8_0 {
-		quantizeAVX2(to, &v[0], len(v))
-	} else {
-		quantizeKAVX2(to, &v[0], len(v))
+	dst = dst[:quantizedBytes(t, len(v))]
+	if t != Q8_0 {
+		quantizeKAVX2(&dst[0], &v[0], len(v))
+		return true
+	}
+	const four = 4 * block
+	n := len(v) / four * four
+	if n > 0 {
+		quantizeAVX2(&dst[0], &v[0], n)
+	}
+	if n < len(v) { // fewer blocks than four
+		var rest [four]float32
+		var quantized [4 * xBlock]byte
+		copy(rest[:], v[n:])
+		quantizeAVX2(&quantized[0], &rest[0], four)
+		copy(dst[n/block*xBlock:], quantized[:])
 	}
 	return true
 }

@@ -4599,7 +4599,7 @@ flushed:
 	MOVD R12, flushed+8(FP)
 	RET
 
-// mulQ8OneNEON multiplies a Q8_0 panel by groups of int8.
+// mulQ8OneNEON multiplies a Q8_0 panel by int8.
 TEXT ·mulQ8OneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -4616,26 +4616,14 @@ TEXT ·mulQ8OneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD 88(R0), R12
 rows1:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero1
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	FLDPQ 64(R12), (F0, F1)
-	FSTPQ (F0, F1), 64(R13)
-	FLDPQ 96(R12), (F0, F1)
-	FSTPQ (F0, F1), 96(R13)
-	B started1
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
 zero1:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-	FSTPQ (F0, F0), 64(R13)
-	FSTPQ (F0, F0), 96(R13)
-started1:
-group1:
 	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
@@ -4644,10 +4632,7 @@ group1:
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed1:
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -4838,58 +4823,55 @@ block1:
 	FMOVQ 0(R19), F18
 	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
 	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	FMOVS 36(R2), F20
+	WORD $0x4f949255 // fmul v21.4s, v18.4s, v20.s[0]
+	WORD $0x4f949276 // fmul v22.4s, v19.4s, v20.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V18.S4, V0.S4, V8.S4
-	VFMLA V19.S4, V1.S4, V9.S4
-	FMOVQ 16(R19), F20
-	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	VFMLA V21.S4, V0.S4, V8.S4
+	VFMLA V22.S4, V1.S4, V9.S4
+	FMOVQ 16(R19), F18
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	FMOVS 36(R2), F20
+	WORD $0x4f949255 // fmul v21.4s, v18.4s, v20.s[0]
+	WORD $0x4f949276 // fmul v22.4s, v19.4s, v20.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V20.S4, V2.S4, V10.S4
-	VFMLA V21.S4, V3.S4, V11.S4
+	VFMLA V21.S4, V2.S4, V10.S4
+	VFMLA V22.S4, V3.S4, V11.S4
 	FMOVQ 32(R19), F18
 	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
 	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	FMOVS 36(R2), F20
+	WORD $0x4f949255 // fmul v21.4s, v18.4s, v20.s[0]
+	WORD $0x4f949276 // fmul v22.4s, v19.4s, v20.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V18.S4, V4.S4, V12.S4
-	VFMLA V19.S4, V5.S4, V13.S4
-	FMOVQ 48(R19), F20
-	WORD $0x4e217a95 // fcvtl2 v21.4s, v20.8h
-	WORD $0x0e217a94 // fcvtl v20.4s, v20.4h
+	VFMLA V21.S4, V4.S4, V12.S4
+	VFMLA V22.S4, V5.S4, V13.S4
+	FMOVQ 48(R19), F18
+	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
+	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
+	FMOVS 36(R2), F20
+	WORD $0x4f949255 // fmul v21.4s, v18.4s, v20.s[0]
+	WORD $0x4f949276 // fmul v22.4s, v19.4s, v20.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V20.S4, V6.S4, V14.S4
-	VFMLA V21.S4, V7.S4, V15.S4
+	VFMLA V21.S4, V6.S4, V14.S4
+	VFMLA V22.S4, V7.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	SUBS $1, R14
+	ADD $40, R2
+	SUBS $1, R23
 	BNE block1
-	MOVD R10, R13
-	FMOVS.P 4(R2), F16
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f901100 // fmla v0.4s, v8.4s, v16.s[0]
-	WORD $0x4f901121 // fmla v1.4s, v9.4s, v16.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R13), (F2, F3)
-	WORD $0x4f901142 // fmla v2.4s, v10.4s, v16.s[0]
-	WORD $0x4f901163 // fmla v3.4s, v11.4s, v16.s[0]
-	FSTPQ (F2, F3), 32(R13)
-	FLDPQ 64(R13), (F4, F5)
-	WORD $0x4f901184 // fmla v4.4s, v12.4s, v16.s[0]
-	WORD $0x4f9011a5 // fmla v5.4s, v13.4s, v16.s[0]
-	FSTPQ (F4, F5), 64(R13)
-	FLDPQ 96(R13), (F6, F7)
-	WORD $0x4f9011c6 // fmla v6.4s, v14.4s, v16.s[0]
-	WORD $0x4f9011e7 // fmla v7.4s, v15.4s, v16.s[0]
-	FSTPQ (F6, F7), 96(R13)
-	CBNZ R23, group1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
 	RET
 
-// mulQ8FewNEON multiplies half a Q8_0 panel by groups of int8.
+// mulQ8FewNEON multiplies half a Q8_0 panel by int8.
 TEXT ·mulQ8FewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -4913,36 +4895,16 @@ TEXT ·mulQ8FewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	B rows3
 rows3:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero3
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 160(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 288(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	B started3
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
 zero3:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-started3:
-group3:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -4955,10 +4917,7 @@ group3:
 	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed3:
 block3:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5133,96 +5092,77 @@ block3:
 	FMOVQ 0(R19), F28
 	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
 	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
+	FMOVS 36(R2), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V31.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V28.S4, V0.S4, V12.S4
-	VFMLA V29.S4, V1.S4, V13.S4
-	VFMLA V28.S4, V4.S4, V16.S4
-	VFMLA V29.S4, V5.S4, V17.S4
-	VFMLA V28.S4, V8.S4, V20.S4
-	VFMLA V29.S4, V9.S4, V21.S4
-	FMOVQ 16(R19), F30
-	WORD $0x4e217bdf // fcvtl2 v31.4s, v30.8h
-	WORD $0x0e217bde // fcvtl v30.4s, v30.4h
+	VFMLA V31.S4, V8.S4, V20.S4
+	VFMLA V24.S4, V9.S4, V21.S4
+	FMOVQ 16(R19), F28
+	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
+	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
+	FMOVS 36(R2), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V31.S4, V6.S4, V18.S4
+	VFMLA V24.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
-	VFMLA V30.S4, V10.S4, V22.S4
-	VFMLA V31.S4, V11.S4, V23.S4
+	VFMLA V31.S4, V10.S4, V22.S4
+	VFMLA V24.S4, V11.S4, V23.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
 	BNE block3
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R13), (F2, F3)
-	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
-	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
-	FSTPQ (F2, F3), 32(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f991204 // fmla v4.4s, v16.4s, v25.s[0]
-	WORD $0x4f991225 // fmla v5.4s, v17.4s, v25.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	FLDPQ 32(R13), (F6, F7)
-	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
-	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
-	FSTPQ (F6, F7), 32(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9a1288 // fmla v8.4s, v20.4s, v26.s[0]
-	WORD $0x4f9a12a9 // fmla v9.4s, v21.4s, v26.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	FLDPQ 32(R13), (F10, F11)
-	WORD $0x4f9a12ca // fmla v10.4s, v22.4s, v26.s[0]
-	WORD $0x4f9a12eb // fmla v11.4s, v23.4s, v26.s[0]
-	FSTPQ (F10, F11), 32(R13)
-	CBNZ R23, group3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
 	RET
 rows2:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero2
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 160(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	B started2
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
 zero2:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-started2:
-group2:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -5231,10 +5171,7 @@ group2:
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed2:
 block2:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5371,77 +5308,62 @@ block2:
 	FMOVQ 0(R19), F28
 	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
 	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
+	FMOVS 36(R2), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V28.S4, V0.S4, V12.S4
-	VFMLA V29.S4, V1.S4, V13.S4
-	VFMLA V28.S4, V4.S4, V16.S4
-	VFMLA V29.S4, V5.S4, V17.S4
-	FMOVQ 16(R19), F30
-	WORD $0x4e217bdf // fcvtl2 v31.4s, v30.8h
-	WORD $0x0e217bde // fcvtl v30.4s, v30.4h
+	VFMLA V31.S4, V4.S4, V16.S4
+	VFMLA V24.S4, V5.S4, V17.S4
+	FMOVQ 16(R19), F28
+	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
+	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
+	FMOVS 36(R2), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V31.S4, V6.S4, V18.S4
+	VFMLA V24.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
 	BNE block2
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R13), (F2, F3)
-	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
-	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
-	FSTPQ (F2, F3), 32(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f991204 // fmla v4.4s, v16.4s, v25.s[0]
-	WORD $0x4f991225 // fmla v5.4s, v17.4s, v25.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	FLDPQ 32(R13), (F6, F7)
-	WORD $0x4f991246 // fmla v6.4s, v18.4s, v25.s[0]
-	WORD $0x4f991267 // fmla v7.4s, v19.4s, v25.s[0]
-	FSTPQ (F6, F7), 32(R13)
-	CBNZ R23, group2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
 	RET
 rows1:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero1
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R12), (F0, F1)
-	FSTPQ (F0, F1), 32(R13)
-	B started1
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
 zero1:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	FSTPQ (F0, F0), 32(R13)
-started1:
-group1:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed1:
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5540,36 +5462,33 @@ block1:
 	FMOVQ 0(R19), F28
 	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
 	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
+	FMOVS 36(R2), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V28.S4, V0.S4, V12.S4
-	VFMLA V29.S4, V1.S4, V13.S4
-	FMOVQ 16(R19), F30
-	WORD $0x4e217bdf // fcvtl2 v31.4s, v30.8h
-	WORD $0x0e217bde // fcvtl v30.4s, v30.4h
+	VFMLA V31.S4, V0.S4, V12.S4
+	VFMLA V24.S4, V1.S4, V13.S4
+	FMOVQ 16(R19), F28
+	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
+	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
+	FMOVS 36(R2), F30
+	WORD $0x4f9e939f // fmul v31.4s, v28.4s, v30.s[0]
+	WORD $0x4f9e93b8 // fmul v24.4s, v29.4s, v30.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V31.S4, V2.S4, V14.S4
+	VFMLA V24.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	SUBS $1, R14
+	ADD $40, R2
+	SUBS $1, R23
 	BNE block1
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	FLDPQ 32(R13), (F2, F3)
-	WORD $0x4f9811c2 // fmla v2.4s, v14.4s, v24.s[0]
-	WORD $0x4f9811e3 // fmla v3.4s, v15.4s, v24.s[0]
-	FSTPQ (F2, F3), 32(R13)
-	CBNZ R23, group1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
 	RET
 
-// mulQ8NEON multiplies a quarter of a Q8_0 panel by groups of int8.
+// mulQ8NEON multiplies a quarter of a Q8_0 panel by int8.
 TEXT ·mulQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -5602,42 +5521,16 @@ TEXT ·mulQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	B rows6
 rows6:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero6
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 512(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 640(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started6
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	FLDPQ 512(R12), (F20, F21)
+	FLDPQ 640(R12), (F22, F23)
+	B resumed6
 zero6:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started6:
-group6:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -5650,10 +5543,7 @@ group6:
 	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed6:
 block6:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -5814,111 +5704,81 @@ block6:
 	FMOVQ 0(R19), F31
 	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
 	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	FMOVS 36(R2), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V26.S4, V0.S4, V12.S4
+	VFMLA V27.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V26.S4, V2.S4, V14.S4
+	VFMLA V27.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V26.S4, V4.S4, V16.S4
+	VFMLA V27.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V26.S4, V6.S4, V18.S4
+	VFMLA V27.S4, V7.S4, V19.S4
+	FMOVS 36(R6), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V26.S4, V8.S4, V20.S4
+	VFMLA V27.S4, V9.S4, V21.S4
+	FMOVS 36(R7), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	VFMLA V31.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V31.S4, V2.S4, V14.S4
-	VFMLA V24.S4, V3.S4, V15.S4
-	VFMLA V31.S4, V4.S4, V16.S4
-	VFMLA V24.S4, V5.S4, V17.S4
-	VFMLA V31.S4, V6.S4, V18.S4
-	VFMLA V24.S4, V7.S4, V19.S4
-	VFMLA V31.S4, V8.S4, V20.S4
-	VFMLA V24.S4, V9.S4, V21.S4
-	VFMLA V31.S4, V10.S4, V22.S4
-	VFMLA V24.S4, V11.S4, V23.S4
+	VFMLA V26.S4, V10.S4, V22.S4
+	VFMLA V27.S4, V11.S4, V23.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	ADD $36, R5
-	ADD $36, R6
-	ADD $36, R7
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	ADD $40, R7
+	SUBS $1, R23
 	BNE block6
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R6), F28
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
-	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R7), F29
-	FLDPQ 0(R13), (F10, F11)
-	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
-	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
-	FSTPQ (F10, F11), 0(R13)
-	CBNZ R23, group6
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F22, F23), 0(R10)
 	RET
 rows5:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero5
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 512(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started5
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	FLDPQ 512(R12), (F20, F21)
+	B resumed5
 zero5:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started5:
-group5:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -5929,10 +5789,7 @@ group5:
 	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
 	WORD $0x6f00e415 // movi v21.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed5:
 block5:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -6073,95 +5930,70 @@ block5:
 	FMOVQ 0(R19), F31
 	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
 	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	FMOVS 36(R2), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V26.S4, V0.S4, V12.S4
+	VFMLA V27.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V26.S4, V2.S4, V14.S4
+	VFMLA V27.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V26.S4, V4.S4, V16.S4
+	VFMLA V27.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V26.S4, V6.S4, V18.S4
+	VFMLA V27.S4, V7.S4, V19.S4
+	FMOVS 36(R6), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V31.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V31.S4, V2.S4, V14.S4
-	VFMLA V24.S4, V3.S4, V15.S4
-	VFMLA V31.S4, V4.S4, V16.S4
-	VFMLA V24.S4, V5.S4, V17.S4
-	VFMLA V31.S4, V6.S4, V18.S4
-	VFMLA V24.S4, V7.S4, V19.S4
-	VFMLA V31.S4, V8.S4, V20.S4
-	VFMLA V24.S4, V9.S4, V21.S4
+	VFMLA V26.S4, V8.S4, V20.S4
+	VFMLA V27.S4, V9.S4, V21.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	ADD $36, R5
-	ADD $36, R6
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
 	BNE block5
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R6), F28
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
-	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	CBNZ R23, group5
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
 	RET
 rows4:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero4
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started4
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	B resumed4
 zero4:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started4:
-group4:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -6170,10 +6002,7 @@ group4:
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed4:
 block4:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -6294,89 +6123,66 @@ block4:
 	FMOVQ 0(R19), F31
 	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
 	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	FMOVS 36(R2), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V26.S4, V0.S4, V12.S4
+	VFMLA V27.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V26.S4, V2.S4, V14.S4
+	VFMLA V27.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V26.S4, V4.S4, V16.S4
+	VFMLA V27.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V31.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V31.S4, V2.S4, V14.S4
-	VFMLA V24.S4, V3.S4, V15.S4
-	VFMLA V31.S4, V4.S4, V16.S4
-	VFMLA V24.S4, V5.S4, V17.S4
-	VFMLA V31.S4, V6.S4, V18.S4
-	VFMLA V24.S4, V7.S4, V19.S4
+	VFMLA V26.S4, V6.S4, V18.S4
+	VFMLA V27.S4, V7.S4, V19.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	ADD $36, R5
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
 	BNE block4
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	CBNZ R23, group4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
 	RET
 rows3:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero3
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started3
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	B resumed3
 zero3:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started3:
-group3:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
 	WORD $0x6f00e411 // movi v17.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed3:
 block3:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -6477,71 +6283,53 @@ block3:
 	FMOVQ 0(R19), F31
 	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
 	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	FMOVS 36(R2), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V26.S4, V0.S4, V12.S4
+	VFMLA V27.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V26.S4, V2.S4, V14.S4
+	VFMLA V27.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V31.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V31.S4, V2.S4, V14.S4
-	VFMLA V24.S4, V3.S4, V15.S4
-	VFMLA V31.S4, V4.S4, V16.S4
-	VFMLA V24.S4, V5.S4, V17.S4
+	VFMLA V26.S4, V4.S4, V16.S4
+	VFMLA V27.S4, V5.S4, V17.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
 	BNE block3
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	CBNZ R23, group3
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
 	RET
 rows2:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero2
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started2
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	B resumed2
 zero2:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started2:
-group2:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed2:
 block2:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -6622,53 +6410,40 @@ block2:
 	FMOVQ 0(R19), F31
 	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
 	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	FMOVS 36(R2), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V26.S4, V0.S4, V12.S4
+	VFMLA V27.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V31.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
-	VFMLA V31.S4, V2.S4, V14.S4
-	VFMLA V24.S4, V3.S4, V15.S4
+	VFMLA V26.S4, V2.S4, V14.S4
+	VFMLA V27.S4, V3.S4, V15.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	ADD $36, R3
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
 	BNE block2
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	CBNZ R23, group2
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
 	RET
 rows1:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero1
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started1
+	FLDPQ 0(R12), (F12, F13)
+	B resumed1
 zero1:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-started1:
-group1:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed1:
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -6729,25 +6504,22 @@ block1:
 	FMOVQ 0(R19), F31
 	WORD $0x4e217bf8 // fcvtl2 v24.4s, v31.8h
 	WORD $0x0e217bff // fcvtl v31.4s, v31.4h
+	FMOVS 36(R2), F25
+	WORD $0x4f9993fa // fmul v26.4s, v31.4s, v25.s[0]
+	WORD $0x4f99931b // fmul v27.4s, v24.4s, v25.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V31.S4, V0.S4, V12.S4
-	VFMLA V24.S4, V1.S4, V13.S4
+	VFMLA V26.S4, V0.S4, V12.S4
+	VFMLA V27.S4, V1.S4, V13.S4
 	ADD $1088, R1
 	ADD $1088, R19
-	ADD $36, R2
-	SUBS $1, R14
+	ADD $40, R2
+	SUBS $1, R23
 	BNE block1
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	CBNZ R23, group1
+	FSTPQ (F12, F13), 0(R10)
 	RET
 
-// mulWideQ8NEON multiplies a quarter of a Q8_0 panel, unpacked, by groups of int8.
+// mulWideQ8NEON multiplies a quarter of a Q8_0 panel, unpacked, by int8.
 TEXT ·mulWideQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -6778,42 +6550,16 @@ TEXT ·mulWideQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	B rows6
 rows6:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero6
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 512(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 640(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started6
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	FLDPQ 512(R12), (F20, F21)
+	FLDPQ 640(R12), (F22, F23)
+	B resumed6
 zero6:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started6:
-group6:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -6826,10 +6572,7 @@ group6:
 	WORD $0x6f00e415 // movi v21.2d, #0
 	WORD $0x6f00e416 // movi v22.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed6:
 block6:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -6964,110 +6707,80 @@ block6:
 	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
 	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
 	FLDPQ -128(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V25.S4, V6.S4, V18.S4
+	VFMLA V26.S4, V7.S4, V19.S4
+	FMOVS 36(R6), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V25.S4, V8.S4, V20.S4
+	VFMLA V26.S4, V9.S4, V21.S4
+	FMOVS 36(R7), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
 	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
-	VFMLA V30.S4, V8.S4, V20.S4
-	VFMLA V31.S4, V9.S4, V21.S4
-	VFMLA V30.S4, V10.S4, V22.S4
-	VFMLA V31.S4, V11.S4, V23.S4
+	VFMLA V25.S4, V10.S4, V22.S4
+	VFMLA V26.S4, V11.S4, V23.S4
 	ADD $1152, R1
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	ADD $36, R5
-	ADD $36, R6
-	ADD $36, R7
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	ADD $40, R7
+	SUBS $1, R23
 	BNE block6
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R6), F28
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
-	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R7), F29
-	FLDPQ 0(R13), (F10, F11)
-	WORD $0x4f9d12ca // fmla v10.4s, v22.4s, v29.s[0]
-	WORD $0x4f9d12eb // fmla v11.4s, v23.4s, v29.s[0]
-	FSTPQ (F10, F11), 0(R13)
-	CBNZ R23, group6
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F22, F23), 0(R10)
 	RET
 rows5:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero5
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 512(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started5
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	FLDPQ 512(R12), (F20, F21)
+	B resumed5
 zero5:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started5:
-group5:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -7078,10 +6791,7 @@ group5:
 	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
 	WORD $0x6f00e415 // movi v21.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed5:
 block5:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -7196,94 +6906,69 @@ block5:
 	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
 	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
 	FLDPQ -128(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V25.S4, V6.S4, V18.S4
+	VFMLA V26.S4, V7.S4, V19.S4
+	FMOVS 36(R6), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
 	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
-	VFMLA V30.S4, V8.S4, V20.S4
-	VFMLA V31.S4, V9.S4, V21.S4
+	VFMLA V25.S4, V8.S4, V20.S4
+	VFMLA V26.S4, V9.S4, V21.S4
 	ADD $1152, R1
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	ADD $36, R5
-	ADD $36, R6
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
 	BNE block5
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R6), F28
-	FLDPQ 0(R13), (F8, F9)
-	WORD $0x4f9c1288 // fmla v8.4s, v20.4s, v28.s[0]
-	WORD $0x4f9c12a9 // fmla v9.4s, v21.4s, v28.s[0]
-	FSTPQ (F8, F9), 0(R13)
-	CBNZ R23, group5
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
 	RET
 rows4:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero4
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 384(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started4
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	B resumed4
 zero4:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started4:
-group4:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
@@ -7292,10 +6977,7 @@ group4:
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x6f00e413 // movi v19.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed4:
 block4:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -7390,88 +7072,65 @@ block4:
 	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
 	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
 	FLDPQ -128(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
 	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
-	VFMLA V30.S4, V6.S4, V18.S4
-	VFMLA V31.S4, V7.S4, V19.S4
+	VFMLA V25.S4, V6.S4, V18.S4
+	VFMLA V26.S4, V7.S4, V19.S4
 	ADD $1152, R1
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	ADD $36, R5
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
 	BNE block4
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R5), F27
-	FLDPQ 0(R13), (F6, F7)
-	WORD $0x4f9b1246 // fmla v6.4s, v18.4s, v27.s[0]
-	WORD $0x4f9b1267 // fmla v7.4s, v19.4s, v27.s[0]
-	FSTPQ (F6, F7), 0(R13)
-	CBNZ R23, group4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
 	RET
 rows3:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero3
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 256(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started3
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	B resumed3
 zero3:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started3:
-group3:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
 	WORD $0x6f00e410 // movi v16.2d, #0
 	WORD $0x6f00e411 // movi v17.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed3:
 block3:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -7546,70 +7205,52 @@ block3:
 	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
 	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
 	FLDPQ -128(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
 	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
-	VFMLA V30.S4, V4.S4, V16.S4
-	VFMLA V31.S4, V5.S4, V17.S4
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
 	ADD $1152, R1
-	ADD $36, R2
-	ADD $36, R3
-	ADD $36, R4
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
 	BNE block3
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R4), F26
-	FLDPQ 0(R13), (F4, F5)
-	WORD $0x4f9a1204 // fmla v4.4s, v16.4s, v26.s[0]
-	WORD $0x4f9a1225 // fmla v5.4s, v17.4s, v26.s[0]
-	FSTPQ (F4, F5), 0(R13)
-	CBNZ R23, group3
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
 	RET
 rows2:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero2
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FLDPQ 128(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started2
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	B resumed2
 zero2:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-	ADD R11, R13, R13
-	FSTPQ (F0, F0), 0(R13)
-started2:
-group2:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x6f00e40f // movi v15.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed2:
 block2:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -7664,52 +7305,39 @@ block2:
 	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
 	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
 	FLDPQ -128(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
 	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
-	VFMLA V30.S4, V2.S4, V14.S4
-	VFMLA V31.S4, V3.S4, V15.S4
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
 	ADD $1152, R1
-	ADD $36, R2
-	ADD $36, R3
-	SUBS $1, R14
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
 	BNE block2
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	ADD R11, R13, R13
-	FMOVS.P 4(R3), F25
-	FLDPQ 0(R13), (F2, F3)
-	WORD $0x4f9911c2 // fmla v2.4s, v14.4s, v25.s[0]
-	WORD $0x4f9911e3 // fmla v3.4s, v15.4s, v25.s[0]
-	FSTPQ (F2, F3), 0(R13)
-	CBNZ R23, group2
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
 	RET
 rows1:
 	MOVD 40(R0), R12
-	MOVD R10, R13
 	CBNZ R12, zero1
 	MOVD 32(R0), R12
-	FLDPQ 0(R12), (F0, F1)
-	FSTPQ (F0, F1), 0(R13)
-	B started1
+	FLDPQ 0(R12), (F12, F13)
+	B resumed1
 zero1:
-	WORD $0x6f00e400 // movi v0.2d, #0
-	FSTPQ (F0, F0), 0(R13)
-started1:
-group1:
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
-	MOVD $4, R14
-	CMP R14, R23
-	CSEL LT, R23, R14, R14
-	SUB R14, R23, R23
+resumed1:
 block1:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
@@ -7744,21 +7372,18 @@ block1:
 	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
 	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
 	FLDPQ -128(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
 	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
 	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
-	VFMLA V30.S4, V0.S4, V12.S4
-	VFMLA V31.S4, V1.S4, V13.S4
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
 	ADD $1152, R1
-	ADD $36, R2
-	SUBS $1, R14
+	ADD $40, R2
+	SUBS $1, R23
 	BNE block1
-	MOVD R10, R13
-	FMOVS.P 4(R2), F24
-	FLDPQ 0(R13), (F0, F1)
-	WORD $0x4f981180 // fmla v0.4s, v12.4s, v24.s[0]
-	WORD $0x4f9811a1 // fmla v1.4s, v13.4s, v24.s[0]
-	FSTPQ (F0, F1), 0(R13)
-	CBNZ R23, group1
+	FSTPQ (F12, F13), 0(R10)
 	RET
 
 // unpackQ8NEON unpacks n blocks of 32 of a panel.
@@ -7920,7 +7545,7 @@ block:
 	BNE block
 	RET
 
-// mulQ4KOneNEON multiplies a Q4_K panel by groups of int8.
+// mulQ4KOneNEON multiplies a Q4_K panel by int8.
 TEXT ·mulQ4KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -8300,7 +7925,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ4KFewNEON multiplies half a Q4_K panel by groups of int8.
+// mulQ4KFewNEON multiplies half a Q4_K panel by int8.
 TEXT ·mulQ4KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -9136,7 +8761,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ4KNEON multiplies a quarter of a Q4_K panel by groups of int8.
+// mulQ4KNEON multiplies a quarter of a Q4_K panel by int8.
 TEXT ·mulQ4KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -10143,7 +9768,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ5KOneNEON multiplies a Q5_K panel by groups of int8.
+// mulQ5KOneNEON multiplies a Q5_K panel by int8.
 TEXT ·mulQ5KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -10710,7 +10335,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ5KFewNEON multiplies half a Q5_K panel by groups of int8.
+// mulQ5KFewNEON multiplies half a Q5_K panel by int8.
 TEXT ·mulQ5KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -11829,7 +11454,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ5KNEON multiplies a quarter of a Q5_K panel by groups of int8.
+// mulQ5KNEON multiplies a quarter of a Q5_K panel by int8.
 TEXT ·mulQ5KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -13067,7 +12692,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ6KOneNEON multiplies a Q6_K panel by groups of int8.
+// mulQ6KOneNEON multiplies a Q6_K panel by int8.
 TEXT ·mulQ6KOneNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -13642,7 +13267,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ6KFewNEON multiplies half a Q6_K panel by groups of int8.
+// mulQ6KFewNEON multiplies half a Q6_K panel by int8.
 TEXT ·mulQ6KFewNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -14797,7 +14422,7 @@ block1:
 	BNE step1
 	RET
 
-// mulQ6KNEON multiplies a quarter of a Q6_K panel by groups of int8.
+// mulQ6KNEON multiplies a quarter of a Q6_K panel by int8.
 TEXT ·mulQ6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -16100,7 +15725,7 @@ block1:
 	BNE step1
 	RET
 
-// mulWideNEON multiplies a quarter of a Q4_K or Q5_K panel, unpacked, by groups of int8.
+// mulWideNEON multiplies a quarter of a Q4_K or Q5_K panel, unpacked, by int8.
 TEXT ·mulWideNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -17183,7 +16808,7 @@ block1:
 	BNE step1
 	RET
 
-// mulWide6KNEON multiplies a quarter of a Q6_K panel, unpacked, by groups of int8.
+// mulWide6KNEON multiplies a quarter of a Q6_K panel, unpacked, by int8.
 TEXT ·mulWide6KNEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -20345,11 +19970,12 @@ TEXT ·quantizeNEON(SB), NOSPLIT|NOFRAME, $0-24
 	MOVD $0x42fe0000, R8
 	VDUP R8, V27.S4
 	VMOVI $1, V28.B16
+	MOVD $0x3f800000, R8
+	VDUP R8, V29.S4
+	MOVD $0x3f7dfbf8, R8
+	VDUP R8, V30.S4
 group:
-	LSR $5, R2, R4
-	MOVD $4, R3
-	CMP R3, R4
-	CSEL LT, R4, R3, R3
+	MOVD $1, R3
 	MOVD R3, R4
 	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
@@ -20409,27 +20035,140 @@ block:
 	FLDPQ.P 32(R1), (F6, F7)
 	VAND V25.B16, V0.B16, V0.B16
 	WORD $0x6e3adc00 // fmul v0.4s, v0.4s, v26.4s
-	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
 	VAND V25.B16, V1.B16, V1.B16
 	WORD $0x6e3adc21 // fmul v1.4s, v1.4s, v26.4s
-	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
 	VAND V25.B16, V2.B16, V2.B16
 	WORD $0x6e3adc42 // fmul v2.4s, v2.4s, v26.4s
-	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
 	VAND V25.B16, V3.B16, V3.B16
 	WORD $0x6e3adc63 // fmul v3.4s, v3.4s, v26.4s
-	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
 	VAND V25.B16, V4.B16, V4.B16
 	WORD $0x6e3adc84 // fmul v4.4s, v4.4s, v26.4s
-	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
 	VAND V25.B16, V5.B16, V5.B16
 	WORD $0x6e3adca5 // fmul v5.4s, v5.4s, v26.4s
-	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
 	VAND V25.B16, V6.B16, V6.B16
 	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
-	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
 	VAND V25.B16, V7.B16, V7.B16
 	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	FMOVS F25, R9
+	CBZW R9, fitted
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4e218810 // frintn v16.4s, v0.4s
+	VFMLA V16.S4, V0.S4, V8.S4
+	VFMLA V16.S4, V16.S4, V12.S4
+	WORD $0x4e218830 // frintn v16.4s, v1.4s
+	VFMLA V16.S4, V1.S4, V9.S4
+	VFMLA V16.S4, V16.S4, V13.S4
+	WORD $0x4e218850 // frintn v16.4s, v2.4s
+	VFMLA V16.S4, V2.S4, V10.S4
+	VFMLA V16.S4, V16.S4, V14.S4
+	WORD $0x4e218870 // frintn v16.4s, v3.4s
+	VFMLA V16.S4, V3.S4, V11.S4
+	VFMLA V16.S4, V16.S4, V15.S4
+	WORD $0x4e218890 // frintn v16.4s, v4.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V16.S4, V12.S4
+	WORD $0x4e2188b0 // frintn v16.4s, v5.4s
+	VFMLA V16.S4, V5.S4, V9.S4
+	VFMLA V16.S4, V16.S4, V13.S4
+	WORD $0x4e2188d0 // frintn v16.4s, v6.4s
+	VFMLA V16.S4, V6.S4, V10.S4
+	VFMLA V16.S4, V16.S4, V14.S4
+	WORD $0x4e2188f0 // frintn v16.4s, v7.4s
+	VFMLA V16.S4, V7.S4, V11.S4
+	VFMLA V16.S4, V16.S4, V15.S4
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	WORD $0x6e29d508 // faddp v8.4s, v8.4s, v9.4s
+	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x6e2dd58c // faddp v12.4s, v12.4s, v13.4s
+	WORD $0x6e2cd511 // faddp v17.4s, v8.4s, v12.4s
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6e3edc10 // fmul v16.4s, v0.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V0.S4, V8.S4
+	VFMLA V16.S4, V16.S4, V12.S4
+	WORD $0x6e3edc30 // fmul v16.4s, v1.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V1.S4, V9.S4
+	VFMLA V16.S4, V16.S4, V13.S4
+	WORD $0x6e3edc50 // fmul v16.4s, v2.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V2.S4, V10.S4
+	VFMLA V16.S4, V16.S4, V14.S4
+	WORD $0x6e3edc70 // fmul v16.4s, v3.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V3.S4, V11.S4
+	VFMLA V16.S4, V16.S4, V15.S4
+	WORD $0x6e3edc90 // fmul v16.4s, v4.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V4.S4, V8.S4
+	VFMLA V16.S4, V16.S4, V12.S4
+	WORD $0x6e3edcb0 // fmul v16.4s, v5.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V5.S4, V9.S4
+	VFMLA V16.S4, V16.S4, V13.S4
+	WORD $0x6e3edcd0 // fmul v16.4s, v6.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V6.S4, V10.S4
+	VFMLA V16.S4, V16.S4, V14.S4
+	WORD $0x6e3edcf0 // fmul v16.4s, v7.4s, v30.4s
+	WORD $0x4e218a10 // frintn v16.4s, v16.4s
+	VFMLA V16.S4, V7.S4, V11.S4
+	VFMLA V16.S4, V16.S4, V15.S4
+	WORD $0x4e2ad508 // fadd v8.4s, v8.4s, v10.4s
+	WORD $0x4e2bd529 // fadd v9.4s, v9.4s, v11.4s
+	WORD $0x6e29d508 // faddp v8.4s, v8.4s, v9.4s
+	WORD $0x4e2ed58c // fadd v12.4s, v12.4s, v14.4s
+	WORD $0x4e2fd5ad // fadd v13.4s, v13.4s, v15.4s
+	WORD $0x6e2dd58c // faddp v12.4s, v12.4s, v13.4s
+	WORD $0x6e2cd512 // faddp v18.4s, v8.4s, v12.4s
+	WORD $0x6e32d631 // faddp v17.4s, v17.4s, v18.4s
+	VEXT $8, V17.B16, V17.B16, V18.B16
+	VREV64 V18.S4, V19.S4
+	WORD $0x6e31de30 // fmul v16.4s, v17.4s, v17.4s
+	WORD $0x6e33de13 // fmul v19.4s, v16.4s, v19.4s
+	VEXT $8, V19.B16, V19.B16, V16.B16
+	WORD $0x6eb3e614 // fcmgt v20.4s, v16.4s, v19.4s
+	VDUP V20.S[0], V20.S4
+	VBIT V20.B16, V18.B16, V17.B16
+	VDUP V17.S[1], V16.S4
+	FDIVS F16, F17, F16
+	FMOVS R7, F19
+	FMULS F16, F19, F16
+	FMOVS F16, R7
+	VORR V29.B16, V29.B16, V16.B16
+	VBIT V20.B16, V30.B16, V16.B16
+	WORD $0x6e30dc00 // fmul v0.4s, v0.4s, v16.4s
+	WORD $0x6e30dc21 // fmul v1.4s, v1.4s, v16.4s
+	WORD $0x6e30dc42 // fmul v2.4s, v2.4s, v16.4s
+	WORD $0x6e30dc63 // fmul v3.4s, v3.4s, v16.4s
+	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
+	WORD $0x6e30dca5 // fmul v5.4s, v5.4s, v16.4s
+	WORD $0x6e30dcc6 // fmul v6.4s, v6.4s, v16.4s
+	WORD $0x6e30dce7 // fmul v7.4s, v7.4s, v16.4s
+fitted:
+	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
 	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
 	VUZP1 V1.H8, V0.H8, V0.H8
 	VUZP1 V3.H8, V2.H8, V2.H8
@@ -20445,13 +20184,12 @@ block:
 	FMOVS F8, R9
 	NEG R9<<7, R9
 	MOVW R9, 32(R0)
-	ADD $36, R0
+	MOVW R7, 36(R0)
+	ADD $40, R0
 	SUBS $1, R3
 	BNE block
-	MOVW R7, (R0)
-	ADD $4, R0
-	SUBS $128, R2
-	BGT group
+	SUBS $32, R2
+	BNE group
 	RET
 
 // quantizeKNEON quantises n f32, a multiple of 32, to groups of int8.
@@ -20465,10 +20203,7 @@ TEXT ·quantizeKNEON(SB), NOSPLIT|NOFRAME, $0-24
 	VDUP R8, V27.S4
 	VMOVI $1, V28.B16
 group:
-	LSR $5, R2, R4
 	MOVD $4, R3
-	CMP R3, R4
-	CSEL LT, R4, R3, R3
 	MOVD R3, R4
 	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
@@ -20528,27 +20263,27 @@ block:
 	FLDPQ.P 32(R1), (F6, F7)
 	VAND V25.B16, V0.B16, V0.B16
 	WORD $0x6e3adc00 // fmul v0.4s, v0.4s, v26.4s
-	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
 	VAND V25.B16, V1.B16, V1.B16
 	WORD $0x6e3adc21 // fmul v1.4s, v1.4s, v26.4s
-	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
 	VAND V25.B16, V2.B16, V2.B16
 	WORD $0x6e3adc42 // fmul v2.4s, v2.4s, v26.4s
-	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
 	VAND V25.B16, V3.B16, V3.B16
 	WORD $0x6e3adc63 // fmul v3.4s, v3.4s, v26.4s
-	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
 	VAND V25.B16, V4.B16, V4.B16
 	WORD $0x6e3adc84 // fmul v4.4s, v4.4s, v26.4s
-	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
 	VAND V25.B16, V5.B16, V5.B16
 	WORD $0x6e3adca5 // fmul v5.4s, v5.4s, v26.4s
-	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
 	VAND V25.B16, V6.B16, V6.B16
 	WORD $0x6e3adcc6 // fmul v6.4s, v6.4s, v26.4s
-	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
 	VAND V25.B16, V7.B16, V7.B16
 	WORD $0x6e3adce7 // fmul v7.4s, v7.4s, v26.4s
+	WORD $0x4e21a800 // fcvtns v0.4s, v0.4s
+	WORD $0x4e21a821 // fcvtns v1.4s, v1.4s
+	WORD $0x4e21a842 // fcvtns v2.4s, v2.4s
+	WORD $0x4e21a863 // fcvtns v3.4s, v3.4s
+	WORD $0x4e21a884 // fcvtns v4.4s, v4.4s
+	WORD $0x4e21a8a5 // fcvtns v5.4s, v5.4s
+	WORD $0x4e21a8c6 // fcvtns v6.4s, v6.4s
 	WORD $0x4e21a8e7 // fcvtns v7.4s, v7.4s
 	VUZP1 V1.H8, V0.H8, V0.H8
 	VUZP1 V3.H8, V2.H8, V2.H8
@@ -20579,7 +20314,7 @@ block:
 	MOVW R7, (R0)
 	ADD $4, R0
 	SUBS $128, R2
-	BGT group
+	BNE group
 	RET
 
 // peakFMANEON times FMLA by an element.

@@ -15,7 +15,7 @@ import (
 //	            part = fma(Σ (q−32)·x, d·scale, part)
 //
 // The products d·scale and dmin·min are exact in f32, and so are the sums, which are of integers. Groups of activations are
-// Group elements as for Q8_0, so a block of 256 is two of them: acc = fma(part, dx, acc).
+// Group elements, so a block of 256 is two of them: acc = fma(part, dx, acc).
 //
 // A packed panel is, for every 256 elements (little endian),
 //

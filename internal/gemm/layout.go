@@ -22,12 +22,13 @@ const (
 	fileBlock   = 2 + block             // bytes of such a block in a file
 	packedBlock = Panel*2 + Panel*block // and of Panel of them packed
 
-	// xBlock is the bytes of a quantised block of activations and the start of its sum.
-	xBlock = block + 4
+	// xBlock is the bytes of a quantised block of activations, the start of its sum and its scale.
+	xBlock = block + 8
+	xScale = block + 4
 
-	// Group is the number of activations under one int8 scale in a Q8_0 product. Each scale
-	// costs a multiplication per output and row on top of the 8 + 1 that a block of 32 costs:
-	// of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and 88 %. And the
+	// Group is the number of activations under one int8 scale in a product of a K type. For Q8_0 it is a block. Each scale
+	// costs multiplications per output and row on top of the 8 + 1 that a block of 32 costs:
+	// of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and 88 % to a product of Q8_0. And the
 	// wider the group, the coarser the steps beside an outlier. Relative error of a dot
 	// product of 3072 (its activations rounded, the weights exact):
 	//
@@ -37,7 +38,7 @@ const (
 	//	1 % of channels 20 times       1.2 %   1.6 %   2.1 %   2.8 %   4.8 %
 	//	0.2 % of channels 100 times    1.3 %   1.8 %   2.5 %   3.6 %   8.8 %
 	//
-	// 128 has nearly all of the speed at nearly the accuracy of 64.
+	// llama.cpp has 32 for Q8_0 and 256 for the K types: docs/accuracy.md compares.
 	Group       = 128
 	groupBlocks = Group / block
 )
@@ -60,7 +61,7 @@ func xOffset(t Type, s int, pairs bool) int {
 	case t >= Q4_K:
 		return s * (super / Group) * kGroup
 	case t == Q8_0:
-		return s*xBlock + s/groupBlocks*4
+		return s * xBlock
 	case t == BF16 && !pairs:
 		return s * 8
 	}
@@ -70,7 +71,7 @@ func xOffset(t Type, s int, pairs bool) int {
 // quantizedBytes is the size of a row of n activations for integer products with weights of type t.
 func quantizedBytes(t Type, n int) int {
 	if t == Q8_0 {
-		return n/block*xBlock + (n+Group-1)/Group*4
+		return n / block * xBlock
 	}
 	return n / Group * kGroup
 }

@@ -107,10 +107,7 @@ func TestKernelsAlone(t *testing.T) {
 func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) {
 	var sums [8 * Panel]float32
 	total := steps(m.t, m.in)
-	mid := max(groupBlocks, total/3/groupBlocks*groupBlocks)
-	if m.t >= Q4_K {
-		mid = 1
-	}
+	mid := max(1, total/3)
 	bytes, w := stepBytes[m.t], unsafe.Pointer(&m.data[0])
 	if e.wide != 0 {
 		if bytes = wideStep; m.t == Q8_0 {

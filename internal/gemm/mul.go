@@ -209,12 +209,7 @@ func (s pass) panel(p, r0, r1 int, cold bool, next ahead) {
 		slice = wideSteps * super / stepK[m.t]
 	case calls > 1:
 		slices := (total*bytes + sliceBytes - 1) / sliceBytes
-		// Equal slices, of whole groups of Q8_0 and whole turns of loops.
-		whole := groupBlocks
-		if m.t >= Q4_K {
-			whole = 1
-		}
-		slice = ((total+slices-1)/slices + whole - 1) &^ (whole - 1)
+		slice = ((total+slices-1)/slices + s.e.turn - 1) / s.e.turn * s.e.turn // equal, of whole turns of loops
 	}
 	for k := 0; k < total; k += slice {
 		n := min(slice, total-k)

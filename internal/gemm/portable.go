@@ -69,24 +69,15 @@ func rowBF16(acc *[Panel]float32, w, x []byte, pairs bool) {
 }
 
 func rowQ8(acc *[Panel]float32, w, x []byte) {
-	for len(w) > 0 {
-		var part [Panel]float32
-		for b := 0; b < groupBlocks && len(w) > 0; b++ {
-			xb, wb := x[:block], w[Panel*2:packedBlock]
-			start := int32(binary.NativeEndian.Uint32(x[block:]))
-			for o := range part {
-				sum := start
-				for i, xv := range xb {
-					sum += int32(wb[(i/4*Panel+o)*4+i%4]) * int32(int8(xv))
-				}
-				part[o] = num.FMA(float32(sum), num.F16(binary.LittleEndian.Uint16(w[o*2:])), part[o])
-			}
-			w, x = w[packedBlock:], x[xBlock:]
-		}
-		scale := native(x)
-		x = x[4:]
+	for ; len(w) > 0; w, x = w[packedBlock:], x[xBlock:] {
+		xb, wb := x[:block], w[Panel*2:packedBlock]
+		start, scale := int32(binary.NativeEndian.Uint32(x[block:])), native(x[xScale:])
 		for o := range acc {
-			acc[o] = num.FMA(part[o], scale, acc[o])
+			sum := start
+			for i, xv := range xb {
+				sum += int32(wb[(i/4*Panel+o)*4+i%4]) * int32(int8(xv))
+			}
+			acc[o] = num.FMA(float32(sum), float32(num.F16(binary.LittleEndian.Uint16(w[o*2:]))*scale), acc[o])
 		}
 	}
 }

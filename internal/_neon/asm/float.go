@@ -13,6 +13,12 @@ func (f *File) Fsub(d, n, m int) { f.floats(0x4ea0d400, "fsub", d, n, m) }
 func (f *File) Fmul(d, n, m int) { f.floats(0x6e20dc00, "fmul", d, n, m) }
 func (f *File) Fdiv(d, n, m int) { f.floats(0x6e20fc00, "fdiv", d, n, m) }
 
+// Faddp adds neighbours: of n, then of m.
+func (f *File) Faddp(d, n, m int) { f.floats(0x6e20d400, "faddp", d, n, m) }
+
+// Frintn rounds to whole numbers, ties to even.
+func (f *File) Frintn(d, n int) { f.float1(0x4e218800, "frintn", d, n) }
+
 // Fmin has a NaN where either is one; Fmaxnm the number, of a number and a quiet NaN.
 func (f *File) Fmin(d, n, m int)   { f.floats(0x4ea0f400, "fmin", d, n, m) }
 func (f *File) Fmaxnm(d, n, m int) { f.floats(0x4e20c400, "fmaxnm", d, n, m) }

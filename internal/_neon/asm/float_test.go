@@ -15,6 +15,8 @@ func TestEncodings(t *testing.T) {
 		{func(f *File) { f.Fsub(1, 2, 3) }, "WORD $0x4ea3d441 // fsub v1.4s, v2.4s, v3.4s"},
 		{func(f *File) { f.Fmul(1, 30, 3) }, "WORD $0x6e23dfc1 // fmul v1.4s, v30.4s, v3.4s"},
 		{func(f *File) { f.Fdiv(1, 2, 31) }, "WORD $0x6e3ffc41 // fdiv v1.4s, v2.4s, v31.4s"},
+		{func(f *File) { f.Faddp(1, 30, 3) }, "WORD $0x6e23d7c1 // faddp v1.4s, v30.4s, v3.4s"},
+		{func(f *File) { f.Frintn(7, 25) }, "WORD $0x4e218b27 // frintn v7.4s, v25.4s"},
 		{func(f *File) { f.Fmin(9, 18, 27) }, "WORD $0x4ebbf649 // fmin v9.4s, v18.4s, v27.4s"},
 		{func(f *File) { f.Fmaxnm(10, 20, 30) }, "WORD $0x4e3ec68a // fmaxnm v10.4s, v20.4s, v30.4s"},
 		{func(f *File) { f.Fcmeq(1, 2, 3) }, "WORD $0x4e23e441 // fcmeq v1.4s, v2.4s, v3.4s"},

@@ -1,11 +1,15 @@
 package main
 
-import "github.com/grovellm/grove/internal/_neon/asm"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/_neon/asm"
+)
 
 func convertKernels(f *asm.File) {
 	round(f)
-	quantize(f, "quantizeNEON", q8X)
-	quantize(f, "quantizeKNEON", kX)
+	quantize(f, "quantizeNEON", q8X, 1)
+	quantize(f, "quantizeKNEON", kX, blocks)
 }
 
 // rounding is f32 to bf16 in the f32 format: u + 0x7fff + (bit 16 of u), the low half cleared. A subnormal is zero before
@@ -60,9 +64,9 @@ func round(f *asm.File) {
 	f.I("RET")
 }
 
-// quantize is quantizeRow, for blocks of so many bytes. The largest magnitude is found on the bits as integers, which puts
+// quantize is quantizeRow, for blocks of so many bytes, so many in a group. The largest magnitude is found on the bits as integers, which puts
 // infinities and NaNs on top.
-func quantize(f *asm.File, name string, size int) {
+func quantize(f *asm.File, name string, size, blocks int) {
 	f.Func(name, name+" quantises n f32, a multiple of 32, to groups of int8.", 24)
 	const (
 		dst, src, n, left  = "R0", "R1", "R2", "R3"
@@ -80,12 +84,13 @@ func quantize(f *asm.File, name string, size int) {
 	f.I("MOVD $0x42fe0000, %s", bound)
 	f.I("VDUP %s, V%d.S4", bound, by)
 	f.I("VMOVI $1, V%d.B16", ones)
+	fit := fitting{f, 29, 30}
+	if blocks == 1 {
+		fit.constants(bound)
+	}
 
 	f.Label("group")
-	f.I("LSR $5, %s, %s", n, count)
 	f.I("MOVD $%d, %s", blocks, left)
-	f.I("CMP %s, %s", left, count)
-	f.I("CSEL LT, %s, %s, %s", count, left, left)
 	f.I("MOVD %s, %s", left, count)
 
 	// The top of the group.
@@ -136,6 +141,14 @@ func quantize(f *asm.File, name string, size int) {
 	for i := range 8 {
 		f.I("VAND V%d.B16, V%d.B16, V%d.B16", keep, i, i)
 		f.Fmul(i, i, inv)
+	}
+	if blocks == 1 {
+		f.I("FMOVS F%d, %s", keep, first)
+		f.I("CBZW %s, fitted", first)
+		fit.scale(scale)
+		f.Label("fitted")
+	}
+	for i := range 8 {
 		f.IntFromFloat(i, i)
 	}
 	for i := 0; i < 8; i += 2 {
@@ -153,6 +166,7 @@ func quantize(f *asm.File, name string, size int) {
 		f.I("FMOVS F8, %s", first)
 		f.I("NEG %s<<7, %s", first, first)
 		f.I("MOVW %s, 32(%s)", first, dst)
+		f.I("MOVW %s, %d(%s)", scale, q8Scale, dst)
 	} else { // of the halves, and all
 		f.Zero(9)
 		f.Sdot(9, 4, ones)
@@ -172,9 +186,70 @@ func quantize(f *asm.File, name string, size int) {
 	f.I("ADD $%d, %s", size, dst)
 	f.I("SUBS $1, %s", left)
 	f.I("BNE block")
-	f.I("MOVW %s, (%s)", scale, dst)
-	f.I("ADD $4, %s", dst)
+	if blocks > 1 {
+		f.I("MOVW %s, (%s)", scale, dst)
+		f.I("ADD $4, %s", dst)
+	}
 	f.I("SUBS $%d, %s", blocks*32, n)
-	f.I("BGT group") // the last group may be short
+	f.I("BNE group")
 	f.I("RET")
+}
+
+// fitting is what fitScale of package gemm needs: registers of what blocks are multiplied by before they are rounded.
+type fitting struct {
+	*asm.File
+	one, narrower int
+}
+
+func (f fitting) constants(tmp string) {
+	for i, v := range []float32{1, float32(126) / 127} {
+		f.I("MOVD $0x%08x, %s", math.Float32bits(v), tmp)
+		f.I("VDUP %s, V%d.S4", tmp, f.one+i)
+	}
+}
+
+// scale fits the scale of a block in V0 to V7, in units of it, and multiplies the block by what integers are then rounded from.
+func (f fitting) scale(scale string) {
+	const lanes, t, sums = 8, 16, 17
+	for c := range 2 { // Σvq and Σq² of steps of / 127, then of / 126: sixteen lanes each
+		for i := range 8 {
+			f.Zero(lanes + i)
+		}
+		for i := range 8 {
+			if c == 0 {
+				f.Frintn(t, i)
+			} else {
+				f.Fmul(t, i, f.narrower)
+				f.Frintn(t, t)
+			}
+			f.Fmla(lanes+i%4, i, t)
+			f.Fmla(lanes+4+i%4, t, t)
+		}
+		for i := 0; i < 8; i += 4 {
+			f.Fadd(lanes+i, lanes+i, lanes+i+2)
+			f.Fadd(lanes+i+1, lanes+i+1, lanes+i+3)
+			f.Faddp(lanes+i, lanes+i, lanes+i+1)
+		}
+		f.Faddp(sums+c, lanes, lanes+4)
+	}
+	f.Faddp(sums, sums, sums+1) // the four sums
+	const swapped, cross, mask = sums + 1, sums + 2, sums + 3
+	f.I("VEXT $8, V%d.B16, V%d.B16, V%d.B16", sums, sums, swapped)
+	f.I("VREV64 V%d.S4, V%d.S4", swapped, cross)
+	f.Fmul(t, sums, sums)
+	f.Fmul(cross, t, cross) // (Σvq)² of one times Σq² of the other, in elements 0 and 2
+	f.I("VEXT $8, V%d.B16, V%d.B16, V%d.B16", cross, cross, t)
+	f.Fcmgt(mask, t, cross)
+	f.I("VDUP V%d.S[0], V%d.S4", mask, mask) // whether / 126 fits better
+	f.I("VBIT V%d.B16, V%d.B16, V%d.B16", mask, swapped, sums)
+	f.I("VDUP V%d.S[1], V%d.S4", sums, t)
+	f.I("FDIVS F%d, F%d, F%d", t, sums, t)
+	f.I("FMOVS %s, F%d", scale, cross)
+	f.I("FMULS F%d, F%d, F%d", t, cross, t)
+	f.I("FMOVS F%d, %s", t, scale)
+	f.I("VORR V%d.B16, V%d.B16, V%d.B16", f.one, f.one, t)
+	f.I("VBIT V%d.B16, V%d.B16, V%d.B16", mask, f.narrower, t)
+	for i := range 8 {
+		f.Fmul(i, i, t)
+	}
 }

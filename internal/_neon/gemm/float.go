@@ -100,7 +100,7 @@ func (k *floatKernel) generate() {
 	})
 	for r := k.maxRows; r >= 1; r-- {
 		k.Label(label("rows", r))
-		k.resume(r)
+		k.resume(r, k.sum)
 		k.I("SUBS $%d, %s", k.turn, steps)
 		k.I("BLT %s", label("tail", r))
 		k.Label(label("turn", r))
@@ -133,7 +133,7 @@ func (k *floatKernel) generate() {
 		if k.pairs {
 			k.flushEnd("flushed")
 		}
-		k.finish(r)
+		k.finish(r, k.sum)
 		if k.pairs {
 			k.I("MOVD ZR, flushed+8(FP)")
 		}

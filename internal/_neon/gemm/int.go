@@ -3,8 +3,8 @@ package main
 import "fmt"
 
 // What kernels of Q8_0 and of the K types have in common: blocks of 32 elements in turns, four elements of every output; sums
-// of a block in integers, parts of a group and the weights' scales in f32. The whole sums stay where the results go, for
-// a group touches them once.
+// of a block in integers, parts (of a group; of Q8_0, the whole sums) and the weights' scales in f32. The whole sums of the K types
+// stay where the results go, for a group touches them once.
 const (
 	words  = 128 // bytes of four elements of a panel's outputs
 	turns  = 8   // in a block
@@ -140,6 +140,6 @@ func (k *intKernel) describe(shape int, typ, how string) {
 	s := shapes[shape]
 	k.vecs, k.maxRows = s.vecs, s.rows
 	k.name = fmt.Sprintf("mul%s%sNEON", typ, s.suffix)
-	k.doc = fmt.Sprintf("%s multiplies %sa %s panel%s by groups of int8.", k.name, s.part, map[string]string{
+	k.doc = fmt.Sprintf("%s multiplies %sa %s panel%s by int8.", k.name, s.part, map[string]string{
 		"Q8": "Q8_0", "WideQ8": "Q8_0", "Q4K": "Q4_K", "Q5K": "Q5_K", "Q6K": "Q6_K", "Wide": "Q4_K or Q5_K", "Wide6K": "Q6_K"}[typ], how)
 }

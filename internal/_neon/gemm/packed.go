@@ -33,7 +33,7 @@ func (k *floatKernel) generatePacked() {
 	}
 	for r := k.maxRows; r >= 1; r-- {
 		k.Label(label("rows", r))
-		k.resume(r)
+		k.resume(r, k.sum)
 		k.Label(label("step", r))
 		k.I("FMOVQ (%s), F%d", x(0), xs)
 		k.I("ADD $128, %s", x(0))
@@ -59,7 +59,7 @@ func (k *floatKernel) generatePacked() {
 		if k.pairs {
 			k.flushEnd("flushed")
 		}
-		k.finish(r)
+		k.finish(r, k.sum)
 		if k.pairs {
 			k.I("MOVD ZR, flushed+8(FP)")
 		}

@@ -2,10 +2,11 @@ package main
 
 import "github.com/grovellm/grove/internal/_neon/asm"
 
-// A step of Q8_0 is a block of 32 elements; a row of activations is groups of four blocks { 32 int8, int32 } and then the
-// group's scale (input.go of package gemm). Weights are bytes of weight+128, which SDOT wants signed: sums start from zero.
+// A step of Q8_0 is a block of 32 elements; a row of activations is blocks { 32 int8, int32, f32 scale } (input.go of package
+// gemm). The whole sums stay in registers. Weights are bytes of weight+128, which SDOT wants signed: sums start from zero.
 const (
-	q8X      = 32 + 4
+	q8X      = 32 + 8
+	q8Scale  = 36
 	q8Scales = 64 // bytes of scales before a packed block's weights
 	q8Block  = q8Scales + turns*words
 	q8Wide   = accRow + turns*words // unpacked, with f32 for scales, and signed
@@ -35,15 +36,7 @@ func (k *intKernel) q8(wide bool) {
 	})
 	for r := k.maxRows; r >= 1; r-- {
 		k.Label(label("rows", r))
-		k.start(r)
-
-		k.Label(label("group", r))
-		k.each(r, func(row, v int) { k.Zero(k.part(row, v)) })
-		k.I("MOVD $%d, %s", blocks, left)
-		k.I("CMP %s, %s", left, steps)
-		k.I("CSEL LT, %s, %s, %s", steps, left, left)
-		k.I("SUB %s, %s, %s", left, steps, steps)
-
+		k.resume(r, k.part)
 		k.Label(label("block", r))
 		k.each(r, func(row, v int) { k.Zero(k.sum(row, v)) })
 		for turn := range turns {
@@ -75,24 +68,37 @@ func (k *intKernel) q8(wide bool) {
 			}
 		}
 		for v := 0; v < k.vecs; v += 2 {
-			a, b := k.temp(v%4), k.temp(v%4+1)
+			a, b := k.temp(0), k.temp(1)
 			if wide {
 				k.load(w, v*16-accRow, a, b)
 			} else {
 				k.halves(0, v, a, b)
 			}
-			k.scale(r, v, a, b)
+			k.scaleBlock(r, v, a, b)
 		}
 		if wide {
 			k.advance(r, q8Wide)
 		} else {
 			k.advance(r, q8Block, heads)
 		}
-		k.I("SUBS $1, %s", left)
+		k.I("SUBS $1, %s", steps)
 		k.I("BNE %s", label("block", r))
-		k.whole(r)
-		k.I("CBNZ %s, %s", steps, label("group", r))
+		k.finish(r, k.part)
 		k.I("RET")
+	}
+}
+
+// scaleBlock adds the sums, times a and b and the scale of the row's block, to the whole sums.
+func (k *intKernel) scaleBlock(r, v, a, b int) {
+	d, t, u := k.temp(2), k.temp(3), k.temp(4)
+	for row := range r {
+		k.I("FMOVS %d(%s), F%d", q8Scale, x(row), d)
+		k.FmulElem(t, a, d, 0)
+		k.FmulElem(u, b, d, 0)
+		k.IntToFloat(k.sum(row, v), k.sum(row, v))
+		k.IntToFloat(k.sum(row, v+1), k.sum(row, v+1))
+		k.Fmla(k.part(row, v), k.sum(row, v), t)
+		k.Fmla(k.part(row, v+1), k.sum(row, v+1), u)
 	}
 }
 

@@ -117,26 +117,26 @@ func (k *kernel) prefetch(count int) {
 }
 
 // resume loads the sums of r rows from memory, or zeroes them.
-func (k *kernel) resume(r int) {
+func (k *kernel) resume(r int, reg func(row, v int) int) {
 	k.arg(tileFirst, tmp)
 	k.I("CBNZ %s, %s", tmp, label("zero", r))
 	k.arg(tileAcc, tmp)
 	for row := range r {
 		for v := 0; v < k.vecs; v += 2 {
-			k.load(tmp, row*accRow+v*16, k.sum(row, v), k.sum(row, v+1))
+			k.load(tmp, row*accRow+v*16, reg(row, v), reg(row, v+1))
 		}
 	}
 	k.I("B %s", label("resumed", r))
 	k.Label(label("zero", r))
-	k.each(r, func(row, v int) { k.Zero(k.sum(row, v)) })
+	k.each(r, func(row, v int) { k.Zero(reg(row, v)) })
 	k.Label(label("resumed", r))
 }
 
 // finish writes the sums of r rows.
-func (k *kernel) finish(r int) {
+func (k *kernel) finish(r int, reg func(row, v int) int) {
 	for row := range r {
 		for v := 0; v < k.vecs; v += 2 {
-			k.store(out, v*16, k.sum(row, v), k.sum(row, v+1))
+			k.store(out, v*16, reg(row, v), reg(row, v+1))
 		}
 		if row < r-1 {
 			k.I("ADD %s, %s, %s", outs, out, out)

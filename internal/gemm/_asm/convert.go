@@ -1,6 +1,8 @@
 package main
 
 import (
+	"math"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
@@ -9,8 +11,8 @@ import (
 func convertKernels() {
 	roundAVX2()
 	pairsAVX512BF16()
-	quantizeAVX2("quantizeAVX2", q8X)
-	quantizeAVX2("quantizeKAVX2", kX)
+	quantizeQ8Kernel()
+	quantizeK()
 }
 
 // roundAVX2 rounds f32 to bf16 in place in the f32 format: u + 0x7fff + (bit 16 of u), the low
@@ -75,11 +77,209 @@ func pairsAVX512BF16() {
 	RET()
 }
 
-// quantizeAVX2 is quantizeRow, for blocks of so many bytes. The largest magnitude is found on the bits as integers, which
+// packOrder puts the dwords right again that VPACKSSDW and VPACKSSWB leave, which work within 128 bits.
+var packOrder Mem
+
+// quantizeQ8 is quantizeRow for Q8_0, four blocks at a time: what is of a block alone is then an element of a vector.
+type quantizeQ8 struct {
+	dst, src              reg.GPPhysical
+	invs, keeps           Mem // of each block: 127/top, and whether it can be quantised
+	narrows, scales, lost Mem // what it is multiplied by before it is rounded; its scale; NaN, or zero where there is no NaN
+}
+
+func quantizeQ8Kernel() {
+	packOrder = GLOBL("packOrder", RODATA|NOPTR)
+	for i, d := range []uint32{0, 4, 1, 5, 2, 6, 3, 7} {
+		DATA(i*4, U32(d))
+	}
+	constant := func(name string, bits uint32) Mem {
+		m := GLOBL(name, RODATA|NOPTR)
+		for i := range 8 {
+			DATA(i*4, U32(bits))
+		}
+		return m
+	}
+	c := quantConstants{
+		abs: constant("quantAbs", 0x7fffffff), steps: constant("quantSteps", math.Float32bits(127)),
+		narrower: constant("quantNarrower", math.Float32bits(float32(126)/127)), one: constant("quantOne", math.Float32bits(1)),
+		belowFloor: constant("quantBelowFloor", (127-100)<<23-1), belowInf: constant("quantBelowInf", 0x7f800000-1),
+		nan: constant("quantNaN", 0x7fc00000), ones: constant("quantOnes", 0x01010101), words: constant("quantWords", 0x00010001),
+	}
+	new(quantizeQ8).generate(&c)
+}
+
+type quantConstants struct{ abs, steps, narrower, one, belowFloor, belowInf, nan, ones, words Mem }
+
+// x is the memory of the i-th vector of block b.
+func (k *quantizeQ8) x(b, i int) Mem { return Mem{Base: k.src, Disp: b*128 + i*32} }
+
+func X(i int) reg.VecPhysical { return vector(i, reg.S128) }
+
+// transpose makes vectors of the elements of four, in X0 to X3, with X4 and X5.
+func transpose() {
+	VUNPCKLPS(X(1), X(0), X(4)) // of the first two: elements 0 and 1, then 2 and 3
+	VUNPCKHPS(X(1), X(0), X(5))
+	VUNPCKLPS(X(3), X(2), X(0))
+	VUNPCKHPS(X(3), X(2), X(2))
+	VUNPCKHPD(X(0), X(4), X(1))
+	VUNPCKLPD(X(0), X(4), X(0))
+	VUNPCKHPD(X(2), X(5), X(3))
+	VUNPCKLPD(X(2), X(5), X(2))
+}
+
+func (k *quantizeQ8) generate(c *quantConstants) {
+	TEXT("quantizeAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
+	Doc("quantizeAVX2 quantises n f32, a multiple of 128, to blocks of int8.")
+	k.dst, k.src = reg.RDI, reg.RSI
+	Load(Param("dst"), k.dst)
+	Load(Param("src"), k.src)
+	Load(Param("n"), n)
+	for _, m := range []*Mem{&k.invs, &k.keeps, &k.narrows, &k.scales, &k.lost} {
+		*m = AllocLocal(16)
+	}
+	Label("blocks")
+	k.tops(c)
+	for b := range 4 {
+		k.sums(b, c)
+	}
+	k.fit(c)
+	k.integers(c)
+	ADDQ(imm(4*128), k.src)
+	ADDQ(imm(4*q8X), k.dst)
+	SUBQ(imm(128), n)
+	JNZ(LabelRef("blocks"))
+	VZEROUPPER()
+	RET()
+}
+
+// tops finds the largest magnitude of each block, on the bits as integers, which puts infinities and NaNs on top, and what follows from it.
+func (k *quantizeQ8) tops(c *quantConstants) {
+	mask, t := Y(6), Y(7)
+	VMOVUPS(c.abs, mask)
+	for b := range 4 {
+		VANDPS(k.x(b, 0), mask, Y(b))
+		for i := 1; i < 4; i++ {
+			VANDPS(k.x(b, i), mask, t)
+			VPMAXUD(t, Y(b), Y(b))
+		}
+		VEXTRACTI128(U8(1), Y(b), X(7))
+		VPMAXUD(X(7), X(b), X(b))
+	}
+	transpose()
+	VPMAXUD(X(1), X(0), X(0))
+	VPMAXUD(X(3), X(2), X(2))
+	VPMAXUD(X(2), X(0), X(0))
+	VMOVUPS(c.steps, X(3))
+	VDIVPS(X(3), X(0), X(4))
+	VMOVUPS(X(4), k.scales)
+	VDIVPS(X(0), X(3), X(3))
+	VMOVUPS(X(3), k.invs)
+	VPCMPGTD(c.belowFloor, X(0), X(2))
+	VPCMPGTD(c.belowInf, X(0), X(1))
+	VPANDN(X(2), X(1), X(2))
+	VMOVDQU(X(2), k.keeps)
+	VPAND(c.nan, X(1), X(1))
+	VMOVDQU(X(1), k.lost)
+}
+
+// sums leaves in X(b) Σvq and Σq² of steps of / 127, then of / 126, v in units of the scale.
+func (k *quantizeQ8) sums(b int, c *quantConstants) {
+	inv, v, q := Y(12), Y(13), Y(14)
+	// lanes are those of a sum that the i-th vector adds to: sixteen, in two registers of eight.
+	lanes := func(i, sum int) reg.VecPhysical { return Y(4 + i%2*4 + sum) }
+	VBROADCASTSS(k.invs.Offset(4*b), inv)
+	for i := range 4 {
+		VMULPS(k.x(b, i), inv, v)
+		for s := 0; s < 4; s += 2 {
+			if s == 0 {
+				VROUNDPS(U8(0), v, q)
+			} else {
+				VMULPS(c.narrower, v, q)
+				VROUNDPS(U8(0), q, q)
+			}
+			if i < 2 {
+				VMULPS(v, q, lanes(i, s))
+				VMULPS(q, q, lanes(i, s+1))
+			} else {
+				VFMADD231PS(v, q, lanes(i, s))
+				VFMADD231PS(q, q, lanes(i, s+1))
+			}
+		}
+	}
+	for s := range 4 {
+		VADDPS(Y(8+s), Y(4+s), Y(4+s))
+	}
+	VHADDPS(Y(5), Y(4), Y(4))
+	VHADDPS(Y(7), Y(6), Y(6))
+	VHADDPS(Y(6), Y(4), Y(4))
+	VEXTRACTF128(U8(1), Y(4), X(5))
+	VADDPS(X(5), X(4), X(b))
+}
+
+// fit is fitScale of package gemm, for four blocks.
+func (k *quantizeQ8) fit(c *quantConstants) {
+	transpose()
+	fits := X(6) // whether / 126 fits better
+	VMULPS(X(0), X(0), X(4))
+	VMULPS(X(3), X(4), X(4))
+	VMULPS(X(2), X(2), X(5))
+	VMULPS(X(1), X(5), X(5))
+	VCMPPS(U8(0x1e), X(4), X(5), fits)
+	VBLENDVPS(fits, X(2), X(0), X(0))
+	VBLENDVPS(fits, X(3), X(1), X(1))
+	VDIVPS(X(1), X(0), X(0))
+	VMULPS(k.scales, X(0), X(0))
+	VPAND(k.keeps, X(0), X(0))
+	VPOR(k.lost, X(0), X(0))
+	VMOVUPS(X(0), k.scales)
+	VMOVUPS(c.one, X(4))
+	VBLENDVPS(fits, c.narrower, X(4), X(4))
+	VMOVUPS(X(4), k.narrows)
+}
+
+// integers writes the blocks.
+func (k *quantizeQ8) integers(c *quantConstants) {
+	ones := Y(13)
+	VMOVDQU(c.ones, ones)
+	for b := range 4 {
+		VBROADCASTSS(k.invs.Offset(4*b), Y(8))
+		VBROADCASTSS(k.narrows.Offset(4*b), Y(9))
+		for i := range 4 {
+			VMULPS(k.x(b, i), Y(8), Y(4+i))
+			VMULPS(Y(9), Y(4+i), Y(4+i))
+			VCVTPS2DQ(Y(4+i), Y(4+i))
+		}
+		VPACKSSDW(Y(5), Y(4), Y(4))
+		VPACKSSDW(Y(7), Y(6), Y(6))
+		VPACKSSWB(Y(6), Y(4), Y(4))
+		VMOVDQU(packOrder, Y(5))
+		VPERMD(Y(4), Y(5), Y(4))
+		VPBROADCASTD(k.keeps.Offset(4*b), Y(5))
+		VPAND(Y(5), Y(4), Y(4))
+		VMOVDQU(Y(4), Mem{Base: k.dst, Disp: b * q8X})
+		VPMADDUBSW(Y(4), ones, Y(4)) // the sum: pairs to 16 bits, pairs of those to 32, and across
+		VPMADDWD(c.words, Y(4), Y(b))
+	}
+	VPHADDD(Y(1), Y(0), Y(0))
+	VPHADDD(Y(3), Y(2), Y(2))
+	VPHADDD(Y(2), Y(0), Y(0))
+	VEXTRACTI128(U8(1), Y(0), X(1))
+	VPADDD(X(1), X(0), X(0))
+	VPSLLD(U8(7), X(0), X(0))
+	VPXOR(X(1), X(1), X(1))
+	VPSUBD(X(0), X(1), X(0))
+	VMOVUPS(k.scales, X(1))
+	for b := range 4 {
+		VPEXTRD(U8(b), X(0), Mem{Base: k.dst, Disp: b*q8X + q8Start})
+		VPEXTRD(U8(b), X(1), Mem{Base: k.dst, Disp: b*q8X + q8Scale})
+	}
+}
+
+// quantizeK is quantizeRow for the K types. The largest magnitude is found on the bits as integers, which
 // puts infinities and NaNs on top.
-func quantizeAVX2(name string, size int) {
-	TEXT(name, NOSPLIT, "func(dst *byte, src *float32, n int)")
-	Doc(name + " quantises n f32, a multiple of 32, to groups of int8.")
+func quantizeK() {
+	TEXT("quantizeKAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
+	Doc("quantizeKAVX2 quantises n f32, a multiple of 128, to groups of int8.")
 	dst, src, n := reg.RDI, reg.RSI, reg.RCX
 	q, m := reg.RDX, reg.RBX // blocks in the group; elements
 	Load(Param("dst"), dst)
@@ -91,19 +291,10 @@ func quantizeAVX2(name string, size int) {
 	VPSRLD(U8(1), abs, abs)
 	VPCMPEQD(ones, ones, ones)
 	VPABSB(ones, ones)
-	// VPACKSSDW and VPACKSSWB work within 128 bits: this puts the dwords right again.
-	perm := GLOBL(name+"Order", RODATA|NOPTR)
-	for i, d := range []uint32{0, 4, 1, 5, 2, 6, 3, 7} {
-		DATA(i*4, U32(d))
-	}
-	VMOVDQU(perm, order)
+	VMOVDQU(packOrder, order)
 
 	Label("group")
-	MOVL(U32(q8Group), q.As32())
-	MOVQ(n, m)
-	SHRQ(U8(5), m)
-	CMPQ(m, q)
-	CMOVQLT(m, q)
+	MOVL(U32(kBlocks), q.As32())
 	MOVQ(q, m)
 
 	// The top of the group.
@@ -163,29 +354,18 @@ func quantizeAVX2(name string, size int) {
 	VPMADDUBSW(Y(4), ones, Y(4))
 	VPMADDWD(words, Y(4), Y(4))
 	VEXTRACTI128(U8(1), Y(4), reg.X5)
-	if size == q8X {
-		VPADDD(reg.X5, reg.X4, reg.X4)
-		VPSHUFD(U8(0x4e), reg.X4, reg.X5)
-		VPADDD(reg.X5, reg.X4, reg.X4)
-		VPSHUFD(U8(0xb1), reg.X4, reg.X5)
-		VPADDD(reg.X5, reg.X4, reg.X4)
-		VMOVD(reg.X4, reg.EAX)
-		SHLL(U8(7), reg.EAX)
-		NEGL(reg.EAX)
-		MOVL(reg.EAX, Mem{Base: dst, Disp: 32})
-	} else { // of the halves, and all
-		VPHADDD(reg.X5, reg.X4, reg.X4)
-		VPHADDD(reg.X4, reg.X4, reg.X4)
-		VPXOR(reg.X5, reg.X5, reg.X5)
-		VPSUBD(reg.X4, reg.X5, reg.X4)
-		VPHADDD(reg.X4, reg.X4, reg.X5)
-		VCVTDQ2PS(reg.X5, reg.X5)
-		VPSLLD(U8(5), reg.X4, reg.X4)
-		VMOVQ(reg.X4, Mem{Base: dst, Disp: kHalves})
-		VMOVD(reg.X5, Mem{Base: dst, Disp: kSum})
-	}
+	// of the halves, and all
+	VPHADDD(reg.X5, reg.X4, reg.X4)
+	VPHADDD(reg.X4, reg.X4, reg.X4)
+	VPXOR(reg.X5, reg.X5, reg.X5)
+	VPSUBD(reg.X4, reg.X5, reg.X4)
+	VPHADDD(reg.X4, reg.X4, reg.X5)
+	VCVTDQ2PS(reg.X5, reg.X5)
+	VPSLLD(U8(5), reg.X4, reg.X4)
+	VMOVQ(reg.X4, Mem{Base: dst, Disp: kHalves})
+	VMOVD(reg.X5, Mem{Base: dst, Disp: kSum})
 	ADDQ(imm(128), src)
-	ADDQ(imm(size), dst)
+	ADDQ(imm(kX), dst)
 	SUBQ(imm(32), n)
 	DECQ(q)
 	JNZ(LabelRef("blocks"))

@@ -17,6 +17,8 @@ const (
 	kScales = 64  // bytes of scales before a packed block's elements
 	kWords  = 128 // bytes of four elements of all outputs
 	kLow    = 4 * kWords
+	kBlocks = 4 // of a group of activations
+	kRows   = 4 // AVX-512: as many as leave registers for sums of a block, of a group and of all
 )
 
 // kQuant is a kernel of one of them.
@@ -41,11 +43,11 @@ func kQuants() {
 	upper := kMask("upperBits", 0x30303030)
 	ones := kMask("words", 0x00010001)
 	for _, k := range []kQuant{
-		{kernel: kernel{name: "mulQ4KAVX512", maxRows: q8Rows, zmm: true}, bits: 4},
-		{kernel: kernel{name: "mulQ5KAVX512", maxRows: q8Rows, zmm: true}, bits: 5},
-		{kernel: kernel{name: "mulQ6KAVX512", maxRows: q8Rows, zmm: true}, bits: 6},
-		{kernel: kernel{name: "mulWide5KAVX512", maxRows: q8Rows, zmm: true}, bits: 5, wide: true},
-		{kernel: kernel{name: "mulWide6KAVX512", maxRows: q8Rows, zmm: true}, bits: 6, wide: true},
+		{kernel: kernel{name: "mulQ4KAVX512", maxRows: kRows, zmm: true}, bits: 4},
+		{kernel: kernel{name: "mulQ5KAVX512", maxRows: kRows, zmm: true}, bits: 5},
+		{kernel: kernel{name: "mulQ6KAVX512", maxRows: kRows, zmm: true}, bits: 6},
+		{kernel: kernel{name: "mulWide5KAVX512", maxRows: kRows, zmm: true}, bits: 5, wide: true},
+		{kernel: kernel{name: "mulWide6KAVX512", maxRows: kRows, zmm: true}, bits: 6, wide: true},
 	} {
 		k.doc = k.describe("a")
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
@@ -120,7 +122,7 @@ func (k *kQuant) unpack(low, upper Mem) {
 	copies(0, k.head())
 	ADDQ(imm(k.head()), w)
 	ADDQ(imm(k.head()), dst)
-	MOVL(U32(2*q8Group), left.As32())
+	MOVL(U32(2*kBlocks), left.As32())
 	Label("block")
 	copies(0, kScales)
 	for i := range kTurns {

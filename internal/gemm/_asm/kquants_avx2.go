@@ -41,7 +41,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 		XORL(second.As32(), second.As32())
 		Label(lab("group"))
 		each(r, func(row, v int) { k.zero(part(row, v)) })
-		MOVL(U32(q8Group), left.As32())
+		MOVL(U32(kBlocks), left.As32())
 
 		Label(lab("block"))
 		prefetch(map[int]int{4: 5, 5: 6, 6: 7}[k.bits])

@@ -46,7 +46,7 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Op) {
 	XORL(args.As32(), args.As32()) // 0 in the first group, 1 in the second: the arguments are loaded
 	Label(name + "group")
 	each(r, func(row, v int) { k.zero(k.part(row, v)) })
-	MOVL(U32(q8Group), left.As32())
+	MOVL(U32(kBlocks), left.As32())
 
 	Label(name + "block")
 	for i, count := range prefetches {

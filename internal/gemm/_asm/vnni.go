@@ -32,11 +32,11 @@ func number(r reg.VecPhysical) int { return int(r.PhysicalIndex()) }
 // vnniRows is how many rows' sums and parts leave registers for weights and activations.
 const vnniRows = 3
 
-// q8AVXVNNI takes half a panel: 16 outputs. The whole sums stay in memory: a group touches them once.
+// q8AVXVNNI takes half a panel: 16 outputs.
 func q8AVXVNNI() {
-	k := &kernel{name: "mulQ8AVXVNNI", doc: "mulQ8AVXVNNI multiplies half a Q8_0 panel by groups of int8.", maxRows: vnniRows}
+	k := &kernel{wStep: q8Block, xStep: q8X, name: "mulQ8AVXVNNI", doc: "mulQ8AVXVNNI multiplies half a Q8_0 panel by blocks of int8.", maxRows: vnniRows}
 	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }
-	part := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) }
+	whole := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) }
 	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
 	scales := dense
 	k.setup = func() { arg(tileScale, scales) }
@@ -44,17 +44,10 @@ func q8AVXVNNI() {
 	for r := 1; r <= k.maxRows; r++ {
 		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
 		Label(lab("rows"))
-		k.beginWhole(r, lab("group"), t)
-		Label(lab("group"))
-		each(r, func(row, v int) { k.zero(part(row, v)) })
-		MOVL(U32(q8Group), left.As32())
-		CMPQ(n, left)
-		CMOVQLT(n, left)
-		SUBQ(left, n)
-
+		k.resume(r, whole)
 		Label(lab("block"))
 		for row := range r {
-			VPBROADCASTD(x(row, 32), sum(row, 0))
+			VPBROADCASTD(x(row, q8Start), sum(row, 0))
 			VMOVDQA(sum(row, 0), sum(row, 1))
 		}
 		for i := range 8 {
@@ -69,20 +62,18 @@ func q8AVXVNNI() {
 		}
 		VCVTPH2PS(Mem{Base: scales}, w0)
 		VCVTPH2PS(Mem{Base: scales, Disp: 16}, w1)
-		each(r, func(row, v int) {
-			VCVTDQ2PS(sum(row, v), sum(row, v))
-			VFMADD231PS([]reg.VecPhysical{w0, w1}[v], sum(row, v), part(row, v))
-		})
-		ADDQ(imm(q8Block), w)
+		for row := range r {
+			VBROADCASTSS(x(row, q8Scale), b)
+			for v, scale := range []reg.VecPhysical{w0, w1} {
+				VMULPS(scale, b, t)
+				VCVTDQ2PS(sum(row, v), sum(row, v))
+				VFMADD231PS(t, sum(row, v), whole(row, v))
+			}
+		}
+		k.advance(r, 1)
 		ADDQ(imm(q8Block), scales)
-		ADDQ(imm(q8X), x0)
-		DECQ(left)
+		DECQ(n)
 		JNZ(LabelRef(lab("block")))
-
-		k.addWhole(r, part, b, t)
-		ADDQ(imm(4), x0)
-		TESTQ(n, n)
-		JNZ(LabelRef(lab("group")))
-		k.storeWhole(r, t)
+		k.store(r, whole)
 	}
 }
