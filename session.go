@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -16,7 +16,7 @@ import (
 // uses it at a time.
 type Session struct {
 	m     *Model
-	cache spec.Cache
+	cache speculate.Cache
 	text  []int32 // what the cache holds
 	loops map[method]*lane
 	busy  atomic.Bool
@@ -24,8 +24,8 @@ type Session struct {
 
 // lane is a loop of the session, and what its drafter computed of the last text that it drafted.
 type lane struct {
-	*spec.Loop
-	kept *spec.Kept
+	*speculate.Loop
+	kept *speculate.Kept
 }
 
 // NewSession returns an empty session. Close it to give its memory back to the model.
@@ -107,7 +107,7 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 		}
 	}()
 
-	for one := []*spec.Sequence{seq}; ; {
+	for one := []*speculate.Sequence{seq}; ; {
 		if err := loop.Step(ctx, one); err != nil {
 			return err
 		}
@@ -121,7 +121,7 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 				r.OnRound(Round{Tree: t, Path: path, Next: c.Tokens[len(c.Tokens)-1], Budget: seq.Budget(), Stats: seq.Stats()})
 			}
 		}
-		if seq.Finish() != spec.Running {
+		if seq.Finish() != speculate.Running {
 			c.Result = result(seq, out)
 		}
 		c.Text, c.Pieces = out.take(c.Drafted)
@@ -147,7 +147,7 @@ func (s *Session) loop(how method) (*lane, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := spec.New(spec.Model(s.m.m), d, s.m.drafting.options(how))
+	l, err := speculate.New(speculate.Model(s.m.m), d, s.m.drafting.options(how))
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +161,7 @@ func (s *Session) loop(how method) (*lane, error) {
 // rewind cuts the cache down to what it has in common with the prompt.
 func (s *Session) rewind(prompt []int32) error {
 	if s.cache == nil {
-		s.cache = spec.Model(s.m.m).NewCache()
+		s.cache = speculate.Model(s.m.m).NewCache()
 	}
 	n := 0
 	for n < len(prompt) && n < len(s.text) && prompt[n] == s.text[n] {
@@ -206,9 +206,9 @@ func (m *Model) check(prompt []int32, r *Request) error {
 }
 
 // request is r as the loop takes it, and where its tokens become text.
-func (m *Model) request(r *Request) (*output, spec.Request) {
+func (m *Model) request(r *Request) (*output, speculate.Request) {
 	out := &output{stopper: stopper{stops: r.Stop}}
-	q := spec.Request{Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Stop: out.push, Predicted: r.PredictTokens}
+	q := speculate.Request{Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Stop: out.push, Predicted: r.PredictTokens}
 	if t := m.m.Tokenizer; t != nil {
 		out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true})
 		if !r.IgnoreEnd {
@@ -222,7 +222,7 @@ func (m *Model) request(r *Request) (*output, spec.Request) {
 }
 
 // result is what a sequence that is done came to.
-func result(seq *spec.Sequence, out *output) *Result {
+func result(seq *speculate.Sequence, out *output) *Result {
 	r := &Result{Tokens: slices.Clone(seq.Output()), Finish: seq.Finish(), Stats: *seq.Stats()}
 	r.Stats.Depths = slices.Clone(r.Stats.Depths)
 	if r.Finish != FinishStop && out.flush() {

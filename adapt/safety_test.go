@@ -22,7 +22,7 @@ import (
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -354,7 +354,7 @@ func TestMemory(t *testing.T) {
 			}
 		}
 		for _, s := range all {
-			s.State.(spec.Ender).Ended(&spec.Stats{Rounds: 300})
+			s.State.(speculate.Ender).Ended(&speculate.Stats{Rounds: 300})
 			s.Close()
 		}
 	}

@@ -1,4 +1,4 @@
-package spec
+package speculate
 
 import (
 	"context"
@@ -64,7 +64,7 @@ func (t modelTarget) cache(c Cache) (*nn.Cache, error) {
 	own, ok := c.(*nn.Cache)
 	if !ok || own == nil || own.Pages() != t.pages {
 		const want = "take one from the target's NewCache, or give none"
-		return nil, fmt.Errorf("spec: the cache is a %T that this target did not make: %s", c, want)
+		return nil, fmt.Errorf("speculate: the cache is a %T that this target did not make: %s", c, want)
 	}
 	return own, nil
 }

@@ -1,4 +1,4 @@
-package spec_test
+package speculate_test
 
 import (
 	"context"
@@ -10,25 +10,25 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
 
 // foreign is a cache of a type that no target of grove makes. Nobody may touch it.
-type foreign struct{ spec.Cache }
+type foreign struct{ speculate.Cache }
 
 // A request's cache is used if the target made it. Any other is refused, untouched, by Start and by
 // a pass.
 func TestRequestCache(t *testing.T) {
 	m, other := drafttest.OpenTarget(t, 64), drafttest.OpenTarget(t, 64)
-	loop := drafttest.Must(spec.New(spec.Model(m), nil, spec.Options{Chunk: 5}))(t)
+	loop := drafttest.Must(speculate.New(speculate.Model(m), nil, speculate.Options{Chunk: 5}))(t)
 	prompt := []int32{7, 6, 5, 4, 3, 2, 1, 0, 1, 2, 3, 4}
-	generate := func(t drafttest.Fataler, c spec.Cache) []int32 {
-		q := drafttest.Must(loop.Start(prompt, spec.Request{Cache: c, MaxTokens: 6}))(t)
+	generate := func(t drafttest.Fataler, c speculate.Cache) []int32 {
+		q := drafttest.Must(loop.Start(prompt, speculate.Request{Cache: c, MaxTokens: 6}))(t)
 		defer q.Close()
-		for q.Finish() == spec.Running {
-			if err := loop.Step(context.Background(), []*spec.Sequence{q}); err != nil {
+		for q.Finish() == speculate.Running {
+			if err := loop.Step(context.Background(), []*speculate.Sequence{q}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -49,7 +49,7 @@ func TestRequestCache(t *testing.T) {
 		defer theirs.Free()
 		fork := own.Fork()
 		defer fork.Free()
-		caches := map[string]spec.Cache{
+		caches := map[string]speculate.Cache{
 			"the target's": own, "a fork": fork, "another model's": theirs,
 			"another type": foreign{own}, "an empty struct": foreign{}, "a nil pointer": (*nn.Cache)(nil),
 		}
@@ -61,8 +61,8 @@ func TestRequestCache(t *testing.T) {
 			}
 			return
 		}
-		_, err := loop.Start(prompt, spec.Request{Cache: c, MaxTokens: 6})
-		ran := spec.Model(m).NewPass().Run(context.Background(), []spec.Rows{{Cache: c, Tree: tree.New(1)}}, nil)
+		_, err := loop.Start(prompt, speculate.Request{Cache: c, MaxTokens: 6})
+		ran := speculate.Model(m).NewPass().Run(context.Background(), []speculate.Rows{{Cache: c, Tree: tree.New(1)}}, nil)
 		for _, err := range []error{err, ran} {
 			if err == nil || !strings.Contains(err.Error(), "cache") || !strings.Contains(err.Error(), "NewCache") {
 				t.Fatalf("%s: error %v: want one that names the cache and where to take one", kind, err)

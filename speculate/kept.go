@@ -1,6 +1,6 @@
 // What a drafter has of a prefix: taken over from another sequence, or made again.
 
-package spec
+package speculate
 
 import (
 	"context"
@@ -27,7 +27,7 @@ func (s *Sequence) Keep() (*Kept, error) {
 	}
 	state, err := l.drafter.Begin(draft.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("spec: the drafter's new sequence: %w", err)
+		return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
 	}
 	draft.Resume(l.drafter, state, s.told, s.state, s.told)
 	return &Kept{l, state, slices.Clone(s.text[:s.told])}, nil
@@ -61,7 +61,7 @@ func (s *Sequence) resume() error {
 	same := 0
 	if k := s.r.Kept; k != nil {
 		if k.loop != l {
-			return fmt.Errorf("spec: Kept is of another loop: want what a sequence of this loop kept")
+			return fmt.Errorf("speculate: Kept is of another loop: want what a sequence of this loop kept")
 		}
 		from, same = k.state, common(k.text, s.text)
 	}
@@ -93,7 +93,7 @@ func (l *Loop) tell(ctx context.Context) error {
 	}
 	began := l.now()
 	if err := l.drafter.Commit(l.commits); err != nil {
-		return fmt.Errorf("spec: the drafter's commit: %w", err)
+		return fmt.Errorf("speculate: the drafter's commit: %w", err)
 	}
 	took := l.now().Sub(began)
 	l.live = slices.DeleteFunc(l.live, func(s *Sequence) bool {
