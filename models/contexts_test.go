@@ -8,7 +8,11 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
 )
 
 // withContext is a GGUF file whose model or head was made for texts of so many tokens.
@@ -43,41 +47,72 @@ func openAll(t *testing.T, n uint32) *grove.Model {
 	return m
 }
 
-// tau is the acceptance of two ways of decoding the same texts: tokens, of so many rounds.
-type tau struct{ tokens, rounds [2]int }
-
-// add counts the rounds of a generation after its first tokens.
-func (a *tau) add(t *testing.T, way int, chunks iter.Seq2[grove.Chunk, error], after int) (r *grove.Result) {
-	n := 0
-	for c, err := range chunks {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if n > after {
-			a.tokens[way] += len(c.Tokens)
-			a.rounds[way]++
-		}
-		n += len(c.Tokens)
-		r = c.Result
-	}
-	return r
+// reader is a drafter that reads a text with its target, and is asked what follows at many places.
+type reader struct {
+	t     *testing.T
+	d     draft.Drafter
+	state draft.State
+	pass  *model.Pass
+	cache *nn.Cache
+	text  []int32
 }
 
-// check compares the second way with the first.
-func (a *tau) check(t *testing.T, what, drafter string, least float64) {
-	t.Helper()
-	want, got := float64(a.tokens[0])/float64(a.rounds[0]), float64(a.tokens[1])/float64(a.rounds[1])
-	t.Logf("%s, %s: τ is %.2f, and %.2f without; %d rounds", what, drafter, got, want, a.rounds[1])
-	if got < least*want {
-		t.Errorf("%s, %s: τ is %.2f, want %g of %.2f at least", what, drafter, got, least, want)
+// read has the target compute the rows up to a place. It tells the drafter of them, as of rows that
+// were computed now or that came with a cache.
+func (x *reader) read(to int, cached bool) {
+	tokens := x.text[x.cache.Len():to]
+	if len(tokens) == 0 {
+		return
+	}
+	r := draft.Rows{State: x.state, Tokens: tokens, Next: -1, Pass: x.pass, Tree: tree.Chain(tokens)}
+	for i := range tokens {
+		r.Nodes = append(r.Nodes, int32(i))
+	}
+	rows := []model.Rows{{Cache: x.cache, Tree: r.Tree}}
+	if err := x.pass.Run(context.Background(), rows, x.d.Taps()); err != nil {
+		x.t.Fatal(err)
+	}
+	x.cache.CommitAll()
+	if cached {
+		r.Pass, r.Tree, r.Nodes = nil, nil, nil
+	}
+	if err := x.d.Commit([]draft.Rows{r}); err != nil {
+		x.t.Fatal(err)
 	}
 }
 
-// Acceptance up to four times a drafter's context is that with a context as long as the text; after
-// a prefix hit, and on the second turn of a chat, that of one long prompt. No clock takes part: the
-// figures are the same on every machine.
+// tau is the mean number of tokens that a round commits whose root is at a place of the text, taken at
+// every third place.
+func (x *reader) tau(from, to int) float64 {
+	sum, rounds := 0, 0
+	for at := from; at < to; at += 3 {
+		x.read(at, false)
+		q := draft.Request{State: x.state, Tree: tree.New(x.text[at]), Budget: 24, Depth: 12}
+		if err := x.d.Propose(context.Background(), []draft.Request{q}); err != nil {
+			x.t.Fatal(err)
+		}
+		for node, depth := 0, 0; node >= 0; depth++ {
+			node = q.Tree.Child(node, x.text[at+depth+1])
+			sum++
+		}
+		rounds++
+	}
+	return float64(sum) / float64(rounds)
+}
+
+// check compares acceptance with that of a drafter that has the whole text.
+func check(t *testing.T, what, drafter string, got, whole float64) {
+	t.Logf("%s, %s: τ is %.2f of %.2f", what, drafter, got, whole)
+	if got < 0.95*whole {
+		t.Errorf("%s, %s: τ is %.2f, want 0.95 of %.2f at least", what, drafter, got, whole)
+	}
+}
+
+// Acceptance up to four times a drafter's context is that with a context as long as the text; after a
+// prefix hit, that with the whole prefix read; and on the second turn of a chat, that of one long
+// prompt. No clock takes part: the figures are the same on every machine.
 func TestAcceptanceLasts(t *testing.T) {
-	const window, prefix = 192, 300
+	const window, after = 192, 90
 	const (
 		prompt   = "package list\n\n// Len returns the number of elements in the list.\nfunc (l *List) Len() int {\n\treturn l.len\n}\n\n"
 		question = "Tom has 3 boxes with 12 apples each and gives 7 apples to Ann. How many apples does Tom have left?"
@@ -85,54 +120,60 @@ func TestAcceptanceLasts(t *testing.T) {
 	)
 	ctx := context.Background()
 	m, short := openAll(t, 2048), openAll(t, window)
-	// A hundred rounds or two leave τ a standard error of about 5 %: the bound of 0.95 is for all drafters together, and a
-	// wider one for each.
-	const together, each = 0.95, 0.9
-	var all [3]tau
+	request := func(drafter string, n int) grove.Request {
+		return grove.Request{
+			Drafter: drafter, Uncontrolled: true, Budget: 24, MaxTokens: n, IgnoreEnd: true,
+			Sampling: grove.Sampling{Temperature: 1, Seed: 1},
+		}
+	}
+	generate := func(chunks iter.Seq2[grove.Chunk, error]) *grove.Result {
+		r, err := grove.Collect(chunks)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	text, err := m.Tokenize(prompt)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text = append(text, generate(m.GenerateTokens(ctx, text, request("eagle3", 4*window))).Tokens...)
+	end := len(text) - 20
+
 	for _, drafter := range []string{"eagle3", "jetspec", "specblock", "best-first"} {
-		request := func(drafter string, seed uint64, n int) grove.Request {
-			return grove.Request{
-				Drafter: drafter, Uncontrolled: true, Budget: 24, MaxTokens: n, IgnoreEnd: true,
-				Sampling: grove.Sampling{Temperature: 1, Seed: seed},
-			}
-		}
-		var beyond, hit, turn tau
-		long := beyond.add(t, 0, m.Generate(ctx, prompt, request(drafter, 1, 4*window)), window)
-		beyond.add(t, 1, short.Generate(ctx, prompt, request(drafter, 1, 4*window)), window)
-		beyond.check(t, "beyond the context", drafter, each)
-
-		for at := prefix; at < len(long.Tokens); at += 120 {
-			hit.add(t, 0, m.GenerateTokens(ctx, long.Tokens[:at], request(drafter, 2, 80)), 0)
-			s := m.NewSession()
-			if _, err := grove.Collect(s.GenerateTokens(ctx, long.Tokens[:at], request("plain", 2, 1))); err != nil {
-				t.Fatal(err)
-			}
-			hit.add(t, 1, s.GenerateTokens(ctx, long.Tokens[:at], request(drafter, 2, 80)), 0)
-			s.Close()
-		}
-		hit.check(t, "after a prefix hit", drafter, each)
-
-		for seed := uint64(1); seed < 5; seed++ {
-			s := m.NewSession()
-			talk := []grove.Message{{Role: "user", Content: question}}
-			r, err := grove.Collect(s.Chat(ctx, talk, request(drafter, seed, 100)))
+		begin := func(m *grove.Model) *reader {
+			target := m.Target()
+			d, err := draft.New(drafter, target)
 			if err != nil {
 				t.Fatal(err)
 			}
-			talk = append(talk, grove.Message{Role: "assistant", Content: r.Text}, grove.Message{Role: "user", Content: another})
-			turn.add(t, 0, m.Chat(ctx, talk, request(drafter, seed, 80)), 0)
-			turn.add(t, 1, s.Chat(ctx, talk, request(drafter, seed, 80)), 0)
-			s.Close()
-		}
-		turn.check(t, "on a second turn", drafter, each)
-		for i, a := range []tau{beyond, hit, turn} {
-			for way := range a.tokens {
-				all[i].tokens[way] += a.tokens[way]
-				all[i].rounds[way] += a.rounds[way]
+			s, err := d.Begin(draft.Options{Sampling: request(drafter, 1).Sampling})
+			if err != nil {
+				t.Fatal(err)
 			}
+			x := &reader{t, d, s, target.Model.NewPass(), target.Model.NewCache(), text}
+			t.Cleanup(func() { s.Close(); x.cache.Free() })
+			return x
 		}
-	}
-	for i, what := range []string{"beyond the context", "after a prefix hit", "on a second turn"} {
-		all[i].check(t, what, "all", together)
+		check(t, "beyond the context", drafter, begin(short).tau(window, end), begin(m).tau(window, end))
+
+		var got, want, hits float64
+		whole := begin(m)
+		for n := 300; n+after < end; n += 2 * after {
+			hit := begin(m)
+			hit.read(draft.Resume(hit.d, hit.state, n, nil, 0), true)
+			got += hit.tau(n, n+after)
+			want += whole.tau(n, n+after)
+			hits++
+		}
+		check(t, "after a prefix hit", drafter, got/hits, want/hits)
+
+		s := m.NewSession()
+		defer s.Close()
+		talk := []grove.Message{{Role: "user", Content: question}}
+		answer := generate(s.Chat(ctx, talk, request(drafter, 80)))
+		talk = append(talk, grove.Message{Role: "assistant", Content: answer.Text}, grove.Message{Role: "user", Content: another})
+		once, turn := generate(m.Chat(ctx, talk, request(drafter, 80))), generate(s.Chat(ctx, talk, request(drafter, 80)))
+		check(t, "on a second turn", drafter, turn.Stats.Tau(), once.Stats.Tau())
 	}
 }
