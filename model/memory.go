@@ -18,7 +18,8 @@ type TypeMemory struct {
 }
 
 // ReadMemory returns what the weights of the model at path take when it is open, type by type in
-// the order of the network. It reads the description of the tensors, and no matrix.
+// the order of the network. It reads the descriptions of the tensors alone, but for a folder with an
+// output matrix beside a tied embedding, which opening compares.
 func ReadMemory(path string) ([]TypeMemory, error) {
 	src, err := openSource(path)
 	if err != nil {
