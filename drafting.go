@@ -16,7 +16,7 @@ import (
 	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // drafting is what a model's generations draft with.
@@ -32,15 +32,15 @@ type drafting struct {
 	adapt    *AdaptOptions                 // nil: drafters do not learn
 	adapters map[learn.Head]*adapt.Adapter // of the heads that do
 
-	controllers map[string]*spec.Controller // what was learned of drafters, by text, outlives a generation
+	controllers map[string]*speculate.Controller // what was learned of drafters, by text, outlives a generation
 }
 
 // maxControllers bounds what is kept of drafters; those beyond learn anew in each session.
 const maxControllers = 64
 
 // options are those of a loop for a method.
-func (d *drafting) options(how method) spec.Options {
-	o := spec.Options{Accept: how.accept, Uncontrolled: how.uncontrolled}
+func (d *drafting) options(how method) speculate.Options {
+	o := speculate.Options{Accept: how.accept, Uncontrolled: how.uncontrolled}
 	if how.uncontrolled || how.drafter == "" || how.drafter == "none" {
 		return o
 	}
@@ -48,9 +48,9 @@ func (d *drafting) options(how method) spec.Options {
 	defer d.mu.Unlock()
 	if o.Controller = d.controllers[how.drafter]; o.Controller == nil && len(d.controllers) < maxControllers {
 		if d.controllers == nil {
-			d.controllers = map[string]*spec.Controller{}
+			d.controllers = map[string]*speculate.Controller{}
 		}
-		o.Controller = spec.NewController()
+		o.Controller = speculate.NewController()
 		d.controllers[how.drafter] = o.Controller
 	}
 	return o

@@ -6,7 +6,7 @@ import (
 	"iter"
 	"strings"
 
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"
 )
@@ -36,18 +36,18 @@ type Result struct {
 	Stats  Stats
 }
 
-// Stats say what a generation cost and what speculation brought; see package spec.
-type Stats = spec.Stats
+// Stats say what a generation cost and what speculation brought; see package speculate.
+type Stats = speculate.Stats
 
 // Finish says why a generation ended: FinishEnd and so on.
-type Finish = spec.Finish
+type Finish = speculate.Finish
 
 // The ends of a generation.
 const (
-	FinishEnd     = spec.End     // the model's own end of text or of turn
-	FinishStop    = spec.Stop    // a stop string
-	FinishLength  = spec.Length  // MaxTokens
-	FinishContext = spec.Context // the context is full
+	FinishEnd     = speculate.End     // the model's own end of text or of turn
+	FinishStop    = speculate.Stop    // a stop string
+	FinishLength  = speculate.Length  // MaxTokens
+	FinishContext = speculate.Context // the context is full
 )
 
 // Round is one round of speculation.

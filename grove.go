@@ -125,7 +125,7 @@ func (m *Model) Close() error { return errors.Join(m.drafting.close(), m.m.Close
 // Config is the model's shape.
 func (m *Model) Config() model.Config { return m.m.Config }
 
-// Target is the model as drafters know it (package draft), for programs that run the loop of package spec themselves. It and
+// Target is the model as drafters know it (package draft), for programs that run the loop of package speculate themselves. It and
 // what it opens last until Close.
 func (m *Model) Target() draft.Target {
 	return draft.Target{

@@ -5,7 +5,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Sampling says how tokens are chosen; its zero value is greedy decoding. See package sample.
@@ -47,7 +47,7 @@ type Request struct {
 }
 
 // DefaultBudget is the budget of a Request that names none.
-const DefaultBudget = spec.DefaultBudget
+const DefaultBudget = speculate.DefaultBudget
 
 // maxBudget is far beyond any tree worth verifying.
 const maxBudget = 4096

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync/atomic"
 
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -15,9 +15,9 @@ import (
 // are the same as without a session. One generation uses it at a time.
 type Session struct {
 	m     *Model
-	cache spec.Cache
+	cache speculate.Cache
 	text  []int32 // what the cache holds
-	loops map[method]*spec.Loop
+	loops map[method]*speculate.Loop
 	busy  atomic.Bool
 }
 
@@ -91,7 +91,7 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 	defer seq.Close()
 	defer func() { s.text = append(s.text[:0], seq.Text()[:s.cache.Len()]...) }()
 
-	for one := []*spec.Sequence{seq}; ; {
+	for one := []*speculate.Sequence{seq}; ; {
 		if err := loop.Step(ctx, one); err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 				r.OnRound(Round{Tree: t, Path: path, Next: c.Tokens[len(c.Tokens)-1], Budget: seq.Budget(), Stats: seq.Stats()})
 			}
 		}
-		if seq.Finish() != spec.Running {
+		if seq.Finish() != speculate.Running {
 			c.Result = result(seq, out)
 		}
 		c.Text, c.Pieces = out.take(c.Drafted)
@@ -123,7 +123,7 @@ type method struct {
 }
 
 // loop returns the session's loop for a method, made when first asked for.
-func (s *Session) loop(how method) (*spec.Loop, error) {
+func (s *Session) loop(how method) (*speculate.Loop, error) {
 	if l := s.loops[how]; l != nil {
 		return l, nil
 	}
@@ -131,12 +131,12 @@ func (s *Session) loop(how method) (*spec.Loop, error) {
 	if err != nil {
 		return nil, err
 	}
-	l, err := spec.New(spec.Model(s.m.m), d, s.m.drafting.options(how))
+	l, err := speculate.New(speculate.Model(s.m.m), d, s.m.drafting.options(how))
 	if err != nil {
 		return nil, err
 	}
 	if s.loops == nil {
-		s.loops = map[method]*spec.Loop{}
+		s.loops = map[method]*speculate.Loop{}
 	}
 	s.loops[how] = l
 	return l, nil
@@ -145,7 +145,7 @@ func (s *Session) loop(how method) (*spec.Loop, error) {
 // rewind cuts the cache down to what it has in common with the prompt.
 func (s *Session) rewind(prompt []int32) error {
 	if s.cache == nil {
-		s.cache = spec.Model(s.m.m).NewCache()
+		s.cache = speculate.Model(s.m.m).NewCache()
 	}
 	n := 0
 	for n < len(prompt) && n < len(s.text) && prompt[n] == s.text[n] {
@@ -190,9 +190,9 @@ func (m *Model) check(prompt []int32, r *Request) error {
 }
 
 // request is r as the loop takes it, and where its tokens become text.
-func (m *Model) request(r *Request) (*output, spec.Request) {
+func (m *Model) request(r *Request) (*output, speculate.Request) {
 	out := &output{stopper: stopper{stops: r.Stop}}
-	q := spec.Request{Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Stop: out.push, Predicted: r.PredictTokens}
+	q := speculate.Request{Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Stop: out.push, Predicted: r.PredictTokens}
 	if t := m.m.Tokenizer; t != nil {
 		out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true})
 		if !r.IgnoreEnd {
@@ -206,7 +206,7 @@ func (m *Model) request(r *Request) (*output, spec.Request) {
 }
 
 // result is what a sequence that is done came to.
-func result(seq *spec.Sequence, out *output) *Result {
+func result(seq *speculate.Sequence, out *output) *Result {
 	r := &Result{Tokens: slices.Clone(seq.Output()), Finish: seq.Finish(), Stats: *seq.Stats()}
 	r.Stats.Depths = slices.Clone(r.Stats.Depths)
 	if r.Finish != FinishStop && out.flush() {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/learn"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Wrap makes a drafter of the adapter's head learn. It is used as the drafter itself would be.
@@ -117,7 +117,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 }
 
 // Ended tells the adapter what the sequence came to.
-func (s *state) Ended(stats *spec.Stats) {
+func (s *state) Ended(stats *speculate.Stats) {
 	q := &s.query
 	if s.collector != nil {
 		if l := s.collector.Finish(); l != nil {

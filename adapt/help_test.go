@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -43,12 +43,12 @@ func drafter(t *testing.T, n *jet.Network, m *model.Model) learn.Learner {
 // server decodes queries one after the other.
 type server struct {
 	t    *testing.T
-	loop *spec.Loop
+	loop *speculate.Loop
 }
 
 func serve(t *testing.T, m *model.Model, d draft.Drafter) *server {
 	t.Helper()
-	loop, err := spec.New(spec.Model(m), d, spec.Options{Budget: 10, Uncontrolled: true})
+	loop, err := speculate.New(speculate.Model(m), d, speculate.Options{Budget: 10, Uncontrolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,13 +57,13 @@ func serve(t *testing.T, m *model.Model, d draft.Drafter) *server {
 
 func (s *server) query(prompt []int32, p sample.Params, tokens int) (out []int32, tau float64) {
 	s.t.Helper()
-	q, err := s.loop.Start(prompt, spec.Request{Sampling: p, MaxTokens: tokens})
+	q, err := s.loop.Start(prompt, speculate.Request{Sampling: p, MaxTokens: tokens})
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	defer q.Close()
-	for q.Finish() == spec.Running {
-		if err := s.loop.Step(context.Background(), []*spec.Sequence{q}); err != nil {
+	for q.Finish() == speculate.Running {
+		if err := s.loop.Step(context.Background(), []*speculate.Sequence{q}); err != nil {
 			s.t.Fatal(err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // AdaptOptions say what to measure.
@@ -82,7 +82,7 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 // learning is a policy at work.
 type learning struct {
 	policy  string
-	loop    *spec.Loop
+	loop    *speculate.Loop
 	adapter *adapt.Adapter // nil: frozen
 	queries []queried
 }
@@ -114,7 +114,7 @@ func (o *AdaptOptions) learning(policy string) (*learning, error) {
 		}
 		d = l.adapter.Wrap(learner)
 	}
-	l.loop, err = spec.New(spec.Model(o.Target.Model), d, spec.Options{Budget: o.Budget, Uncontrolled: o.Uncontrolled})
+	l.loop, err = speculate.New(speculate.Model(o.Target.Model), d, speculate.Options{Budget: o.Budget, Uncontrolled: o.Uncontrolled})
 	return l, err
 }
 
@@ -189,12 +189,12 @@ func (o *AdaptOptions) prompts(s Stream) (list [][]int32, err error) {
 
 // decode runs a query.
 func (l *learning) decode(ctx context.Context, prompt []int32, o *AdaptOptions) (q queried, err error) {
-	s, err := l.loop.Start(prompt, spec.Request{Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG})
+	s, err := l.loop.Start(prompt, speculate.Request{Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG})
 	if err != nil {
 		return q, err
 	}
-	one := []*spec.Sequence{s}
-	for s.Finish() == spec.Running {
+	one := []*speculate.Sequence{s}
+	for s.Finish() == speculate.Running {
 		if err := l.loop.Step(ctx, one); err != nil {
 			s.Close()
 			return q, err

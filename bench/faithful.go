@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -209,7 +209,7 @@ func (p *places) look(ctx context.Context, cache *nn.Cache, l *look, root int32)
 	l.tree.Reset(root)
 	budget := l.method.Budget
 	if budget == 0 {
-		budget = spec.DefaultBudget
+		budget = speculate.DefaultBudget
 	}
 	if err := l.drafter.Propose(ctx, []draft.Request{{State: l.state, Tree: &l.tree, Budget: budget, Depth: deepest}}); err != nil {
 		return judged{}, err

@@ -5,14 +5,14 @@ package bench
 import (
 	"context"
 
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // forcedTarget is a target whose logits are its own but for one: at each place of the text that it is to write, that of the text's token
 // is raised above all others. So every pass is computed, every drafter asked, and every token chosen as ever, and the output is the
 // text: what a model that does a task would write where ours is too small to do it. Drafters read the target's own taps.
 type forcedTarget struct {
-	spec.Target
+	speculate.Target
 	from int     // position of the text's first token; all else is left as it is
 	text []int32 // one sequence at a time
 }
@@ -20,16 +20,16 @@ type forcedTarget struct {
 // forcedLogit is far above what networks put out, and near enough for a float32's exponential.
 const forcedLogit = 1e4
 
-func (t *forcedTarget) NewPass() spec.Pass { return &forcedPass{Pass: t.Target.NewPass(), t: t} }
+func (t *forcedTarget) NewPass() speculate.Pass { return &forcedPass{Pass: t.Target.NewPass(), t: t} }
 
 type forcedPass struct {
-	spec.Pass
+	speculate.Pass
 	t     *forcedTarget
 	first []int // per sequence, its first entry of places
 	place []int // of each row of logits the position of the token it predicts
 }
 
-func (p *forcedPass) Run(ctx context.Context, rows []spec.Rows, taps []int) error {
+func (p *forcedPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) error {
 	p.first, p.place = p.first[:0], p.place[:0]
 	for _, r := range rows {
 		p.first = append(p.first, len(p.place))

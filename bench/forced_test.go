@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Whatever drafts, at any temperature and under any rule, a target that is made to write a text writes it, as far as it is asked for;
@@ -20,7 +20,7 @@ func TestForced(t *testing.T) {
 		m := Method{
 			Drafter:      rapid.SampledFrom([]string{"", "lookup", "fixed:d=3,b=2", "jetspec", "ddtree", "hostile"}).Draw(t, "drafter"),
 			Budget:       rapid.IntRange(2, 20).Draw(t, "budget"),
-			Accept:       rapid.SampledFrom([]string{spec.Coupled, spec.Rejection}).Draw(t, "rule"),
+			Accept:       rapid.SampledFrom([]string{speculate.Coupled, speculate.Rejection}).Draw(t, "rule"),
 			Uncontrolled: rapid.Bool().Draw(t, "uncontrolled"),
 		}
 		params := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 0.7, 2}).Draw(t, "temperature")}
@@ -30,7 +30,7 @@ func TestForced(t *testing.T) {
 		token := rapid.Int32Range(0, int32(target.Vocab)-1)
 		p := encoded{prompt: rapid.SliceOfN(token, 1, 30).Draw(t, "prompt")}
 		generate := func(p encoded) []int32 {
-			l, err := b.lane(m, params, spec.NewController())
+			l, err := b.lane(m, params, speculate.NewController())
 			if err != nil {
 				t.Fatal(err)
 			}

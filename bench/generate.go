@@ -8,19 +8,19 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // lane is a method at work: a loop with its drafter.
 type lane struct {
-	loop   *spec.Loop
+	loop   *speculate.Loop
 	forced *forcedTarget // the loop's target
-	r      spec.Request
+	r      speculate.Request
 	listed draft.Listing // the drafter, where it counts shortlists; else nil
 }
 
 // lane makes a method's loop. control is its controller, unless the method has none.
-func (b *bench) lane(m Method, sampling sample.Params, control *spec.Controller) (*lane, error) {
+func (b *bench) lane(m Method, sampling sample.Params, control *speculate.Controller) (*lane, error) {
 	var d draft.Drafter
 	if m.Drafter != "" {
 		var err error
@@ -28,13 +28,13 @@ func (b *bench) lane(m Method, sampling sample.Params, control *spec.Controller)
 			return nil, err
 		}
 	}
-	o := spec.Options{Budget: m.Budget, Accept: m.Accept, Uncontrolled: m.Uncontrolled}
+	o := speculate.Options{Budget: m.Budget, Accept: m.Accept, Uncontrolled: m.Uncontrolled}
 	if !m.Uncontrolled {
 		o.Controller = control
 	}
-	l := &lane{forced: &forcedTarget{Target: spec.Model(b.o.Target.Model)}, r: spec.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
+	l := &lane{forced: &forcedTarget{Target: speculate.Model(b.o.Target.Model)}, r: speculate.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
 	var err error
-	if l.loop, err = spec.New(l.forced, d, o); err != nil {
+	if l.loop, err = speculate.New(l.forced, d, o); err != nil {
 		return nil, err
 	}
 	l.listed, _ = d.(draft.Listing)
@@ -49,10 +49,10 @@ type generation struct {
 	tokens []int32
 	first  time.Duration // from the prompt to the first token, which reading the prompt gives
 	rounds []round       // which give the others
-	stats  spec.Stats
+	stats  speculate.Stats
 	lists  draft.ListStats
 	listed bool // the drafter counts shortlists
-	finish spec.Finish
+	finish speculate.Finish
 }
 
 // round is a pass of the target after the prompt's.
@@ -86,10 +86,10 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		return nil, err
 	}
 	defer s.Close()
-	sequences := []*spec.Sequence{s}
+	sequences := []*speculate.Sequence{s}
 	last := start
 	drafted, accepted := 0, 0
-	for s.Finish() == spec.Running {
+	for s.Finish() == speculate.Running {
 		if err := l.loop.Step(ctx, sequences); err != nil {
 			return nil, err
 		}
@@ -110,7 +110,7 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	}
 	g.tokens = append(g.tokens, s.Output()...)
 	g.stats, g.finish = *s.Stats(), s.Finish()
-	g.stats.Depths = append([]spec.Depth(nil), g.stats.Depths...)
+	g.stats.Depths = append([]speculate.Depth(nil), g.stats.Depths...)
 	return g, nil
 }
 
@@ -146,7 +146,7 @@ func (p part) perSecond() float64 { return share(float64(p.tokens), p.time.Secon
 
 // compared reports whether a method's tokens must be those of plain decoding.
 func (m *Method) compared(p sample.Params) bool {
-	return m.Accept != spec.Rejection || p.Temperature == 0
+	return m.Accept != speculate.Rejection || p.Temperature == 0
 }
 
 // differences counts the tokens of a that are not those of b.

@@ -12,7 +12,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // MemoryReport is the memory of one method, decoding one prompt in a process that does nothing else.
@@ -45,7 +45,7 @@ func Memory(ctx context.Context, o SpecOptions) (r MemoryReport, err error) {
 	if err != nil {
 		return r, err
 	}
-	l, err := b.lane(m, o.Sampling, spec.NewController())
+	l, err := b.lane(m, o.Sampling, speculate.NewController())
 	if err != nil {
 		return r, err
 	}

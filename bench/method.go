@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Plain is the name of the method that all others are compared with.
@@ -19,7 +19,7 @@ type Method struct {
 	Name         string // of its row
 	Drafter      string // as package draft reads it; empty: plain decoding
 	Budget       int    // nodes of a tree at most; 0: the loop's
-	Accept       string // acceptance rule: spec.Coupled or spec.Rejection
+	Accept       string // acceptance rule: speculate.Coupled or speculate.Rejection
 	Uncontrolled bool   // no controller
 }
 
@@ -96,7 +96,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 	for _, setting := range parts[1:] {
 		key, value, _ := strings.Cut(strings.TrimSpace(setting), "=")
 		switch key {
-		case spec.Coupled, spec.Rejection:
+		case speculate.Coupled, speculate.Rejection:
 			m.Accept = key
 		case "controller", "no-controller":
 			m.Uncontrolled = key == "no-controller"

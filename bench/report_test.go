@@ -21,7 +21,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -42,19 +42,19 @@ func sampleReport() *SpecReport {
 	}
 	plain := func(n int) *generation {
 		g := output(text[:n], ones[:n-1]...)
-		g.stats = spec.Stats{Rounds: n - 1, Verify: time.Duration(n-1) * time.Millisecond}
-		g.finish = spec.Length
+		g.stats = speculate.Stats{Rounds: n - 1, Verify: time.Duration(n-1) * time.Millisecond}
+		g.finish = speculate.Length
 		return g
 	}
 	tree := func(n int, rounds ...int) *generation {
 		g := output(text[:n], rounds...)
-		g.stats = spec.Stats{
+		g.stats = speculate.Stats{
 			Rounds: len(rounds), Plain: 1,
 			Draft: time.Duration(len(rounds)) * 250 * time.Microsecond, Verify: time.Duration(len(rounds)) * 700 * time.Microsecond, Rest: time.Duration(len(rounds)) * 50 * time.Microsecond,
-			Depths: []spec.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
+			Depths: []speculate.Depth{{Offered: 2, Drafted: 4, Accepted: 2}, {Offered: 2, Drafted: 2, Accepted: 1}},
 		}
 		g.lists, g.listed = draft.ListStats{Rows: 4, Tokens: 4000, Choices: 10, Listed: 9}, true
-		g.finish = spec.End
+		g.finish = speculate.End
 		return g
 	}
 	threes := make([]int, 53)
@@ -68,7 +68,7 @@ func sampleReport() *SpecReport {
 		run: &SpecRun{
 			Suite: Suite{Name: "go", About: "functions"},
 			Methods: []Method{
-				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2,shortlist=freq", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: spec.Rejection, Uncontrolled: true},
+				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2,shortlist=freq", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: speculate.Rejection, Uncontrolled: true},
 			},
 		},
 		warm: make([]encoded, 1), prompts: []encoded{{prompt: text[:40]}, {prompt: text[2:8]}}, cut: 1,

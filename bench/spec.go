@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -217,7 +217,7 @@ func (b *bench) run(ctx context.Context, s *suiteRun) error {
 	lanes := make([]*lane, len(s.run.Methods))
 	for i, m := range s.run.Methods {
 		var err error
-		if lanes[i], err = b.lane(m, s.sampling, spec.NewController()); err != nil {
+		if lanes[i], err = b.lane(m, s.sampling, speculate.NewController()); err != nil {
 			return err
 		}
 	}

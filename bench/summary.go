@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // report makes the figures of a suite.
@@ -40,7 +40,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 	}
 	wrong, longest := 0, 0
 	var all, plain part
-	var stats spec.Stats
+	var stats speculate.Stats
 	var lists draft.ListStats
 	listed := false
 	var whole time.Duration
@@ -50,7 +50,7 @@ func (s *suiteRun) method(m int, o *SpecOptions) MethodReport {
 			r.Tokens += len(g.tokens)
 			longest = max(longest, len(g.tokens))
 			wrong += differences(g.tokens, want)
-			if g.finish == spec.End {
+			if g.finish == speculate.End {
 				r.Ended++
 			}
 			all.add(g.whole())

@@ -1,6 +1,6 @@
 // Package draft defines a drafter: what proposes the candidate tokens that the target verifies.
 //
-// A drafter is a package of its own that registers a Family by name; the loop in package spec knows this
+// A drafter is a package of its own that registers a Family by name; the loop in package speculate knows this
 // interface and nothing else of it. Whatever a drafter proposes, the tokens that come out are those of
 // plain decoding: a drafter can only be slow, not wrong.
 package draft

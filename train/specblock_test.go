@@ -12,7 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // tinySpecBlock is a recipe for the tiny target of tinyJob.
@@ -100,7 +100,7 @@ func specBlockServes(t *testing.T, j *Job, r *SpecBlockRecipe, shape Shape, m *m
 	for _, text := range l.examples() {
 		prompts = append(prompts, text[:6])
 	}
-	out, stats := drafttest.Generate(t, m, d, spec.Options{Budget: 60, Uncontrolled: true}, sample.Params{}, prompts)
+	out, stats := drafttest.Generate(t, m, d, speculate.Options{Budget: 60, Uncontrolled: true}, sample.Params{}, prompts)
 	rounds := 0
 	for i, prompt := range prompts {
 		text := slices.Concat(prompt, out[i])

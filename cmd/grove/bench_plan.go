@@ -11,7 +11,7 @@ import (
 
 	"github.com/grovellm/grove/bench"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // plannedRun is a suite that has been read, with its methods as text.
@@ -102,7 +102,7 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []
 			}
 		}
 		if len(cmd.Accept) > 1 {
-			texts = bench.Cross(texts, cmd.Accept, spec.Coupled, spec.Rejection)
+			texts = bench.Cross(texts, cmd.Accept, speculate.Coupled, speculate.Rejection)
 		}
 		if len(budgets) > 1 {
 			texts = bench.Cross(texts, budgets, "budget=")

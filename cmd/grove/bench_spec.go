@@ -5,7 +5,7 @@ import (
 
 	"github.com/grovellm/grove/bench"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 type benchSpecCmd struct {
@@ -148,8 +148,8 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 		return usagef("--repeats %d: want 1 to 1000", cmd.Repeats)
 	}
 	for _, rule := range cmd.Accept {
-		if rule != spec.Coupled && rule != spec.Rejection {
-			return usagef("--accept %q: want %s or %s", rule, spec.Coupled, spec.Rejection)
+		if rule != speculate.Coupled && rule != speculate.Rejection {
+			return usagef("--accept %q: want %s or %s", rule, speculate.Coupled, speculate.Rejection)
 		}
 	}
 	if len(cmd.Temperature) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/train/data"
 )
 
@@ -94,7 +94,7 @@ func (cmd *ranksCmd) Run(p *program) error {
 // generate returns tokens that the model generates after beginnings of the set's rows, in batches.
 func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set, bar *progress) ([]int32, error) {
 	const batch, length = 16, 256
-	l, err := spec.New(spec.Model(m), nil, spec.Options{})
+	l, err := speculate.New(speculate.Model(m), nil, speculate.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -104,7 +104,7 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 	}
 	var tokens []int32
 	for first := 0; len(tokens) < cmd.Generate; first += batch {
-		var sequences []*spec.Sequence
+		var sequences []*speculate.Sequence
 		end := func() {
 			for _, s := range sequences {
 				s.Close()
@@ -114,14 +114,14 @@ func (cmd *ranksCmd) generate(ctx context.Context, m *model.Model, set *data.Set
 			prompt := make([]int32, cmd.Prompt)
 			// By the golden ratio: from everywhere, whatever their number.
 			set.Read(prompt, int(uint64(number)*0x9e3779b97f4a7c15>>16%uint64(set.Len())))
-			s, err := l.Start(prompt, spec.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)}, MaxTokens: n, End: m.Tokenizer.IsEOG})
+			s, err := l.Start(prompt, speculate.Request{Sampling: sample.Params{Temperature: cmd.Temp, Seed: uint64(number)}, MaxTokens: n, End: m.Tokenizer.IsEOG})
 			if err != nil {
 				end()
 				return nil, err
 			}
 			sequences = append(sequences, s)
 		}
-		for slices.ContainsFunc(sequences, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
+		for slices.ContainsFunc(sequences, func(s *speculate.Sequence) bool { return s.Finish() == speculate.Running }) {
 			if err := l.Step(ctx, sequences); err != nil {
 				end()
 				return nil, err

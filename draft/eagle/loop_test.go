@@ -9,7 +9,7 @@ import (
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with heads of every version and vocabulary, every
@@ -34,7 +34,7 @@ func TestSameTokens(t *testing.T) {
 	} {
 		var want [][]int32
 		for _, prompt := range prompts {
-			out, _ := Generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
+			out, _ := Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
 		for _, n := range heads {
@@ -45,7 +45,7 @@ func TestSameTokens(t *testing.T) {
 				}
 				for _, free := range []bool{false, true} {
 					d := newDrafter(t, n, shape, lists, m)
-					out, stats := Generate(t, m, d, spec.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
+					out, stats := Generate(t, m, d, speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
 					for text := range want {
 						if !slices.Equal(out[text], want[text]) {
 							t.Errorf("EAGLE-%d, %d tokens, %T %+v, %+v, uncontrolled %v, text %d: %v, want %v", n.Version, n.DraftVocab, shape, lists, p, free, text, out[text], want[text])

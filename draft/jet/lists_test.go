@@ -13,7 +13,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -101,14 +101,14 @@ func TestSameTokensOverLists(t *testing.T) {
 	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4}, {Temperature: .8, TopP: .9, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
 		var want [][]int32
 		for _, prompt := range prompts {
-			out, _ := Generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
+			out, _ := Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
 		for _, method := range listMethods {
 			for _, name := range []string{jet.Conditioned, jet.AccumLogP, jet.Chain} {
 				d := newDrafter(t, jet.Options{Tree: name, Options: shortlist.Options{Method: method, Size: 64, Extra: 32}}, n, m)
 				for range 2 {
-					out, _ := Generate(t, m, d, spec.Options{Budget: 24, Uncontrolled: true}, p, prompts)
+					out, _ := Generate(t, m, d, speculate.Options{Budget: 24, Uncontrolled: true}, p, prompts)
 					for i := range want {
 						if !slices.Equal(out[i], want[i]) {
 							t.Errorf("%s over %s, %+v, text %d: %v, want %v", name, method, p, i, out[i], want[i])

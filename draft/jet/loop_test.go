@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every tree and either mask, under a
@@ -30,14 +30,14 @@ func TestSameTokens(t *testing.T) {
 	} {
 		var want [][]int32
 		for _, prompt := range prompts {
-			out, _ := Generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
+			out, _ := Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
 		for _, name := range []string{jet.Conditioned, jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain} {
 			for _, n := range []*jet.Network{causal, both} {
 				for _, free := range []bool{false, true} {
 					d := newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m)
-					out, stats := Generate(t, m, d, spec.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
+					out, stats := Generate(t, m, d, speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
 					for i := range want {
 						if !slices.Equal(out[i], want[i]) {
 							t.Errorf("%s, causal %v, %+v, uncontrolled %v, text %d: %v, want %v", name, n.Causal, p, free, i, out[i], want[i])

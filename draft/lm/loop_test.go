@@ -12,28 +12,28 @@ import (
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
 
 // generate decodes prompts in one loop.
-func generate(t *testing.T, m *model.Model, d draft.Drafter, o spec.Options, p sample.Params, prompts [][]int32) ([][]int32, *spec.Stats) {
+func generate(t *testing.T, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
 	t.Helper()
-	l, err := spec.New(spec.Model(m), d, o)
+	l, err := speculate.New(speculate.Model(m), d, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var batch []*spec.Sequence
+	var batch []*speculate.Sequence
 	for _, prompt := range prompts {
-		s, err := l.Start(prompt, spec.Request{Sampling: p, MaxTokens: 30})
+		s, err := l.Start(prompt, speculate.Request{Sampling: p, MaxTokens: 30})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close()
 		batch = append(batch, s)
 	}
-	for slices.ContainsFunc(batch, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
+	for slices.ContainsFunc(batch, func(s *speculate.Sequence) bool { return s.Finish() == speculate.Running }) {
 		if err := l.Step(context.Background(), batch); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +68,7 @@ func TestSameTokens(t *testing.T) {
 	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 4}, {Temperature: .8, TopP: .9, TopK: 60, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5}} {
 		var want [][]int32
 		for _, prompt := range prompts {
-			out, _ := generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
+			out, _ := generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
 		for _, text := range append(drafters, "linear:k=4,raw=true", "best-first:shortlist=freq,size=100", "fixed:d=4,b=2,shortlist=freq-pa,size=200", "best-first:shortlist=context,size=50,extra=60") {
@@ -77,7 +77,7 @@ func TestSameTokens(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				out, stats := generate(t, m, d, spec.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
+				out, stats := generate(t, m, d, speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
 				for i := range want {
 					if !slices.Equal(out[i], want[i]) {
 						t.Errorf("%s, %+v, uncontrolled %v, text %d: %v, want %v", text, p, free, i, out[i], want[i])
@@ -106,13 +106,13 @@ func TestSameTokensOnATrainedModel(t *testing.T) {
 	}
 	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: m}
 	for _, p := range []sample.Params{{}, {Temperature: 1, Seed: 1}} {
-		want, _ := generate(t, m, nil, spec.Options{}, p, prompts)
+		want, _ := generate(t, m, nil, speculate.Options{}, p, prompts)
 		for _, text := range drafters {
 			d, err := draft.New(text, target)
 			if err != nil {
 				t.Fatal(err)
 			}
-			out, stats := generate(t, m, d, spec.Options{Budget: 16, Uncontrolled: true}, p, prompts)
+			out, stats := generate(t, m, d, speculate.Options{Budget: 16, Uncontrolled: true}, p, prompts)
 			for i := range want {
 				if !slices.Equal(out[i], want[i]) {
 					t.Errorf("%s, temperature %g, text %d: %v, want %v", text, p.Temperature, i, out[i], want[i])

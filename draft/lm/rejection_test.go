@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -48,22 +48,22 @@ func TestRejectionKeepsTheDistribution(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := spec.New(spec.Model(m), d, spec.Options{Accept: "rejection", Uncontrolled: true, Budget: 8})
+		l, err := speculate.New(speculate.Model(m), d, speculate.Options{Accept: "rejection", Uncontrolled: true, Budget: 8})
 		if err != nil {
 			t.Fatal(err)
 		}
 		count := map[[tokens]int32]float64{}
 		for first := 0; first < seeds; first += batch {
-			var seqs []*spec.Sequence
+			var seqs []*speculate.Sequence
 			for i := range batch {
 				p.Seed = uint64(first + i)
-				s, err := l.Start(prompt, spec.Request{Sampling: p, MaxTokens: tokens})
+				s, err := l.Start(prompt, speculate.Request{Sampling: p, MaxTokens: tokens})
 				if err != nil {
 					t.Fatal(err)
 				}
 				seqs = append(seqs, s)
 			}
-			for slices.ContainsFunc(seqs, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
+			for slices.ContainsFunc(seqs, func(s *speculate.Sequence) bool { return s.Finish() == speculate.Running }) {
 				if err := l.Step(ctx, seqs); err != nil {
 					t.Fatal(err)
 				}

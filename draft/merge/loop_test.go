@@ -8,7 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -22,8 +22,8 @@ type toy struct {
 
 func (t *toy) Vocab() int           { return t.vocab }
 func (t *toy) Context() int         { return 60 }
-func (t *toy) NewCache() spec.Cache { return new(toyCache) }
-func (t *toy) NewPass() spec.Pass   { return &toyPass{t: t} }
+func (t *toy) NewCache() speculate.Cache { return new(toyCache) }
+func (t *toy) NewPass() speculate.Pass   { return &toyPass{t: t} }
 
 func (t *toy) logits(text []int32) []float32 {
 	whole, near := hashText(t.salt, text), hashText(t.salt, text[max(0, len(text)-2):])
@@ -57,12 +57,12 @@ func (c *toyCache) Commit(nodes []int32) error {
 
 type toyPass struct {
 	t    *toy
-	rows []spec.Rows
+	rows []speculate.Rows
 	base [][]int32
 	taps []int
 }
 
-func (p *toyPass) Run(ctx context.Context, rows []spec.Rows, taps []int) error {
+func (p *toyPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) error {
 	p.rows, p.base, p.taps = slices.Clone(rows), nil, taps
 	for _, r := range rows {
 		c := r.Cache.(*toyCache)
@@ -97,7 +97,7 @@ func TestSameTokens(t *testing.T) {
 		n := rapid.IntRange(1, 2).Draw(r, "sequences")
 		texts := map[int32][]int32{} // by first token: prompt and output
 		var prompts [][]int32
-		var asks []spec.Request
+		var asks []speculate.Request
 		for i := range n {
 			prompt := rapid.SliceOfN(rapid.Int32Range(0, int32(target.vocab)-1), 1, 12).Draw(r, "prompt")
 			prompt[0] = int32(i)
@@ -116,7 +116,7 @@ func TestSameTokens(t *testing.T) {
 			}
 			texts[prompt[0]] = text
 			prompts = append(prompts, prompt)
-			asks = append(asks, spec.Request{Sampling: p, MaxTokens: 25, Budget: rapid.SampledFrom([]int{2, 3, 8, 30}).Draw(r, "budget")})
+			asks = append(asks, speculate.Request{Sampling: p, MaxTokens: 25, Budget: rapid.SampledFrom([]int{2, 3, 8, 30}).Draw(r, "budget")})
 		}
 		var parts []Part
 		for i := range rapid.IntRange(1, 2).Draw(r, "tellers") {
@@ -139,11 +139,11 @@ func TestSameTokens(t *testing.T) {
 		if err != nil {
 			r.Fatal(err)
 		}
-		l, err := spec.New(target, d, spec.Options{Chunk: rapid.SampledFrom([]int{0, 3}).Draw(r, "chunk"), Uncontrolled: rapid.Bool().Draw(r, "uncontrolled")})
+		l, err := speculate.New(target, d, speculate.Options{Chunk: rapid.SampledFrom([]int{0, 3}).Draw(r, "chunk"), Uncontrolled: rapid.Bool().Draw(r, "uncontrolled")})
 		if err != nil {
 			r.Fatal(err)
 		}
-		var all []*spec.Sequence
+		var all []*speculate.Sequence
 		for i := range n {
 			s, err := l.Start(prompts[i], asks[i])
 			if err != nil {
@@ -151,7 +151,7 @@ func TestSameTokens(t *testing.T) {
 			}
 			all = append(all, s)
 		}
-		for slices.ContainsFunc(all, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
+		for slices.ContainsFunc(all, func(s *speculate.Sequence) bool { return s.Finish() == speculate.Running }) {
 			if err := l.Step(context.Background(), all); err != nil {
 				r.Fatal(err)
 			}

@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, whatever trees, under a controller and without one,
@@ -23,7 +23,7 @@ func TestSameTokens(t *testing.T) {
 	} {
 		var want [][]int32
 		for _, prompt := range prompts {
-			out, _ := drafttest.Generate(t, m, nil, spec.Options{}, p, [][]int32{prompt})
+			out, _ := drafttest.Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
 		for i, n := range heads {
@@ -33,7 +33,7 @@ func TestSameTokens(t *testing.T) {
 				}
 				for _, free := range []bool{false, true} {
 					d := newDrafter(t, o, n, m)
-					out, stats := drafttest.Generate(t, m, d, spec.Options{Budget: 24, Chunk: 13, Uncontrolled: free}, p, prompts)
+					out, stats := drafttest.Generate(t, m, d, speculate.Options{Budget: 24, Chunk: 13, Uncontrolled: free}, p, prompts)
 					for k := range want {
 						if !slices.Equal(out[k], want[k]) {
 							t.Errorf("head %d, %+v, %+v, uncontrolled %v, text %d: %v, want %v", i, o, p, free, k, out[k], want[k])

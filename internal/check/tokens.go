@@ -9,7 +9,7 @@ import (
 
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Tokens checks law 2, same tokens: with the same prompt, options and seed, every drafter at every budget
@@ -34,9 +34,9 @@ func Tokens(ctx context.Context, o Options) (Report, error) {
 // script is a sequence to decode, and what came of it.
 type script struct {
 	prompt  []int32
-	request spec.Request
+	request speculate.Request
 	want    []int32
-	finish  spec.Finish
+	finish  speculate.Finish
 }
 
 func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) error {
@@ -50,7 +50,7 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 		}
 	}
 	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomBlock(rng), randomBlock(rng), randomEagle(rng), randomEagle(rng), randomSpecBlock(rng), randomMerge(rng, vocab)} {
-		if err := speculate(ctx, v, rng, scripts, name, level, tokens); err != nil {
+		if err := compareTokens(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
 		}
 	}
@@ -64,7 +64,7 @@ func randomScript(rng *rand.Rand, vocab int) script {
 	for i := range prompt {
 		prompt[i] = rng.Int32N(int32(words)) * int32(vocab/words)
 	}
-	s := script{prompt: prompt, request: spec.Request{
+	s := script{prompt: prompt, request: speculate.Request{
 		Sampling:  randomParams(rng, vocab),
 		MaxTokens: 1 + rng.IntN(40),
 		Budget:    2 + skewed(rng, 20, 80),
@@ -103,7 +103,7 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 	if err != nil {
 		return err
 	}
-	loop, err := spec.New(spec.Model(o.m), nil, spec.Options{})
+	loop, err := speculate.New(speculate.Model(o.m), nil, speculate.Options{})
 	if err != nil {
 		return err
 	}
@@ -112,8 +112,8 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 		return err
 	}
 	defer seq.Close()
-	for seq.Finish() == spec.Running {
-		if err := loop.Step(ctx, []*spec.Sequence{seq}); err != nil {
+	for seq.Finish() == speculate.Running {
+		if err := loop.Step(ctx, []*speculate.Sequence{seq}); err != nil {
 			return err
 		}
 	}
@@ -122,8 +122,8 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 	return nil
 }
 
-// speculate decodes all scripts in one loop, the later ones starting while others are under way.
-func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) (failed error) {
+// compareTokens decodes all scripts in one loop, the later ones starting while others are under way.
+func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []script, name string, plainLevel cpu.Level, tokens *int) (failed error) {
 	level := randomLevel(rng)
 	defer cpu.Use(level)()
 	o, err := v.threads(1 + rng.IntN(maxThreads))
@@ -140,12 +140,12 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 	}
 	defer func() { failed = errors.Join(failed, learned()) }()
 	// A controller goes by the clock, so that a case without one is the surer to be run again as it was.
-	loop, err := spec.New(spec.Model(o.m), d, spec.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(4) > 0})
+	loop, err := speculate.New(speculate.Model(o.m), d, speculate.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(4) > 0})
 	if err != nil {
 		return err
 	}
 	defer nn.UseStrips(rng.IntN(3) > 0)()
-	var seqs []*spec.Sequence
+	var seqs []*speculate.Sequence
 	defer func() {
 		for _, s := range seqs {
 			s.Close()
@@ -173,7 +173,7 @@ func speculate(ctx context.Context, v *variant, rng *rand.Rand, scripts []script
 		}
 		running = len(seqs) < len(scripts)
 		for _, s := range seqs {
-			running = running || s.Finish() == spec.Running
+			running = running || s.Finish() == speculate.Running
 		}
 	}
 	for i, seq := range seqs {

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/spec"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -137,16 +137,16 @@ func (g *Judge) Deeper(float32, float32) bool {
 }
 
 // Generate decodes prompts in one loop.
-func Generate(t Fataler, m *model.Model, d draft.Drafter, o spec.Options, p sample.Params, prompts [][]int32) ([][]int32, *spec.Stats) {
+func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
 	t.Helper()
-	l := Must(spec.New(spec.Model(m), d, o))(t)
-	var batch []*spec.Sequence
+	l := Must(speculate.New(speculate.Model(m), d, o))(t)
+	var batch []*speculate.Sequence
 	for _, prompt := range prompts {
-		s := Must(l.Start(prompt, spec.Request{Sampling: p, MaxTokens: 30}))(t)
+		s := Must(l.Start(prompt, speculate.Request{Sampling: p, MaxTokens: 30}))(t)
 		defer s.Close()
 		batch = append(batch, s)
 	}
-	for slices.ContainsFunc(batch, func(s *spec.Sequence) bool { return s.Finish() == spec.Running }) {
+	for slices.ContainsFunc(batch, func(s *speculate.Sequence) bool { return s.Finish() == speculate.Running }) {
 		if err := l.Step(context.Background(), batch); err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package spec
+package speculate
 
 import (
 	"fmt"
@@ -96,7 +96,7 @@ func (r *rejection) drawn(s *Sequence, node int32) (bool, float64, error) {
 		return false, 0, nil
 	}
 	if len(q) != len(r.q) {
-		return false, 0, fmt.Errorf("spec: the drafter's distribution at node %d has %d probabilities: want %d, the target's vocabulary", node, len(q), len(r.q))
+		return false, 0, fmt.Errorf("speculate: the drafter's distribution at node %d has %d probabilities: want %d, the target's vocabulary", node, len(q), len(r.q))
 	}
 	return true, load(r.q, q), nil
 }

@@ -1,4 +1,4 @@
-package spec
+package speculate
 
 // knowledge is what a controller knew when a step began.
 type knowledge struct {

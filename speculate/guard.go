@@ -1,6 +1,6 @@
 // The guard: whatever is predicted, speculation that loses time stops.
 
-package spec
+package speculate
 
 // guard watches one sequence. It keeps a balance of what speculating has gained, in tokens that plain decoding would
 // have made in the time (a loss is negative), and stops speculation when the balance is spent. A

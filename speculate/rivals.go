@@ -1,6 +1,6 @@
 // Two ways of drafting that both pay: which pays more.
 
-package spec
+package speculate
 
 // rivals are drafting by a drafter's passes (0) and by the text alone (1), as they were lately. The better is asked, and now and then the
 // other, less often the longer it is not the better. What one text found out the next begins with.

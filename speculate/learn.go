@@ -1,6 +1,6 @@
 // A step under control, after its pass: what it teaches.
 
-package spec
+package speculate
 
 import (
 	"math"

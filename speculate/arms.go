@@ -1,6 +1,6 @@
 // Budgets for trees that may not be cut once they are drawn.
 
-package spec
+package speculate
 
 // arms are budgets to choose from, each with what trees of that size are like. The best has the most tokens in the time. A
 // neighbour of the best that was never tried is tried at once, and others now and then, so the choice climbs.

@@ -1,6 +1,6 @@
 // One sequence's part in a step.
 
-package spec
+package speculate
 
 import (
 	"fmt"
@@ -38,10 +38,10 @@ func (s *Sequence) settle() error {
 		return nil
 	}
 	if err := s.tree.Check(s.loop.target.Vocab()); err != nil {
-		return fmt.Errorf("spec: the drafter's proposal: %w", err)
+		return fmt.Errorf("speculate: the drafter's proposal: %w", err)
 	}
 	if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
-		return fmt.Errorf("spec: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
+		return fmt.Errorf("speculate: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
 	}
 	r := &s.loop.requests[s.request]
 	if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {

@@ -1,6 +1,6 @@
 // Acceptance: how the target's token at a node is chosen.
 
-package spec
+package speculate
 
 import "fmt"
 
@@ -26,7 +26,7 @@ func newRule(name string, vocab int) (rule, error) {
 	case Rejection:
 		return newRejection(vocab), nil
 	}
-	return nil, fmt.Errorf("spec: Accept is %q: want %q or %q", name, Coupled, Rejection)
+	return nil, fmt.Errorf("speculate: Accept is %q: want %q or %q", name, Coupled, Rejection)
 }
 
 // coupledRule samples the target's token exactly as plain decoding would sample it at that position. What the

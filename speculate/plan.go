@@ -1,6 +1,6 @@
 // A step under control, before its pass: who drafts and how much, and which nodes are verified.
 
-package spec
+package speculate
 
 import (
 	"math"

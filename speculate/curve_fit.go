@@ -1,6 +1,6 @@
 // From measurements to a curve that rises.
 
-package spec
+package speculate
 
 import (
 	"cmp"

@@ -1,4 +1,4 @@
-package spec
+package speculate
 
 import (
 	"fmt"
@@ -87,13 +87,13 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	context, vocab := l.target.Context(), l.target.Vocab()
 	switch {
 	case len(prompt) == 0:
-		return nil, fmt.Errorf("spec: the prompt has no tokens: give it at least one, such as the beginning-of-text token")
+		return nil, fmt.Errorf("speculate: the prompt has no tokens: give it at least one, such as the beginning-of-text token")
 	case len(prompt) >= context:
-		return nil, fmt.Errorf("spec: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
+		return nil, fmt.Errorf("speculate: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
 	case r.MaxTokens < 0:
-		return nil, fmt.Errorf("spec: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
+		return nil, fmt.Errorf("speculate: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
 	case r.Budget < 0:
-		return nil, fmt.Errorf("spec: Budget is %d: want 1 (plain decoding) or more, or 0 for the loop's", r.Budget)
+		return nil, fmt.Errorf("speculate: Budget is %d: want 1 (plain decoding) or more, or 0 for the loop's", r.Budget)
 	}
 	for _, part := range []struct {
 		name   string
@@ -101,7 +101,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	}{{"the prompt", prompt}, {"Predicted", r.Predicted}} {
 		for i, token := range part.tokens {
 			if token < 0 || int(token) >= vocab {
-				return nil, fmt.Errorf("spec: token %d of %s is %d: want 0 to %d", i, part.name, token, vocab-1)
+				return nil, fmt.Errorf("speculate: token %d of %s is %d: want 0 to %d", i, part.name, token, vocab-1)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		if s.state, err = l.drafter.Begin(draft.Options{
 			Sampling: sampling, Predicted: r.Predicted, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
-			return nil, fmt.Errorf("spec: the drafter's new sequence: %w", err)
+			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
 		}
 	}
 	if l.control != nil {
@@ -161,7 +161,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		s.skipped = l.plan.skips(s)
 		if err := l.drafter.Commit([]draft.Rows{{State: s.state, Tokens: prompt[:reused], Next: -1, Skip: s.skipped}}); err != nil {
 			s.Close()
-			return nil, fmt.Errorf("spec: the drafter's commit: %w", err)
+			return nil, fmt.Errorf("speculate: the drafter's commit: %w", err)
 		}
 	}
 	s.stats = Stats{Prompt: len(prompt), Reused: reused}

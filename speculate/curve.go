@@ -1,6 +1,6 @@
 // What things cost: a time as a function of a count, learned from measurements as they come.
 
-package spec
+package speculate
 
 import "slices"
 

@@ -1,6 +1,6 @@
 // What a drafter's probabilities are worth: how often nodes like one were accepted.
 
-package spec
+package speculate
 
 import (
 	"math"

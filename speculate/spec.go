@@ -16,7 +16,7 @@
 // "rejection" they have the same distribution (see rejection).
 //
 // The package never asks which drafter it has.
-package spec
+package speculate
 
 import (
 	"context"
@@ -71,9 +71,9 @@ type Loop struct {
 func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	switch {
 	case o.Budget < 0:
-		return nil, fmt.Errorf("spec: Budget is %d: want 1 (plain decoding) or more, or 0 for the default of %d", o.Budget, DefaultBudget)
+		return nil, fmt.Errorf("speculate: Budget is %d: want 1 (plain decoding) or more, or 0 for the default of %d", o.Budget, DefaultBudget)
 	case o.Chunk < 0:
-		return nil, fmt.Errorf("spec: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
+		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
 	}
 	if o.Budget == 0 {
 		o.Budget = DefaultBudget
@@ -115,9 +115,9 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	for i, s := range sequences {
 		switch {
 		case s.loop != l:
-			return fmt.Errorf("spec: sequence %d belongs to another loop, or is closed", i)
+			return fmt.Errorf("speculate: sequence %d belongs to another loop, or is closed", i)
 		case s.step == l.step:
-			return fmt.Errorf("spec: sequence %d is listed twice", i)
+			return fmt.Errorf("speculate: sequence %d is listed twice", i)
 		}
 		s.step = l.step
 		s.fresh = 0
@@ -134,7 +134,7 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	proposed := proposing
 	if len(l.requests) > 0 {
 		if err := l.drafter.Propose(ctx, l.requests); err != nil {
-			return fmt.Errorf("spec: the drafter's proposal: %w", err)
+			return fmt.Errorf("speculate: the drafter's proposal: %w", err)
 		}
 		proposed = l.now()
 	}
@@ -162,7 +162,7 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 	told := telling
 	if len(l.commits) > 0 {
 		if err := l.drafter.Commit(l.commits); err != nil {
-			return fmt.Errorf("spec: the drafter's commit: %w", err)
+			return fmt.Errorf("speculate: the drafter's commit: %w", err)
 		}
 		told = l.now()
 	}
