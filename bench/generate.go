@@ -13,10 +13,10 @@ import (
 
 // lane is a method at work: a loop with its drafter.
 type lane struct {
-	loop   *speculate.Loop
-	forced *forcedTarget // the loop's target
-	r      speculate.Request
-	listed draft.Listing // the drafter, where it counts shortlists; else nil
+	loop    *speculate.Loop
+	forced  *forcedTarget // the loop's target
+	r       speculate.Request
+	drafter draft.Drafter // nil: plain decoding
 }
 
 // lane makes a method's loop. control is its controller, unless the method has none.
@@ -32,12 +32,11 @@ func (b *bench) lane(m Method, sampling sample.Params, control *speculate.Contro
 	if !m.Uncontrolled {
 		o.Controller = control
 	}
-	l := &lane{forced: &forcedTarget{Target: speculate.Model(b.o.Target.Model)}, r: speculate.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
+	l := &lane{forced: &forcedTarget{Target: speculate.Model(b.o.Target.Model)}, drafter: d, r: speculate.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens}}
 	var err error
 	if l.loop, err = speculate.New(l.forced, d, o); err != nil {
 		return nil, err
 	}
-	l.listed, _ = d.(draft.Listing)
 	if t := b.o.Target.Model.Tokenizer; t != nil && !b.o.IgnoreEnd {
 		l.r.End = t.IsEOG
 	}
@@ -77,8 +76,8 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		r.MaxTokens = min(r.MaxTokens, len(p.forced))
 	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
-	if l.listed != nil {
-		g.lists = l.listed.ListStats()
+	if l.drafter != nil {
+		g.lists = l.drafter.ListStats()
 	}
 	start := time.Now()
 	s, err := l.loop.Start(p.prompt, r)
@@ -105,8 +104,12 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		}
 		last = now
 	}
-	if l.listed != nil {
-		g.lists, g.listed = l.listed.ListStats().Sub(g.lists), true
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if l.drafter != nil {
+		g.lists = l.drafter.ListStats().Sub(g.lists)
+		g.listed = g.lists.Head
 	}
 	g.tokens = append(g.tokens, s.Output()...)
 	g.stats, g.finish = *s.Stats(), s.Finish()

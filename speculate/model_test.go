@@ -20,15 +20,16 @@ type chance struct {
 }
 
 func (c *chance) Taps() []int                              { return []int{0, 2} }
+func (c *chance) ListStats() draft.ListStats               { return draft.ListStats{} }
 func (c *chance) Begin(draft.Options) (draft.State, error) { return &oracleState{}, nil }
 func (c *chance) Commit([]draft.Rows) error                { return nil }
-func (c *chance) Propose(_ context.Context, requests []draft.Request) error {
+func (c *chance) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, q := range requests {
 		for range c.rng.IntN(q.Budget) {
 			q.Tree.Append(c.rng.IntN(q.Tree.Len()), c.rng.Int32N(c.vocab), -c.rng.Float32())
 		}
 	}
-	return nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 // On a real model: a batch of texts with lookup, with a drafter of random trees, and each text alone without

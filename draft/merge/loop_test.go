@@ -20,8 +20,8 @@ type toy struct {
 	near  bool // the last two tokens decide most, so that text repeats
 }
 
-func (t *toy) Vocab() int           { return t.vocab }
-func (t *toy) Context() int         { return 60 }
+func (t *toy) Vocab() int                { return t.vocab }
+func (t *toy) Context() int              { return 60 }
 func (t *toy) NewCache() speculate.Cache { return new(toyCache) }
 func (t *toy) NewPass() speculate.Pass   { return &toyPass{t: t} }
 
