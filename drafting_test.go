@@ -17,7 +17,10 @@ import (
 )
 
 // spy is a drafter that proposes nothing and keeps what it was told of its target.
-type spy struct{ draft.Target }
+type spy struct {
+	draft.Base
+	draft.Target
+}
 
 var spied struct {
 	sync.Mutex
@@ -37,14 +40,15 @@ func init() {
 			}
 			spied.open = append(spied.open, m)
 		}
-		return spy{t}, nil
+		return &spy{Target: t}, nil
 	}})
 }
 
-func (spy) Taps() []int                                    { return nil }
-func (spy) Begin(draft.Options) (draft.State, error)       { return spyState{}, nil }
-func (spy) Propose(context.Context, []draft.Request) error { return nil }
-func (spy) Commit([]draft.Rows) error                      { return nil }
+func (spy) Begin(draft.Options) (draft.State, error) { return spyState{}, nil }
+func (spy) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	return make([]draft.Proposal, len(requests)), nil
+}
+func (spy) Commit([]draft.Rows) error { return nil }
 
 type spyState struct{}
 

@@ -111,6 +111,9 @@ func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func
 		if err := loop.Step(ctx, one); err != nil {
 			return err
 		}
+		if err := seq.Err(); err != nil {
+			return err
+		}
 		if len(seq.Fresh()) == 0 {
 			continue // a part of the prompt
 		}

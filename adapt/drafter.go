@@ -10,11 +10,7 @@ import (
 
 // Wrap makes a drafter of the adapter's head learn. It is used as the drafter itself would be.
 func (a *Adapter) Wrap(d learn.Learner) draft.Drafter {
-	w := &drafter{Learner: d, a: a}
-	if s, ok := d.(draft.Sampler); ok {
-		return sampler{w, s}
-	}
-	return w
+	return &drafter{Learner: d, a: a}
 }
 
 // drafter is a drafter that learns.
@@ -26,14 +22,6 @@ type drafter struct {
 	requests []draft.Request
 	rows     []draft.Rows
 }
-
-// sampler is a drafter that draws.
-type sampler struct {
-	*drafter
-	s draft.Sampler
-}
-
-func (d sampler) Drawn(s draft.State, node int) []float32 { return d.s.Drawn(s.(*state).State, node) }
 
 // state is a sequence, a query of the paper's.
 type state struct {
@@ -75,7 +63,7 @@ func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int
 	if from != nil {
 		from = from.(*state).State
 	}
-	return draft.Resume(d.Learner, s.(*state).State, n, from, common)
+	return d.Learner.Resume(s.(*state).State, n, from, common)
 }
 
 // renew takes the newest head into use.
@@ -86,7 +74,7 @@ func (d *drafter) renew() {
 	}
 }
 
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.timer.begin(d.a)
 	d.renew()
 	d.requests = append(d.requests[:0], requests...)

@@ -196,13 +196,14 @@ func (l *learning) decode(ctx context.Context, prompt []int32, o *AdaptOptions) 
 	one := []*speculate.Sequence{s}
 	for s.Finish() == speculate.Running {
 		if err := l.loop.Step(ctx, one); err != nil {
-			s.Close()
 			return q, err
 		}
 	}
+	if err := s.Err(); err != nil {
+		return q, err
+	}
 	st := s.Stats()
 	q = queried{tokens: slices.Clone(s.Output()), committed: st.Committed, rounds: st.Rounds, seconds: (st.Draft + st.Verify + st.Rest).Seconds(), draft: st.Draft.Seconds()}
-	s.Close()
 	return q, nil
 }
 

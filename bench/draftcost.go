@@ -6,7 +6,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/gemm"
@@ -122,7 +121,7 @@ func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, erro
 	r.roofs(n, median(bandwidth), median(peak))
 	for i, d := range drafts {
 		l := &r.Lists[i]
-		stats := d.drafter.(draft.Listing).ListStats()
+		stats := d.drafter.ListStats()
 		if l.Size = stats.Size(); stats.Rows == 0 {
 			l.Size = float64(c.Vocab)
 		}

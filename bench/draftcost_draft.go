@@ -65,7 +65,7 @@ func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
 		return 0, err
 	}
 	d.tree.Reset(root)
-	if err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.most, Depth: costDepth + 1}}); err != nil {
+	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.most, Depth: costDepth + 1}}); err != nil {
 		return 0, err
 	}
 	t := time.Since(start)

@@ -13,11 +13,11 @@ import (
 
 // lane is a method at work: a loop with its drafter.
 type lane struct {
-	loop   *speculate.Loop
-	forced *forcedTarget // the loop's target
-	r      speculate.Request
-	prefix string        // the method's
-	listed draft.Listing // the drafter, where it counts shortlists; else nil
+	loop    *speculate.Loop
+	forced  *forcedTarget // the loop's target
+	r       speculate.Request
+	prefix  string        // the method's
+	drafter draft.Drafter // nil: plain decoding
 }
 
 // lane makes a method's loop. control is its controller, unless the method has none.
@@ -34,14 +34,13 @@ func (b *bench) lane(m Method, sampling sample.Params, control *speculate.Contro
 		o.Controller = control
 	}
 	l := &lane{
-		prefix: m.Prefix, forced: &forcedTarget{Target: speculate.Model(b.o.Target.Model)},
+		prefix: m.Prefix, forced: &forcedTarget{Target: speculate.Model(b.o.Target.Model)}, drafter: d,
 		r: speculate.Request{Sampling: sampling, MaxTokens: b.o.MaxTokens},
 	}
 	var err error
 	if l.loop, err = speculate.New(l.forced, d, o); err != nil {
 		return nil, err
 	}
-	l.listed, _ = d.(draft.Listing)
 	if t := b.o.Target.Model.Tokenizer; t != nil && !b.o.IgnoreEnd {
 		l.r.End = t.IsEOG
 	}
@@ -90,8 +89,8 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		defer r.Kept.Close()
 	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
-	if l.listed != nil {
-		g.lists = l.listed.ListStats()
+	if l.drafter != nil {
+		g.lists = l.drafter.ListStats()
 	}
 	start := time.Now()
 	s, err := l.loop.Start(p.prompt, r)
@@ -118,8 +117,12 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		}
 		last = now
 	}
-	if l.listed != nil {
-		g.lists, g.listed = l.listed.ListStats().Sub(g.lists), true
+	if err := s.Err(); err != nil {
+		return nil, err
+	}
+	if l.drafter != nil {
+		g.lists = l.drafter.ListStats().Sub(g.lists)
+		g.listed = g.lists.Head
 	}
 	g.tokens = append(g.tokens, s.Output()...)
 	g.stats, g.finish = *s.Stats(), s.Finish()

@@ -7,6 +7,8 @@ package draft
 
 import (
 	"context"
+	"slices"
+	"time"
 
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -21,19 +23,81 @@ import (
 //
 // Propose may be called again without a Commit in between (a pass was cancelled), and a Commit may come
 // without a Propose (the sequence was decoded plainly for a while).
+//
+// Every capability is a method, and Base has the answers of a drafter without the optional ones. A drafter
+// embeds Base; a wrapper embeds the Drafter that it wraps, and so loses no capability.
 type Drafter interface {
-	// Taps lists the layers whose residual stream Commit wants of every committed row: 0 is the embedding, i what
-	// block i puts out. It does not change.
+	// Taps lists the layers whose residual stream Commit wants of every committed row: 0 is the embedding, i the
+	// output of block i. It does not change.
 	Taps() []int
 
 	// Begin makes the state of a new sequence.
 	Begin(o Options) (State, error)
 
-	// Propose grows each request's tree.
-	Propose(ctx context.Context, requests []Request) error
+	// Propose grows each request's tree. It returns a proposal for each request, in their order; the slice lasts until the
+	// next call.
+	Propose(ctx context.Context, requests []Request) ([]Proposal, error)
 
-	// Commit tells what the target made of the last trees. It cannot be cancelled: the target has moved on already.
+	// Commit takes what the target made of the last trees. It cannot be cancelled: the target has moved on already.
 	Commit(rows []Rows) error
+
+	// Resume prepares s, before its first Commit, for a text of which the target has the first n rows in
+	// a cache. from is the state of another sequence of the drafter, or nil; the first common tokens of
+	// both texts are the same. s takes over what from has computed of them, and shares its memory; from
+	// stays as it is. Resume returns the row from which on the target is to compute rows again because s
+	// needs their taps; n if it needs none. The rows before come without a Pass.
+	Resume(s State, n int, from State, common int) (first int)
+
+	// ListStats counts, since the drafter was made, what its head computed over shortlists (package shortlist); zeros
+	// where its head computes all tokens.
+	ListStats() ListStats
+}
+
+// Base answers for a drafter without the optional capabilities.
+type Base struct{}
+
+// Taps is empty: the drafter reads no layer of the target.
+func (Base) Taps() []int { return nil }
+
+// Resume needs no row again: the drafter reads tokens alone, and has computed nothing of them to share.
+func (Base) Resume(s State, n int, from State, common int) (first int) { return n }
+
+// ListStats is zero: the drafter has no head, or one that computes all tokens.
+func (Base) ListStats() ListStats { return ListStats{} }
+
+// Proposal says how a request's tree was made.
+type Proposal struct {
+	// Levels is how many levels of the tree took a pass of a network; 0: the tree comes from the text alone, or is
+	// empty. The loop learns from it what a level costs.
+	Levels int
+
+	// Drawn knows the distributions that the tree's nodes were drawn from, where Options.Sampled asked for a drawn tree and
+	// the drafter can draw; nil: the nodes were chosen.
+	Drawn Distributions
+
+	// Parts has what each part of a drafter of several parts spent on the whole batch of requests; nil for others. It is the
+	// same for all proposals of a batch.
+	Parts []Part
+}
+
+// Proposals makes room for n proposals, all empty, in the memory of p.
+func Proposals(p []Proposal, n int) []Proposal {
+	p = slices.Grow(p[:0], n)[:n]
+	clear(p)
+	return p
+}
+
+// Part is one part's share of a batch of proposals.
+type Part struct {
+	Levels int           // the most of any request
+	Time   time.Duration // of the part's Propose
+}
+
+// Distributions of a drawn tree.
+type Distributions interface {
+	// Drawn is the distribution, over the target's vocabulary, that a node's children were drawn from, without
+	// replacement and in the order of the tree; nil for a node without children. It lasts until the next Propose or Commit.
+	Drawn(node int) []float32
 }
 
 // DepthClasses is how many classes of depth are told apart in judging nodes: depths 1, 2, 3 and 4, 5 to 8, and beyond.
@@ -52,37 +116,6 @@ func DepthClass(depth int) int {
 	return 4
 }
 
-// Sampler is a Drafter that can draw children at random, where Options.Sampled asks for it, and knows the
-// distribution that it drew them from.
-type Sampler interface {
-	Drafter
-
-	// Drawn is the distribution, over the target's vocabulary, that the children of a node of the last proposed tree were
-	// drawn from, without replacement; nil for a node without children. It lasts until the next Propose or Commit.
-	Drawn(s State, node int) []float32
-}
-
-// Resumer is a Drafter that shares between sequences what it computed of a text, or that wants taps of
-// rows that the target has in a cache.
-type Resumer interface {
-	Drafter
-
-	// Resume prepares s, before its first Commit, for a text of which the target has the first n rows in
-	// a cache. from is the state of another sequence of the drafter, or nil; the first common tokens of
-	// both texts are the same. s takes over what from has computed of them, and shares its memory; from
-	// stays as it is. Resume returns the row from which on the target is to compute rows again because s
-	// needs their taps; n if it needs none. The rows before come without a Pass.
-	Resume(s State, n int, from State, common int) (first int)
-}
-
-// Resume is Resumer.Resume where d is a Resumer. Any other drafter needs no row again.
-func Resume(d Drafter, s State, n int, from State, common int) (first int) {
-	if r, ok := d.(Resumer); ok {
-		return r.Resume(s, n, from, common)
-	}
-	return n
-}
-
 // State is what a drafter keeps of one sequence.
 type State interface {
 	// Close gives the state's memory back; the state is not used again.
@@ -92,17 +125,26 @@ type State interface {
 // Options describe a new sequence.
 type Options struct {
 	// Sampling is how the target's tokens are chosen. Above temperature 0 a drafter that ranks its candidates with
-	// the noise they will meet, sample.Noise(Seed, position, token), gets more of them accepted. Where they meet no noise that can
-	// be known, the temperature is given as 0: the likeliest are the best.
+	// the noise they will meet, sample.Noise(Seed, position, token), gets more of them accepted; see Ranking.
 	Sampling sample.Params
 
 	// Predicted is text that the caller expects much of the output to repeat; often empty.
 	Predicted []int32
 
-	// Sampled asks for trees whose children are drawn from the drafter's own distribution, without replacement and by
-	// noise of its own (Seed), in the order drawn; see Sampler. Drafters that cannot draw propose as always.
+	// Sampled asks for trees whose children are drawn from the drafter's own distribution, without replacement and with
+	// noise of its own (Seed), in the order drawn; see Proposal.Drawn. Drafters that cannot draw propose as Ranking says.
 	Sampled bool
 	Seed    uint64
+}
+
+// Ranking is how a drafter that does not draw ranks its candidates. Where drawn trees are asked for, the target's choice
+// meets no noise that can be known, and the likeliest candidates are the best: those of temperature 0.
+func (o *Options) Ranking() sample.Params {
+	p := o.Sampling
+	if o.Sampled {
+		p.Temperature = 0
+	}
+	return p
 }
 
 // Request asks for one tree.
@@ -112,33 +154,23 @@ type Request struct {
 	Budget int        // nodes of the finished tree at most, root included
 	Depth  int        // depth of its nodes at most: what lies deeper cannot be emitted any more
 	Guide  Guide      // what is known of the worth of nodes; nil: every node is worth its place
-
-	// Alone asks for what the text alone foretells, without a pass of a network: of drafters that are Alone. One that was asked for
-	// more sets it where that was so sure that it made no pass: what the tree took is then not what levels take.
-	Alone bool
 }
 
-// Alone is a Drafter some of whose states can also propose from what the text, and the target beside its path, have said so far, in a
-// small part of the time that a pass of a network takes.
-type Alone interface {
-	Drafter
-
-	// Alone reports whether s is such a state.
-	Alone(s State) bool
-}
-
-// Guide knows how often nodes like one were accepted, and what a pass costs. A drafter that can do with less asks it
-// while the tree grows; the loop cuts the finished tree to what pays in any case.
+// Guide knows how often nodes like one were accepted, and what a pass costs. A drafter asks it while the tree grows; the
+// loop cuts the finished tree to the nodes that pay in any case.
 type Guide interface {
 	// Chance is the probability that the target accepts a node at a depth, given that it accepted the parent, where the
 	// drafter's own estimate is exp(logProb).
 	Chance(depth int, logProb float32) float32
 
-	// Deeper reports whether drafting another level pays: expected is the number of tokens that the tree is expected to
-	// get accepted so far (the sum over its nodes of the products of chances along their paths), more is what the level
-	// would add. It is asked once before each level but the first, so the answers tell the loop how many levels were drafted, of
-	// which it learns what a level costs. A drafter that grows a tree in one step need not ask.
+	// Deeper reports whether drafting another level pays, which takes a pass of the drafter's network: expected is the number
+	// of tokens that the tree so far is expected to get accepted (the sum over its nodes of the products of chances along their
+	// paths), more the number that the level would add. A drafter asks before each level, the first included, and before it
+	// does any work for that level. A drafter without a network does not ask.
 	Deeper(expected, more float32) bool
+
+	// Part is the guide of one part of a drafter of several, which has levels and costs apart from the others'.
+	Part(i int) Guide
 }
 
 // Rows are the rows of one sequence that the target has just committed.
@@ -148,7 +180,7 @@ type Rows struct {
 
 	// Tree is the tree that was verified and Nodes the node of each of Tokens in it, the root first; Next is the token
 	// that the target chose after the last of them. For rows of the prompt Tree is their chain, and Next is -1.
-	// For rows that came with a cache filled earlier Tree is nil, and there is no Pass; see Resumer.
+	// For rows that came with a cache filled earlier Tree is nil, and there is no Pass; see Drafter.Resume.
 	Tree  *tree.Tree
 	Nodes []int32
 	Next  int32
@@ -157,8 +189,8 @@ type Rows struct {
 	Sequence int  // the number of the sequence in that pass
 
 	// Skip says that the drafter will not be asked for a while, and that to read the text all along would cost more than it
-	// is worth: what was read of it may be forgotten, and these rows are not to be read. The rows before the next request come
-	// without Skip, unless it is for a tree of the text alone; the text that is read begins with them.
+	// is worth: what was read of it may be forgotten, and these rows are not to be read. The guide refuses every level until
+	// rows have come without Skip; the text that is read begins with them.
 	Skip bool
 }
 

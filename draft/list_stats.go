@@ -4,20 +4,19 @@ package draft
 
 import "github.com/grovellm/grove/shortlist"
 
-// Listing is a Drafter whose head may compute part of the vocabulary (package shortlist), and that counts what came of it.
-type Listing interface {
-	Drafter
-
-	// ListStats are the counts since the drafter was made; zeros where its head computes all tokens.
-	ListStats() ListStats
-}
-
 // ListStats count the rows whose logits were computed over a shortlist, and how often the list held the token that the target chose.
 type ListStats struct {
-	Rows    int // of drafts, with a list
-	Tokens  int // on the lists of all of them
-	Choices int // of the target's tokens below rows of the accepted path
-	Listed  int // of those, on the row's list
+	Head    bool // the drafter has an output head
+	Rows    int  // of drafts, with a list
+	Tokens  int  // on the lists of all of them
+	Choices int  // of the target's tokens below rows of the accepted path
+	Listed  int  // of those, on the row's list
+}
+
+// OfHead is s, of a drafter with an output head.
+func (s ListStats) OfHead() ListStats {
+	s.Head = true
+	return s
 }
 
 // Row counts a row of a draft.
@@ -36,11 +35,12 @@ func (s *ListStats) Choice(l *shortlist.List, token int32) {
 
 // Sub is the counts since o was taken.
 func (s ListStats) Sub(o ListStats) ListStats {
-	return ListStats{s.Rows - o.Rows, s.Tokens - o.Tokens, s.Choices - o.Choices, s.Listed - o.Listed}
+	return ListStats{s.Head, s.Rows - o.Rows, s.Tokens - o.Tokens, s.Choices - o.Choices, s.Listed - o.Listed}
 }
 
 // Add adds o.
 func (s *ListStats) Add(o ListStats) {
+	s.Head = s.Head || o.Head
 	s.Rows += o.Rows
 	s.Tokens += o.Tokens
 	s.Choices += o.Choices

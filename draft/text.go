@@ -120,7 +120,7 @@ func (t *Text) sink() int {
 	return nn.PageRows
 }
 
-// Resume is Resumer.Resume for a text that is new. It takes over what from, which may be nil, has
+// Resume is Drafter.Resume for a text that is new. It takes over what from, which may be nil, has
 // read of the first common tokens, if that is Recall entries or the whole prefix, and no more than
 // Recall rows are missing up to n. Else the text begins Recall rows before n; a drafter of tokens
 // alone, which needs no taps, reads the last tokens before n itself, as many as its window holds.

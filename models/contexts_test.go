@@ -88,7 +88,7 @@ func (x *reader) tau(from, to int) float64 {
 	for at := from; at < to; at += 3 {
 		x.read(at, false)
 		q := draft.Request{State: x.state, Tree: tree.New(x.text[at]), Budget: 24, Depth: 12}
-		if err := x.d.Propose(context.Background(), []draft.Request{q}); err != nil {
+		if _, err := x.d.Propose(context.Background(), []draft.Request{q}); err != nil {
 			x.t.Fatal(err)
 		}
 		for node, depth := 0, 0; node >= 0; depth++ {
@@ -161,7 +161,7 @@ func TestAcceptanceLasts(t *testing.T) {
 		whole := begin(m)
 		for n := 300; n+after < end; n += 2 * after {
 			hit := begin(m)
-			hit.read(draft.Resume(hit.d, hit.state, n, nil, 0), true)
+			hit.read(hit.d.Resume(hit.state, n, nil, 0), true)
 			got += hit.tau(n, n+after)
 			want += whole.tau(n, n+after)
 			hits++

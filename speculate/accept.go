@@ -2,8 +2,6 @@
 
 package speculate
 
-import "fmt"
-
 // rule is an acceptance rule. Whatever the tree, the token must be distributed as the target's own; the walk goes on to the
 // children that carry it.
 type rule interface {
@@ -17,17 +15,6 @@ const (
 	Coupled   = "coupled"   // the noise of a token is a function of the seed, the position and the token: the default
 	Rejection = "rejection" // accept or reject one candidate after the other, as the papers have it
 )
-
-// newRule makes a rule by name.
-func newRule(name string, vocab int) (rule, error) {
-	switch name {
-	case "", Coupled:
-		return coupledRule{}, nil
-	case Rejection:
-		return newRejection(vocab), nil
-	}
-	return nil, fmt.Errorf("speculate: Accept is %q: want %q or %q", name, Coupled, Rejection)
-}
 
 // coupledRule samples the target's token exactly as plain decoding would sample it at that position. What the
 // tree holds plays no part in it, so the tokens are those of plain decoding (paper 000, section 6.1, which this equals at

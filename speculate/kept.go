@@ -10,27 +10,26 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Kept is what a loop's drafter computed of a text, for sequences of that loop whose prompts begin
-// like it.
+// Kept is what a drafter computed of a text, for sequences of that drafter whose prompts begin like it.
 type Kept struct {
-	loop  *Loop
-	state draft.State
-	text  []int32
+	drafter draft.Drafter
+	state   draft.State
+	text    []int32
 }
 
-// Keep returns what the drafter computed of the sequence's text so far, nil where the drafter
-// shares nothing. It shares memory with the sequence and may outlive it. The caller closes it.
+// Keep returns what the drafter computed of the sequence's text so far; nil where there is no drafter, or it has not
+// read that text. It shares memory with the sequence and may outlive it. The caller closes it.
 func (s *Sequence) Keep() (*Kept, error) {
-	l := s.loop
-	if _, ok := l.drafter.(draft.Resumer); !ok || s.state == nil || s.behind() {
+	if s.state == nil || s.behind() {
 		return nil, nil
 	}
-	state, err := l.drafter.Begin(draft.Options{})
+	d := s.group.drafter
+	state, err := d.Begin(draft.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
 	}
-	draft.Resume(l.drafter, state, s.told, s.state, s.told)
-	return &Kept{l, state, slices.Clone(s.text[:s.told])}, nil
+	d.Resume(state, s.told, s.state, s.told)
+	return &Kept{d, state, slices.Clone(s.text[:s.told])}, nil
 }
 
 // Close gives back what k holds. k may be nil.
@@ -53,19 +52,19 @@ func common(a, b []int32) int {
 // the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
 // where they are more than the tokens to come, which could not make up for the time.
 func (s *Sequence) resume() error {
-	l, n := s.loop, s.cache.Len()
-	if s.skipped = l.plan.skips(s); s.skipped || n == 0 {
+	l, d, n := s.loop, s.group.drafter, s.cache.Len()
+	if s.skipped = l.plan.skips(l, s); s.skipped || n == 0 {
 		return nil
 	}
 	var from draft.State
 	same := 0
 	if k := s.r.Kept; k != nil {
-		if k.loop != l {
-			return fmt.Errorf("speculate: Kept is of another loop: want what a sequence of this loop kept")
+		if k.drafter != d {
+			return fmt.Errorf("speculate: Kept is of another drafter: want what a sequence of this drafter kept")
 		}
 		from, same = k.state, common(k.text, s.text)
 	}
-	first := draft.Resume(l.drafter, s.state, n, from, same)
+	first := d.Resume(s.state, n, from, same)
 	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens {
 		return nil
 	}
@@ -75,40 +74,40 @@ func (s *Sequence) resume() error {
 // behind reports whether there are rows in the cache that the drafter has not been told of.
 func (s *Sequence) behind() bool { return s.state != nil && s.told < s.cache.Len() }
 
-// tell tells the drafter of rows that came with a cache, a chunk of each sequence's. Sequences that
-// have more such rows take no further part in the step.
-func (l *Loop) tell(ctx context.Context) error {
-	l.commits = l.commits[:0]
-	for _, s := range l.live {
-		if s.behind() {
-			to := min(s.cache.Len(), s.told+l.o.Chunk)
-			l.commits = append(l.commits, draft.Rows{State: s.state, Tokens: s.text[s.told:to], Next: -1, Skip: s.skipped})
+// tell tells the drafters of rows that came with a cache, a chunk of each sequence's. Sequences that have more such
+// rows stay behind, and take no further part in the step.
+func (l *Loop) tell(ctx context.Context, sequences []*Sequence) error {
+	all := true // no sequence can take part
+	for _, s := range sequences {
+		if s.finish != Running || !s.behind() {
+			all = all && s.finish != Running
+			continue
 		}
+		to := min(s.cache.Len(), s.told+l.o.Chunk)
+		all = all && to < s.cache.Len()
+		s.group.commits = append(s.group.commits, draft.Rows{State: s.state, Tokens: s.text[s.told:to], Next: -1, Skip: s.skipped})
 	}
-	if len(l.commits) == 0 {
-		return nil
-	}
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	began := l.now()
-	if err := l.drafter.Commit(l.commits); err != nil {
-		return fmt.Errorf("speculate: the drafter's commit: %w", err)
-	}
-	took := l.now().Sub(began)
-	l.live = slices.DeleteFunc(l.live, func(s *Sequence) bool {
-		if !s.behind() {
-			return false
+	for _, g := range l.groups {
+		if len(g.commits) == 0 {
+			continue
 		}
-		s.told = min(s.cache.Len(), s.told+l.o.Chunk)
-		if s.behind() {
-			s.stats.Prefill += took
+		if err := ctx.Err(); err != nil {
+			return err
 		}
-		return s.behind()
-	})
-	if len(l.live) == 0 {
-		l.stats.Prefill += took
+		err := g.commit(l.now)
+		for _, s := range sequences {
+			if s.group != g || s.finish != Running || !s.behind() {
+				continue
+			}
+			s.fail(err)
+			if s.told = min(s.cache.Len(), s.told+l.o.Chunk); s.behind() {
+				s.stats.Prefill += g.committing
+			}
+		}
+		if all {
+			l.stats.Prefill += g.committing
+		}
+		g.commits, g.committing = g.commits[:0], 0
 	}
-	l.commits = l.commits[:0]
 	return nil
 }

@@ -11,8 +11,11 @@ import (
 
 // rules make a drafter, and options, for an acceptance rule.
 var rules = map[string]func(*simDrafter) (draft.Drafter, Options){
-	"coupled":   func(d *simDrafter) (draft.Drafter, Options) { return d, Options{} },
-	"rejection": func(d *simDrafter) (draft.Drafter, Options) { return simSampler{d}, Options{Accept: Rejection} },
+	"coupled": func(d *simDrafter) (draft.Drafter, Options) { return d, Options{} },
+	"rejection": func(d *simDrafter) (draft.Drafter, Options) {
+		d.drawn = evenly{}
+		return d, Options{Accept: Rejection}
+	},
 }
 
 // With a drafter of certain nonsense, however dear it and rows are, little is lost, and less by who knows it already.
@@ -143,7 +146,7 @@ func TestHopelessDrafterCostsLittle(t *testing.T) {
 				d.clock = target.clock
 				drafter = d
 				if alone {
-					drafter = simAlone{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1, deepest: 20, draftCost: recital}}
+					drafter = &simWithText{d, simDrafter{clock: d.clock, confidence: d.confidence, width: 1, deepest: 20, draftCost: recital}}
 				}
 			}
 			l, err := New(target, drafter, Options{})
@@ -180,7 +183,7 @@ func TestTheBetterIsAsked(t *testing.T) {
 					one, two := of(drafter), of(text)
 					two.rng = 12345
 					one.draftCost, one.catchUp = price, price.level/10
-					speed, _ := simulate(t, target, simAlone{&one, two}, Options{}, 1, n)
+					speed, _ := simulate(t, target, &simWithText{&one, two}, Options{}, 1, n)
 					return speed
 				}
 				best := max(run(right.drafter, 0), run(0, right.text))

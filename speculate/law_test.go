@@ -98,6 +98,7 @@ func (t *lawTarget) law(params sample.Params, n int) []float64 {
 
 // drawer drafts trees of random tokens, drawn without replacement from distributions of its own.
 type drawer struct {
+	draft.Base
 	salt   uint64
 	widths []int // children of a node, by depth
 	heads  int   // 2: two trees, spliced
@@ -114,7 +115,6 @@ type drawerState struct {
 
 func (*drawerState) Close() {}
 
-func (d *drawer) Taps() []int { return nil }
 func (d *drawer) Begin(o draft.Options) (draft.State, error) {
 	return &drawerState{seed: o.Seed}, nil
 }
@@ -139,10 +139,14 @@ func (d *drawer) from(head, at int, token int32) []float32 {
 	return q
 }
 
-func (d *drawer) Propose(_ context.Context, requests []draft.Request) error {
+func (d *drawer) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	proposals := make([]draft.Proposal, len(requests))
 	d.drawn = map[draft.State][][]float32{}
-	for _, r := range requests {
+	for i, r := range requests {
 		s := r.State.(*drawerState)
+		if !d.silent {
+			proposals[i].Drawn = drawnFrom{d, s}
+		}
 		if d.heads < 2 {
 			d.drawn[s] = d.grow(s, r.Tree, 0, r.Budget, r.Depth)
 			continue
@@ -150,7 +154,7 @@ func (d *drawer) Propose(_ context.Context, requests []draft.Request) error {
 		one, two := tree.New(r.Tree.Token[0]), tree.New(r.Tree.Token[0])
 		drawn, more := d.grow(s, one, 0, r.Budget, r.Depth), d.grow(s, two, 1, r.Budget, r.Depth)
 		if _, err := tree.Splice(r.Tree, one, two, nil); err != nil {
-			return err
+			return nil, err
 		}
 		drawn[0] = nil // the root's children are from both
 		d.drawn[s] = append(drawn, more[1:]...)
@@ -158,7 +162,7 @@ func (d *drawer) Propose(_ context.Context, requests []draft.Request) error {
 			d.merge(s, r.Tree)
 		}
 	}
-	return nil
+	return proposals, nil
 }
 
 // grow draws a tree and returns what each node's children were drawn from.
@@ -221,12 +225,27 @@ func (d *drawer) merge(s *drawerState, t *tree.Tree) {
 	d.drawn[s] = drawn
 }
 
-func (d *drawer) Drawn(s draft.State, node int) []float32 {
-	if d.silent {
-		return nil
-	}
-	return d.drawn[s][node]
+// drawnFrom is what a sequence's tree was drawn from.
+type drawnFrom struct {
+	d *drawer
+	s draft.State
 }
 
-// unsure is the same drafter for a loop that knows nothing of drawing.
+func (d drawnFrom) Drawn(node int) []float32 {
+	q := d.d.drawn[d.s][node]
+	if d.d.fault == "short" && q != nil {
+		q = q[:lawVocab-1]
+	}
+	return q
+}
+
+// unsure is the same drafter, which does not say what it drew from.
 type unsure struct{ draft.Drafter }
+
+func (d unsure) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	proposals, err := d.Drafter.Propose(ctx, requests)
+	for i := range proposals {
+		proposals[i].Drawn = nil
+	}
+	return proposals, err
+}

@@ -1,215 +1,191 @@
-// A step under control, after its pass: what it teaches.
-
 package speculate
 
 import (
-	"math"
 	"time"
 
 	"github.com/grovellm/grove/draft"
 )
 
-const (
-	// atHand is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to count.
-	atHand = 4
+// mostBehind is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to be that
+// of its levels.
+const mostBehind = 4
 
-	// senseless is what drafting may take at most, in tokens, to be believed when it was measured once.
-	senseless = 10
+// times of a step's parts, in seconds.
+type times struct{ draft, verify, rest float64 }
 
-	// outlier is how many times what was expected a single time may count for in a verdict.
-	outlier = 1.5
-)
-
-// learn takes the times of the step's parts; telling is that of the drafter's commit, which is a part of rest.
-func (p *plan) learn(l *Loop, drafting, verifying, telling, rest time.Duration) {
+// learn takes the times of a step: of the pass, and of everything else but drafting. Each group has its own times of
+// drafting.
+func (p *plan) learn(l *Loop, verify, rest time.Duration) {
 	c := l.control
-	if c == nil {
-		return
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.reading(l.commits, telling)
+	for _, g := range l.groups {
+		g.record.learnReading(g)
+	}
 	if p.rounds == 0 {
 		return
 	}
-	rows, tokens, prompt, asked, alone, behind := 0, 0, true, 0, 0, 0
+	rows, tokens, drafted := 0, 0, false
 	for _, s := range l.live {
-		if s.prefilling {
-			continue
-		}
 		rows += s.tree.Len()
-		tokens += s.fresh
-		switch {
-		case s.request < 0:
-		case s.passless():
-			alone++
-		default:
-			asked++
-			prompt = prompt && s.backlog <= atHand
-			if s.guard.judged > 0 {
-				behind += s.backlog
-			}
+		if !s.prefilling {
+			tokens += s.fresh
+			drafted = drafted || s.request >= 0
 		}
 	}
-	most := verifying.Seconds()
-	if len(l.requests) > 0 && c.verify.known {
-		most = outlier * c.verify.at(rows) // the first measurement of a count may be an accident
-	}
-	if !p.mixed {
-		c.passed(rows, verifying.Seconds(), p.refresh)
-	}
-	if len(l.requests) == 0 { // as in most steps of a drafter that is off, of which the fewer are bothered the better
-		if !p.mixed {
+	c.passed(rows, verify.Seconds(), p.refresh)
+	plain, now := c.verify.at(p.rows), c.verify.at(rows)
+	o := times{verify: max(now-plain, 0)}
+	took := times{verify: max(min(verify.Seconds(), outlier*now)-plain, 0)}
+	certain := c.verify.measuredTwice(rows) // else it may be an accident
+	if !drafted {
+		if rows == p.rounds {
 			c.rest.add(rest.Seconds() / float64(p.rounds))
 		}
-		for _, s := range l.live {
-			if s.turn.may {
-				c.pause(s)
-			}
-		}
-		return
-	}
-	e := expense{rows: rows - p.rounds, asked: asked, all: len(l.requests), drafted: drafting.Seconds()}
-	if asked == 0 && alone > 0 {
-		c.alone.add(e.drafted / float64(alone))
-	}
-	if c.alone.n > 0 {
-		e.alone = c.alone.median()
-		e.drafted = max(e.drafted-e.alone*float64(alone), 0)
-	}
-	if asked > 0 && prompt {
-		c.draft.observe(p.levels, e.drafted)
-	}
-	if behind >= readLeast && c.read.n == 0 && c.draft.known { // all prompts were short
-		c.read.add(max(e.drafted-c.draft.at(p.levels), 0) / float64(behind))
-	}
-
-	plain := c.verify.at(p.rounds)
-	known := max(min(c.verify.at(rows), most), plain)
-	e.unit = plain / float64(p.rounds)
-	e.foreseen = known - plain
-	e.verify = e.foreseen
-	if !p.mixed {
-		e.verify = min(verifying.Seconds(), outlier*known, most) - plain
-	}
-	e.draft = c.draft.at(p.levels)
-	if c.rest.n > 0 {
+	} else if c.rest.n > 0 {
 		usual := c.rest.median() * float64(tokens)
-		e.rest = min(rest.Seconds(), outlier*usual) - usual
+		took.rest = min(rest.Seconds(), outlier*usual) - usual
 	}
+	for _, g := range l.groups {
+		p.learnGroup(l, g, o, took, rows-p.rows, plain/float64(p.rounds), certain)
+	}
+}
+
+// learnGroup learns from one drafter's sequences. foreseen and took are the predicted and the measured time beyond plain
+// decoding, nodes the nodes verified in the step, and unit the time of a plain token. certain says that the times are no
+// accident.
+func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, unit float64, certain bool) {
+	d := g.record
+	texts, networks, levels, behind := 0, 0, 0, 0
 	for _, s := range l.live {
-		if !s.prefilling {
-			p.study(c, s, &e)
+		switch {
+		case s.group != g || s.request < 0:
+		case s.kind() == byText:
+			texts++
+		default:
+			networks++
+			levels = max(levels, g.proposals[s.request].Levels)
+			behind += s.backlog
 		}
 	}
-	for i := range c.worlds {
-		if w := &c.worlds[i]; w.learned {
-			w.fit()
+	drafted := g.proposing.Seconds()
+	if texts > 0 && networks == 0 {
+		d.text.add(drafted / float64(texts))
+	}
+	drafted = max(drafted-d.text.median()*float64(texts), 0)
+	if networks > 0 {
+		d.learnLevels(g, levels, drafted, behind)
+		took.draft, foreseen.draft = drafted, d.drafting(g.proposals, levels)
+		certain = certain && d.parts[0].measuredTwice(levels)
+	}
+	asked := texts + networks
+	for _, s := range l.live {
+		if s.group != g || !s.turn.may {
+			continue
+		}
+		backlog := s.backlog
+		s.backlog += s.fresh
+		if s.r.Uncontrolled {
+			continue
+		}
+		k := &s.class().kinds
+		if s.request < 0 {
+			k[byText].skip(s.fresh)
+			k[byNetwork].skip(s.fresh)
+			continue
+		}
+		p.calibrate(&k[s.kind()].calibration, s)
+		n := s.tree.Len() - 1
+		o := outcome{came: float64(s.fresh - 1), said: float64(s.turn.mass), certain: certain}
+		drafting := d.text.median()
+		if s.kind() == byNetwork {
+			s.backlog = 0
+			trackWant(&s.class().want, n)
+			drafting = foreseen.draft / float64(networks)
+			o.extra = (took.draft - foreseen.draft) / float64(networks)
+			o.extra = max(min(o.extra, d.reading(backlog, unit)), 0) / unit
+		}
+		share := 0.0
+		if nodes > 0 {
+			share = float64(n) / float64(nodes)
+		}
+		o.cost = (took.verify*share + drafting + took.rest/float64(asked)) / unit
+		o.foreseen = (foreseen.verify*share + drafting) / unit
+		k[s.kind()].book(&o)
+		k[1-s.kind()].skip(s.fresh)
+	}
+	for i := range d.classes {
+		for j := range d.classes[i].kinds {
+			if k := &d.classes[i].kinds[j]; k.learned {
+				k.fit()
+			}
 		}
 	}
 }
 
-// reading takes how long drafters took to be told what was committed, where that was prompts to read.
-func (c *Controller) reading(commits []draft.Rows, telling time.Duration) {
+// learnLevels takes the time of a batch of proposals, less that of the text that the drafter had to read first.
+func (d *drafterRecord) learnLevels(g *group, levels int, drafted float64, behind int) {
+	d.batches++
+	switch {
+	case behind <= mostBehind*len(g.requests):
+	case d.read.n > 0:
+		drafted = max(drafted-d.read.median()*float64(behind), 0)
+	case behind >= readLeast && d.parts[0].known: // all prompts were short
+		d.read.add(max(drafted-d.drafting(g.proposals, levels), 0) / float64(behind))
+		return
+	}
+	parts := g.proposals[0].Parts
+	if len(parts) == 0 {
+		d.parts[0].observe(levels, drafted)
+		return
+	}
+	for len(d.parts) < len(parts) {
+		d.parts = append(d.parts, newCostCurve(levelAxis))
+	}
+	for i, part := range parts {
+		if part.Levels > 0 {
+			d.parts[i].observe(part.Levels, part.Time.Seconds())
+		}
+	}
+}
+
+// drafting is what a batch of proposals takes, in seconds.
+func (d *drafterRecord) drafting(proposals []draft.Proposal, levels int) (seconds float64) {
+	parts := proposals[0].Parts
+	if len(parts) == 0 {
+		return d.parts[0].at(levels)
+	}
+	for i, part := range parts {
+		if part.Levels > 0 && i < len(d.parts) {
+			seconds += d.parts[i].at(part.Levels)
+		}
+	}
+	return seconds
+}
+
+// learnReading takes how long the drafter's Commit took, where it was prompts to read.
+func (d *drafterRecord) learnReading(g *group) {
 	read := 0
-	for i := range commits {
-		if r := &commits[i]; r.Next < 0 && !r.Skip {
+	for i := range g.commits {
+		if r := &g.commits[i]; r.Next < 0 && !r.Skip {
 			read += len(r.Tokens)
 		}
 	}
 	if read >= readLeast {
-		c.read.add(telling.Seconds() / float64(read))
+		d.read.add(g.committing.Seconds() / float64(read))
 	}
 }
 
-// catchUp is what a drafter may take at most to read rows of text, in seconds; more is an accident.
-func (c *Controller) catchUp(rows int) float64 {
-	if c.read.n == 0 {
-		return math.Inf(1)
+// reading is what a drafter may take at most to read rows of text, in seconds; more is an accident.
+func (d *drafterRecord) reading(rows int, unit float64) float64 {
+	if d.read.n == 0 {
+		return unit
 	}
-	return outlier * c.read.median() * float64(max(rows, readLeast))
+	return outlier * d.read.median() * float64(max(rows, readLeast))
 }
 
-// expense is what a step took beyond a plain step, in seconds.
-type expense struct {
-	unit     float64 // what plain decoding takes for a token
-	rows     int     // drafted nodes verified
-	verify   float64 // what they added to the pass
-	foreseen float64 // the same as the curve has it
-	all      int     // sequences with a proposal
-	asked    int     // of those, by passes of the drafter
-	alone    float64 // what drafting for another takes
-	draft    float64 // what drafting for them takes, when the drafter has little to catch up on
-	drafted  float64 // what it took
-	rest     float64
-}
-
-// study learns from one sequence's round.
-func (p *plan) study(c *Controller, s *Sequence, e *expense) {
-	if !s.turn.may {
-		return
-	}
-	behind := s.backlog
-	c.pause(s)
-	if s.request < 0 {
-		return
-	}
-	w, g := &c.worlds[s.taught()], s.guarded()
-	nodes := s.tree.Len() - 1
-	p.calibrate(w, s)
-	if nodes > 0 && !s.turn.alone {
-		track(&s.want, nodes)
-		track(&w.want, nodes)
-	}
-	if e.unit > 0 {
-		drafting, share := e.alone, 0.0
-		if !s.passless() {
-			drafting = e.draft / float64(e.asked)
-		}
-		if e.rows > 0 {
-			share = float64(nodes) / float64(e.rows)
-		}
-		if s.sampled {
-			t := arm{mass: s.turn.mass, nodes: float32(nodes), levels: float32(s.turn.levels)}
-			w.arms.learn(s.arm, t, func(nodes, levels int) float64 {
-				return e.unit + c.verify.at(p.rounds+nodes) - c.verify.at(p.rounds) + c.draft.at(levels)/float64(max(e.asked, 1))
-			})
-		}
-		v := verdict{verified: nodes > 0, bound: p.bound, try: s.turn.try && (g.off || s.turn.worthy == 0)}
-		v.came, v.said = float32(s.fresh-1), s.turn.mass
-		v.cost = float32((e.verify*share + drafting + e.rest/float64(e.all)) / e.unit)
-		v.foreseen = float32((e.foreseen*share + drafting) / e.unit)
-		if c.draft.known && !s.passless() {
-			v.guess = !c.draft.sure(p.levels) && drafting > senseless*e.unit
-			v.extra = float32(min((e.drafted-e.draft)/float64(e.asked), c.catchUp(behind)) / e.unit)
-		}
-		if s.recites {
-			of := pace{tokens: float32(s.fresh), drafting: float32(drafting/e.unit) + v.extra}
-			of.time = of.tokens - v.gain() + v.extra
-			s.rivals.learn(s.way(), of)
-			c.worlds[s.world].rivals = s.rivals
-		}
-		g.judge(v)
-		w.judged(g, v)
-	}
-}
-
-// pause notes which ways of drafting were not asked for the sequence.
-func (c *Controller) pause(s *Sequence) {
-	drafted := s.request >= 0 && !s.turn.alone
-	if drafted {
-		s.backlog = 0
-	} else {
-		s.backlog += s.fresh
-		c.worlds[s.world].rest(&s.guard)
-	}
-	if s.recites && !s.turn.alone {
-		c.worlds[s.world+byAlone].rest(&s.alone)
-	}
-}
-
-// track lets a mean number of nodes rise at once and fall slowly.
-func track(want *float32, n int) {
+// trackWant lets a mean number of nodes rise at once and fall slowly.
+func trackWant(want *float32, n int) {
 	if v := float32(n); v > *want {
 		*want = v
 	} else {
@@ -218,12 +194,12 @@ func track(want *float32, n int) {
 }
 
 // calibrate notes which children of the path's nodes the target chose.
-func (p *plan) calibrate(w *world, s *Sequence) {
+func (p *plan) calibrate(c *calibration, s *Sequence) {
 	emitted := s.text[len(s.text)-s.fresh:]
-	for k, node := range s.path {
+	for i, node := range s.path {
 		p.kids = s.tree.Children(int(node), p.kids[:0])
-		for _, c := range p.kids {
-			w.learn(int(s.tree.Depth[c]), s.tree.LogProb[c], s.tree.Token[c] == emitted[k])
+		for _, kid := range p.kids {
+			c.observe(int(s.tree.Depth[kid]), s.tree.LogProb[kid], s.tree.Token[kid] == emitted[i])
 		}
 	}
 }

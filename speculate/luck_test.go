@@ -14,7 +14,7 @@ type stumbling struct {
 	stumble func() float64 // seconds
 }
 
-func (d stumbling) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *stumbling) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.spend(d.stumble())
 	return d.simDrafter.Propose(ctx, requests)
 }
@@ -40,7 +40,7 @@ func TestBadLuckIsForgotten(t *testing.T) {
 				}
 				return pace*c.pass*(1+.012*float64(n-1))*(1+.06*rng.Float64()) + stumble()
 			})
-			d := stumbling{&simDrafter{
+			d := &stumbling{&simDrafter{
 				clock: target.clock, confidence: .8, width: 1, deepest: 8, rng: 1000 * trial,
 				draftCost: draftCost{.005 * c.pass, .003 * c.pass}, catchUp: .0005 * c.pass,
 				turns: func(int) float64 {

@@ -15,6 +15,7 @@ import (
 
 // chance drafts random trees over a few tokens of the text and the odd stranger.
 type chance struct {
+	draft.Base
 	vocab int32
 	rng   *rand.Rand
 }
@@ -22,13 +23,13 @@ type chance struct {
 func (c *chance) Taps() []int                              { return []int{0, 2} }
 func (c *chance) Begin(draft.Options) (draft.State, error) { return &oracleState{}, nil }
 func (c *chance) Commit([]draft.Rows) error                { return nil }
-func (c *chance) Propose(_ context.Context, requests []draft.Request) error {
+func (c *chance) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, q := range requests {
 		for range c.rng.IntN(q.Budget) {
 			q.Tree.Append(c.rng.IntN(q.Tree.Len()), c.rng.Int32N(c.vocab), -c.rng.Float32())
 		}
 	}
-	return nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 // On a real model: a batch of texts with lookup, with a drafter of random trees, and each text alone without
@@ -83,7 +84,7 @@ func TestSameTokensOnAModel(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for name, d := range map[string]draft.Drafter{"lookup": lookup, "chance": &chance{int32(m.Config.Vocab), rand.New(rand.NewPCG(1, 2))}} {
+		for name, d := range map[string]draft.Drafter{"lookup": lookup, "chance": &chance{vocab: int32(m.Config.Vocab), rng: rand.New(rand.NewPCG(1, 2))}} {
 			got, stats := generate(d, 12, p, prompts)
 			for i := range want {
 				if !slices.Equal(got[i], want[i]) {

@@ -85,13 +85,13 @@ func (r *rejection) next(s *Sequence, logits []float32, nodes []int32) (int32, e
 
 // drawn loads into q what the children of a node were drawn from, and its mass; false if they were chosen in another way.
 func (r *rejection) drawn(s *Sequence, node int32) (bool, float64, error) {
-	if !s.sampled {
+	if !s.sampled || s.request < 0 {
 		return false, 0, nil
 	}
 	if len(s.origin) > 0 {
 		node = s.origin[node]
 	}
-	q := s.loop.sampler.Drawn(s.state, int(node))
+	q := s.group.proposals[s.request].Drawn.Drawn(int(node))
 	if q == nil {
 		return false, 0, nil
 	}

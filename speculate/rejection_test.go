@@ -18,7 +18,7 @@ func (r keptP) next(s *Sequence, logits []float32, nodes []int32) (int32, error)
 	mass := load(r.p, r.probs)
 	for i, node := range nodes {
 		for k, kid := range s.tree.Children(int(node), nil) {
-			q := s.loop.sampler.Drawn(s.state, int(node))
+			q := s.group.proposals[s.request].Drawn.Drawn(int(node))
 			x := s.tree.Token[kid]
 			if uniform(s.r.Sampling.Seed, len(s.text), 1+10*i+k)*float64(q[x]) < r.p[x] {
 				return x, nil
@@ -112,7 +112,7 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 		{name: "the less likely pruned", d: &drawer{widths: []int{2, 2}, fault: "keeps the likelier"}, wrong: true},
 		{name: "duplicates dropped", d: &drawer{widths: []int{4, 1}, heads: 2, fault: "drops duplicates"}, wrong: true},
 		{name: "another distribution", d: &drawer{widths: []int{2, 2}, fault: "wrong distribution"}, wrong: true},
-		{name: "no residual", d: &drawer{widths: []int{2, 2}}, wrong: true, change: func(l *Loop) { l.above = keptP{newRejection(lawVocab)} }},
+		{name: "no residual", d: &drawer{widths: []int{2, 2}}, wrong: true, change: func(l *Loop) { l.rejection = keptP{newRejection(lawVocab)} }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -176,8 +176,7 @@ func TestRejectionRepeats(t *testing.T) {
 
 // A drafter that draws from something else than the target's vocabulary is refused.
 func TestDrawnIsChecked(t *testing.T) {
-	d := &drawer{widths: []int{2}}
-	l, err := New(newLaw(1), shortDrawer{d}, Options{Accept: Rejection, Uncontrolled: true})
+	l, err := New(newLaw(1), &drawer{widths: []int{2}, fault: "short"}, Options{Accept: Rejection, Uncontrolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,15 +186,11 @@ func TestDrawnIsChecked(t *testing.T) {
 	}
 	defer s.Close()
 	for range 2 {
-		err = l.Step(context.Background(), []*Sequence{s})
+		if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if err == nil {
+	if s.Err() == nil {
 		t.Error("a distribution over 3 of 4 tokens was accepted")
 	}
-}
-
-type shortDrawer struct{ *drawer }
-
-func (d shortDrawer) Drawn(s draft.State, node int) []float32 {
-	return d.drawer.Drawn(s, node)[:lawVocab-1]
 }

@@ -9,17 +9,20 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// prepare lays out the sequence's rows of the step: the next chunk of its prompt, or its root.
-func (s *Sequence) prepare() {
-	l, have := s.loop, s.cache.Len()
-	s.prefilling = have < s.prompt
+// prepareChunk lays out the next rows of the prompt, at most most, and returns their number.
+func (s *Sequence) prepareChunk(most int) int {
+	have := s.cache.Len()
+	s.prefilling = true
 	s.origin = s.origin[:0]
-	if s.prefilling {
-		chunk := s.text[have:min(have+l.o.Chunk, s.prompt)]
-		s.tree.ResetChain(chunk)
-		return
-	}
-	s.tree.Reset(s.text[have])
+	s.tree.ResetChain(s.text[have:min(have+most, s.prompt)])
+	return s.tree.Len()
+}
+
+// prepareRound lays out the sequence's root.
+func (s *Sequence) prepareRound() {
+	s.prefilling = false
+	s.origin = s.origin[:0]
+	s.tree.Reset(s.text[s.cache.Len()])
 	s.depth = s.room() - 1 // a round emits one token more than its path is deep
 }
 
@@ -43,10 +46,10 @@ func (s *Sequence) settle() error {
 	if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
 		return fmt.Errorf("speculate: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
 	}
-	r := &s.loop.requests[s.request]
+	s.sampled = s.group.proposals[s.request].Drawn != nil
+	r := &s.group.requests[s.request]
 	if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
 		if s.sampled { // what was drawn first stays: a choice by value would change what is drawn
-			s.origin = s.origin[:0]
 			for i := 0; i < s.tree.Len() && len(s.origin) < r.Budget; i++ {
 				if int(s.tree.Depth[i]) <= r.Depth {
 					s.origin = append(s.origin, int32(i))
@@ -108,11 +111,11 @@ func (s *Sequence) accept(number int) error {
 	}
 	if s.state != nil {
 		from := s.cache.Len() - len(s.path)
-		s.skipped = l.plan.skips(s)
-		l.commits = append(l.commits, draft.Rows{
+		s.skipped = l.plan.skips(l, s)
+		s.group.commits = append(s.group.commits, draft.Rows{
 			State: s.state, Tokens: s.text[from:s.cache.Len()],
 			Tree: s.tree, Nodes: s.path, Next: next,
-			Pass: l.pass, Sequence: number, Skip: s.skipped,
+			Pass: &s.group.view, Sequence: number, Skip: s.skipped,
 		})
 	}
 	if s.prefilling && len(s.asked) > 0 { // the prompt has been read: its last row gives the first token
@@ -152,7 +155,7 @@ func (s *Sequence) count() {
 	l := s.loop
 	d := &l.delta
 	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.turn.proposed, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
-	if s.turn.may && d.Drafted == 0 && (s.request < 0 || s.turn.proposed > 0) {
+	if s.turn.may && d.Drafted == 0 {
 		d.Plain = 1
 	}
 	for _, depth := range s.tree.Depth[1:] {

@@ -14,7 +14,13 @@ import (
 type Request struct {
 	Sampling  sample.Params
 	MaxTokens int // tokens to emit at most; 0: until the context is full
-	Budget    int // nodes of a tree at most, root included; 1: plain decoding; 0: the loop's
+
+	// How to speculate; what is not given is the loop's.
+	Drafter      draft.Drafter
+	Name         string // under which the Controller keeps what it learns of the drafter
+	Budget       int    // nodes of a tree at most, root included; 1: plain decoding
+	Accept       string // acceptance rule, Coupled or Rejection
+	Uncontrolled bool   // every round drafts and verifies as much as the budget allows
 
 	// End reports the tokens that end a text, such as the model's end-of-text token. Stop is asked after
 	// each token emitted, in order, and ends the sequence with that token by returning true; what was
@@ -40,6 +46,7 @@ const (
 	Stop    Finish = "stop"    // Request.Stop
 	Length  Finish = "length"  // Request.MaxTokens
 	Context Finish = "context" // the context is full
+	Failed  Finish = "failed"  // see Sequence.Err
 )
 
 // Sequence is one text in the making.
@@ -49,20 +56,21 @@ type Sequence struct {
 	sampler *sample.Sampler
 	history *sample.History // nil where no penalty looks at it
 	cache   Cache
-	state   draft.State // nil: decoded plainly
+	group   *group      // of its drafter; nil: decoded plainly
+	state   draft.State // the drafter's
 	rule    rule
-	sampled bool // trees are drawn at random, for the rule to know what from
 
 	text   []int32 // prompt and output
 	prompt int     // length of the prompt
 	fresh  int     // how many of text's last tokens came with the last step
 	told   int     // rows that the drafter has been told of
 	finish Finish
+	err    error
 	stats  Stats
 
-	step       int  // the loop's last step that it was in
+	step       int  // the loop's last step that it was listed in
 	prefilling bool // that step computed rows of the prompt
-	request    int  // its place among the step's requests, -1 for none
+	request    int  // its place among the group's requests, -1 for none
 	depth      int  // of nodes that could still be emitted
 	tree, cut  *tree.Tree
 	index      []int32
@@ -72,17 +80,12 @@ type Sequence struct {
 	origin     []int32 // of a drawn tree that was cut: its nodes' numbers in the drafter's
 
 	// What the controller keeps of it.
+	number  int // of its class
 	turn    turn
 	guide   guide
-	guard   guard
-	alone   guard // of trees of the text alone
-	rivals  rivals
-	recites bool    // the drafter can make such
-	world   int     // of trees by the drafter
-	want    float32 // mean number of nodes that were worth verifying lately
-	arm     int     // of the last drawn tree
-	backlog int     // tokens since the drafter last proposed
-	skipped bool    // the drafter did not read the last rows
+	sampled bool // drawn trees are asked for
+	backlog int  // tokens emitted since the drafter last drafted a level
+	skipped bool // the drafter did not read the last rows
 
 	started, first time.Time
 }
@@ -97,8 +100,6 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		return nil, fmt.Errorf("speculate: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
 	case r.MaxTokens < 0:
 		return nil, fmt.Errorf("speculate: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
-	case r.Budget < 0:
-		return nil, fmt.Errorf("speculate: Budget is %d: want 1 (plain decoding) or more, or 0 for the loop's", r.Budget)
 	}
 	for _, part := range []struct {
 		name   string
@@ -122,18 +123,27 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if r.Budget == 0 {
 		r.Budget = l.o.Budget
 	}
+	if r.Accept == "" {
+		r.Accept = l.o.Accept
+	}
+	if err := checkMethod(r.Budget, r.Accept); err != nil {
+		return nil, err
+	}
+	if r.Drafter == nil {
+		r.Drafter = l.drafter
+	}
+	r.Uncontrolled = r.Uncontrolled || l.o.Uncontrolled
 	s := &Sequence{
 		loop: l, r: r, sampler: sampler, cache: r.Cache,
 		text: slices.Clone(prompt), prompt: len(prompt),
-		tree: tree.New(0), cut: tree.New(0), rule: l.atZero,
-		world: greedy, backlog: len(prompt),
+		tree: tree.New(0), cut: tree.New(0), rule: l.coupled,
+		number:  greedy,
 		started: l.now(),
 	}
 	if r.Sampling.Temperature > 0 {
-		s.rule, s.world = l.above, coupled
-		if l.o.Accept == Rejection {
-			s.world = rejecting
-			s.sampled = l.sampler != nil
+		s.number = coupled
+		if r.Accept == Rejection {
+			s.number, s.rule, s.sampled = rejecting, l.rejection, true
 		}
 	}
 	if s.cache != nil && s.cache.Len() >= len(prompt) { // the last row's logits are wanted: compute it again
@@ -147,22 +157,14 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 			s.history.Push(token)
 		}
 	}
-	if l.drafter != nil && r.Budget > 1 {
-		sampling := r.Sampling
-		if s.world == rejecting && !s.sampled {
-			sampling.Temperature = 0 // no noise to rank candidates with: the likeliest are the best
-		}
-		if s.state, err = l.drafter.Begin(draft.Options{
-			Sampling: sampling, Predicted: r.Predicted, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
+	if r.Drafter != nil && r.Budget > 1 {
+		s.group = l.join(r.Drafter, r.Name)
+		if s.state, err = r.Drafter.Begin(draft.Options{
+			Sampling: r.Sampling, Predicted: r.Predicted, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
+			l.leave(s.group)
 			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
 		}
-	}
-	if l.control != nil {
-		if d, ok := l.drafter.(draft.Alone); ok && s.state != nil && !s.sampled {
-			s.recites = d.Alone(s.state)
-		}
-		l.control.start(s)
 	}
 	if s.cache == nil {
 		s.cache = l.target.NewCache()
@@ -190,11 +192,33 @@ func (s *Sequence) Close() {
 			e.Ended(&s.stats)
 		}
 		s.state.Close()
+		s.loop.leave(s.group)
 	}
 	if s.r.Cache == nil && s.cache != nil {
 		s.cache.Free()
 	}
 	s.loop, s.state, s.cache = nil, nil, nil
+}
+
+// fail ends the sequence with an error, if there is one.
+func (s *Sequence) fail(err error) {
+	if err != nil && s.err == nil {
+		s.err, s.finish = err, Failed
+	}
+}
+
+// Err is what ended a sequence that Failed.
+func (s *Sequence) Err() error { return s.err }
+
+// class is what the controller knows of the sequence's drafter and way of choosing tokens.
+func (s *Sequence) class() *class { return &s.group.record.classes[s.number] }
+
+// kind is that of the step's proposal.
+func (s *Sequence) kind() int {
+	if s.group.proposals[s.request].Levels > 0 {
+		return byNetwork
+	}
+	return byText
 }
 
 // Text is prompt and output. It may change with the next step, as what the next methods return may.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -77,6 +78,7 @@ type draftCost struct{ base, level float64 }
 // and beside each node width − 1 siblings that are right when it is not with probability beside. It believes in the chain by
 // confidence, and in siblings by halves of the rest.
 type simDrafter struct {
+	draft.Base
 	*clock
 	draftCost
 	right, beside, confidence float64
@@ -84,13 +86,15 @@ type simDrafter struct {
 	catchUp                   float64 // seconds to read a token
 	rng                       uint64
 	turns                     func(position int) float64 // overrides right, where given
+	drawn                     draft.Distributions        // of its proposals
+	proposals                 []draft.Proposal
+	first                     clues.FirstPass
 }
 
 type simState struct{ at, read int }
 
 func (*simState) Close() {}
 
-func (d *simDrafter) Taps() []int                              { return nil }
 func (d *simDrafter) Begin(draft.Options) (draft.State, error) { return &simState{}, nil }
 func (d *simDrafter) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
@@ -117,78 +121,103 @@ func (d *simDrafter) sibling(k int) float32 {
 	return float32(math.Log((1 - d.confidence) * math.Pow(0.5, float64(k))))
 }
 
-func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) error {
+func (d *simDrafter) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	levels := 0
-	for _, q := range requests {
-		s := q.State.(*simState)
-		d.spend(float64(s.at-s.read) * d.catchUp)
-		s.read = s.at
-		node, depth, path, expected := 0, 0, float32(1), float32(0)
-		for depth < min(q.Depth, d.deepest) && q.Tree.Len() < q.Budget {
-			if q.Guide != nil {
-				chance := q.Guide.Chance(depth+1, float32(math.Log(d.confidence)))
-				more := chance
+	d.proposals = draft.Proposals(d.proposals, len(requests))
+	for i, q := range requests {
+		d.proposals[i] = draft.Proposal{Levels: d.grow(q, 0, true, false), Drawn: d.drawn}
+		levels = max(levels, d.proposals[i].Levels)
+	}
+	if levels > 0 {
+		d.costs(&d.draftCost, levels)
+	}
+	return d.proposals, nil
+}
+
+// grow drafts a request's tree, which is expected to bring so many tokens by the text alone, and returns its levels.
+func (d *simDrafter) grow(q draft.Request, byText float32, asks, withText bool) int {
+	s := q.State.(*simState)
+	node, depth, path, expected := 0, 0, float32(1), float32(0)
+	for depth < min(q.Depth, d.deepest) && (depth == 0 || q.Tree.Len() < q.Budget) {
+		if q.Guide != nil {
+			believed := func() (chance, more float32) {
+				chance = q.Guide.Chance(depth+1, float32(math.Log(d.confidence)))
+				more = chance
 				for k := 1; k < d.width; k++ {
 					more += q.Guide.Chance(depth+1, d.sibling(k))
 				}
-				more = path * min(more, 1)
-				if depth > 0 && !q.Alone && !q.Guide.Deeper(expected, more) {
-					break
+				return chance, path * min(more, 1)
+			}
+			chance, more := believed()
+			if depth == 0 {
+				if asks && withText {
+					more = d.first.Gain(byText)
 				}
-				path *= chance
-				expected += more
-			}
-			depth++
-			next := truth(s.at + depth)
-			right := d.right
-			if d.turns != nil {
-				right = d.turns(s.at)
-			}
-			hit := d.random() < right
-			token := next
-			if !hit {
-				token = (next + 1 + int32(d.random()*(world64-2))) % world64
-			}
-			chain := q.Tree.Append(node, token, float32(math.Log(d.confidence)))
-			for k := 1; k < d.width && q.Tree.Len() < q.Budget; k++ {
-				sibling := (next + 1 + int32(d.random()*(world64-2))) % world64
-				if !hit && k == 1 && d.random() < d.beside {
-					sibling = next
+				if asks && !q.Guide.Deeper(byText, more) {
+					return 0
 				}
-				q.Tree.Append(node, sibling, d.sibling(k))
+				if chance, more = believed(); asks { // by a pass they are worth something else
+					d.spend(float64(s.at-s.read) * d.catchUp)
+					s.read = s.at
+					q.Tree.Reset(q.Tree.Token[0])
+				}
+			} else if asks && !q.Guide.Deeper(expected, more) {
+				break
 			}
-			node = chain
+			path *= chance
+			expected += more
 		}
-		levels = max(levels, depth)
+		depth++
+		next := truth(s.at + depth)
+		right := d.right
+		if d.turns != nil {
+			right = d.turns(s.at)
+		}
+		hit := d.random() < right
+		token := next
+		if !hit {
+			token = (next + 1 + int32(d.random()*(world64-2))) % world64
+		}
+		chain := q.Tree.Append(node, token, float32(math.Log(d.confidence)))
+		for k := 1; k < d.width && q.Tree.Len() < q.Budget; k++ {
+			sibling := (next + 1 + int32(d.random()*(world64-2))) % world64
+			if !hit && k == 1 && d.random() < d.beside {
+				sibling = next
+			}
+			q.Tree.Append(node, sibling, d.sibling(k))
+		}
+		node = chain
 	}
-	d.costs(&d.draftCost, levels)
-	return nil
+	if asks && depth > 0 {
+		d.first.Learn(byText, expected)
+	}
+	return depth
 }
 
-// simAlone is a drafter that others draft for by the text alone.
-type simAlone struct {
+// simWithText is a drafter that also proposes by the text alone.
+type simWithText struct {
 	*simDrafter
 	text simDrafter
 }
 
-func (simAlone) Alone(draft.State) bool { return true }
-
-func (d simAlone) Propose(ctx context.Context, requests []draft.Request) error {
-	for i := range requests {
-		by := d.simDrafter
-		s := requests[i].State.(*simState)
-		read := s.read
-		if requests[i].Alone {
-			by = &d.text
+func (d *simWithText) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	d.proposals = draft.Proposals(d.proposals, len(requests))
+	levels := 0
+	for i, q := range requests {
+		d.text.grow(q, 0, false, false)
+		d.spend(d.text.base)
+		expected, path := float32(0), []float32{1}
+		for n := 1; n < q.Tree.Len(); n++ {
+			path = append(path, path[q.Tree.Parent[n]]*q.Guide.Chance(int(q.Tree.Depth[n]), q.Tree.LogProb[n]))
+			expected += path[n]
 		}
-		if err := by.Propose(ctx, requests[i:i+1]); err != nil {
-			return err
-		}
-		if requests[i].Alone {
-			s.read = read // nothing was
-		}
+		d.proposals[i].Levels = d.grow(q, expected, true, true)
+		levels = max(levels, d.proposals[i].Levels)
 	}
-	return nil
+	if levels > 0 {
+		d.costs(&d.draftCost, levels)
+	}
+	return d.proposals, nil
 }
 
 // decode runs n tokens and returns tokens a second of simulated time, the prompt left out.
@@ -254,12 +283,12 @@ func finish(t interface{ Fatal(...any) }, l *Loop, s *Sequence) {
 	}
 }
 
-// simSampler says that its candidates were drawn, evenly.
-type simSampler struct{ *simDrafter }
+// evenly says that candidates were drawn evenly.
+type evenly struct{}
 
-func (simSampler) Drawn(draft.State, int) []float32 { return evenly }
+func (evenly) Drawn(int) []float32 { return even }
 
-var evenly = slices.Repeat([]float32{1}, world64)
+var even = slices.Repeat([]float32{1}, world64)
 
 const ms = 1e-3
 

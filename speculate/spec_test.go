@@ -96,7 +96,7 @@ func sameTokens(r *rapid.T) {
 		}
 	case "hostile":
 		d = &hostile{r: r, t: target, output: truth, right: rapid.IntRange(0, 10).Draw(r, "right"),
-			taps: rapid.SampledFrom([][]int{nil, {3}, {0, 7, 2}}).Draw(r, "taps")}
+			taps: rapid.SampledFrom([][]int{nil, {3}, {0, 7, 2}}).Draw(r, "taps"), network: rapid.Bool().Draw(r, "network")}
 	}
 	o := Options{Budget: 6, Chunk: rapid.SampledFrom([]int{0, 1, 3, 7}).Draw(r, "chunk")}
 	switch rapid.IntRange(0, 2).Draw(r, "control") {
@@ -227,7 +227,7 @@ func TestOracleIsAccepted(t *testing.T) {
 	q := Request{MaxTokens: 101, Budget: 10, Sampling: sample.Params{Temperature: 1, Seed: 4}}
 	prompt := []int32{1, 2, 3}
 	out := plain(target, prompt, q)
-	l, err := New(target, &oracle{append(slices.Clone(prompt), out...)}, Options{Uncontrolled: true})
+	l, err := New(target, &oracle{text: append(slices.Clone(prompt), out...)}, Options{Uncontrolled: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -245,13 +245,15 @@ func TestOracleIsAccepted(t *testing.T) {
 	}
 }
 
-type oracle struct{ text []int32 }
+type oracle struct {
+	draft.Base
+	text []int32
+}
 
 type oracleState struct{ at int }
 
 func (*oracleState) Close() {}
 
-func (o *oracle) Taps() []int                              { return nil }
 func (o *oracle) Begin(draft.Options) (draft.State, error) { return &oracleState{}, nil }
 func (o *oracle) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
@@ -259,19 +261,19 @@ func (o *oracle) Commit(rows []draft.Rows) error {
 	}
 	return nil
 }
-func (o *oracle) Propose(_ context.Context, requests []draft.Request) error {
+func (o *oracle) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, q := range requests {
 		at, node := q.State.(*oracleState).at+1, 0
 		for q.Tree.Len() < q.Budget && node < q.Depth && at+node < len(o.text) {
 			node = q.Tree.Append(node, o.text[at+node], 0)
 		}
 	}
-	return nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 // A drafter's faults are errors that say what is wrong, and no tokens.
 func TestFaultyDrafter(t *testing.T) {
-	for want, d := range map[string]faulty{
+	for want, d := range map[string]fault{
 		"token 99":  func(q draft.Request) error { q.Tree.Append(0, 99, 0); return nil },
 		"root":      func(q draft.Request) error { q.Tree.Token[0]++; return nil },
 		"parent":    func(q draft.Request) error { q.Tree.Append(0, 1, 0); q.Tree.Parent[1] = 1; return nil },
@@ -280,7 +282,7 @@ func TestFaultyDrafter(t *testing.T) {
 		"Token, Pa": func(q draft.Request) error { q.Tree.Token = append(q.Tree.Token, 1); return nil },
 	} {
 		target := &toy{vocab: 10, context: 50, salt: 3}
-		l, err := New(target, d, Options{Uncontrolled: true})
+		l, err := New(target, &faulty{fault: d}, Options{Uncontrolled: true})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -292,21 +294,37 @@ func TestFaultyDrafter(t *testing.T) {
 		if err := l.Step(ctx, []*Sequence{s}); err != nil { // the prompt
 			t.Fatal(err)
 		}
-		err = l.Step(ctx, []*Sequence{s})
-		if err == nil || !strings.Contains(err.Error(), want) || len(s.Fresh()) != 0 {
-			t.Errorf("error %v, want one that says %q; emitted %v", err, want, s.Fresh())
+		good, err := l.Start([]int32{1, 2}, Request{Budget: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if err := l.Step(ctx, []*Sequence{s, good}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := s.Err(); err == nil || !strings.Contains(err.Error(), want) || len(s.Output()) != 1 || s.Finish() != Failed {
+			t.Errorf("error %v, want one that says %q; emitted %v, finish %q", err, want, s.Output(), s.Finish())
+		}
+		if good.Err() != nil || len(good.Output()) != 2 {
+			t.Errorf("%s: another sequence of the step emitted %v, error %v", want, good.Output(), good.Err())
 		}
 		s.Close()
+		good.Close()
 	}
 }
 
-type faulty func(draft.Request) error
+type fault func(draft.Request) error
 
-func (f faulty) Taps() []int                              { return nil }
+type faulty struct {
+	draft.Base
+	fault
+}
+
 func (f faulty) Begin(draft.Options) (draft.State, error) { return &oracleState{}, nil }
 func (f faulty) Commit([]draft.Rows) error                { return nil }
-func (f faulty) Propose(_ context.Context, requests []draft.Request) error {
-	return f(requests[0])
+func (f faulty) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	return make([]draft.Proposal, len(requests)), f.fault(requests[0])
 }
 
 func TestBadInput(t *testing.T) {

@@ -9,7 +9,7 @@ type Stats struct {
 	Tokens int // tokens emitted: one after the prompt, then those of the rounds
 
 	Rounds    int     // target passes after the prompt's
-	Plain     int     // of those, how many decoded plainly, with a drafter, because the controller chose to
+	Plain     int     // of those, how many verified no drafted node, though there is a drafter
 	Committed int     // tokens emitted by rounds
 	Proposed  int     // nodes drafted, roots not counted
 	Drafted   int     // of those, how many were verified: what the controller left of them

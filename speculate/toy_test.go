@@ -187,7 +187,11 @@ type hostile struct {
 	output map[int32][]int32 // by first prompt token: the whole text
 	right  int               // chance in ten that a chain goes on with the right token
 	taps   []int
+
+	network bool // it says that a network made its trees
 }
+
+func (h *hostile) ListStats() draft.ListStats { return draft.ListStats{} }
 
 type hostileState struct {
 	h        *hostile
@@ -232,19 +236,26 @@ func (h *hostile) left(s *Sequence, n int) int {
 	return first
 }
 
-func (h *hostile) Propose(_ context.Context, requests []draft.Request) error {
-	for _, q := range requests {
+func (h *hostile) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	proposals := make([]draft.Proposal, len(requests))
+	for i, q := range requests {
+		if h.network {
+			if q.Guide != nil && !q.Guide.Deeper(0, 1) {
+				continue
+			}
+			proposals[i].Levels = 1
+		}
 		s := q.State.(*hostileState)
 		root := q.Tree.Token[0]
-		if s.closed || s.skipped || q.Tree.Len() != 1 || s.next >= 0 && root != s.next {
-			return fmt.Errorf("a request with root %d where %d was to come, %d nodes", root, s.next, q.Tree.Len())
+		if s.closed || s.skipped && h.network || q.Tree.Len() != 1 || s.next >= 0 && root != s.next {
+			return nil, fmt.Errorf("a request with root %d where %d was to come, %d nodes", root, s.next, q.Tree.Len())
 		}
 		if q.Budget < 2 || q.Depth < 1 {
-			return fmt.Errorf("a request for %d nodes of depth %d", q.Budget, q.Depth)
+			return nil, fmt.Errorf("a request for %d nodes of depth %d", q.Budget, q.Depth)
 		}
 		truth := h.output[s.text[0]]
 		if !slices.Equal(truth[:len(s.text)], s.text) || truth[len(s.text)] != root {
-			return fmt.Errorf("the text is %v and %d, want the beginning of %v", s.text, root, truth)
+			return nil, fmt.Errorf("the text is %v and %d, want the beginning of %v", s.text, root, truth)
 		}
 		s.proposed++
 		one, two := tree.New(root), tree.New(root)
@@ -265,11 +276,11 @@ func (h *hostile) Propose(_ context.Context, requests []draft.Request) error {
 		// A splice has duplicate siblings under the root, and may be twice the budget.
 		var both tree.Tree
 		if _, err := tree.Splice(&both, one, two, nil); err != nil {
-			return err
+			return nil, err
 		}
 		q.Tree.Copy(&both)
 	}
-	return nil
+	return proposals, nil
 }
 
 func (h *hostile) Commit(rows []draft.Rows) error {

@@ -35,7 +35,7 @@ func (h *EagleHead) rounds(text []int32, first, most int, shape grow.Shape, budg
 	}
 	for tokens < most {
 		t.Reset(text[first])
-		if err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: t, Budget: budget, Depth: len(text)}}); err != nil {
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: t, Budget: budget, Depth: len(text)}}); err != nil {
 			return 0, 0, err
 		}
 		path, p.at = append(path[:0], 0), first

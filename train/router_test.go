@@ -156,7 +156,7 @@ func firstDraft(t *rapid.T, m *model.Model, d draft.Drafter, text []int32) int32
 		t.Fatal(err)
 	}
 	q := draft.Request{State: s, Tree: tree.New(text[len(text)-1]), Budget: 2, Depth: 1}
-	if err := d.Propose(context.Background(), []draft.Request{q}); err != nil || q.Tree.Len() != 2 {
+	if _, err := d.Propose(context.Background(), []draft.Request{q}); err != nil || q.Tree.Len() != 2 {
 		t.Fatalf("a tree of %d nodes (%v)", q.Tree.Len(), err)
 	}
 	return q.Tree.Token[1]

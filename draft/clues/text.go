@@ -59,6 +59,7 @@ type Grower struct {
 	at      []Place // of each node
 
 	lists   [][]sample.Candidate
+	chance  []float32 // of each node of a tree by the text
 	scratch Scratch
 }
 

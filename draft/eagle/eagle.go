@@ -26,7 +26,7 @@ type drafter struct {
 
 // New returns a drafter that grows trees of a shape with a head that fits the target; the rows of its output are those of a
 // shortlist where lists is not nil. Of the target only Vocab, and what Fits reads of the Model where there is one, are used.
-func New(n *Network, shape grow.Shape, lists shortlist.Method, pool *par.Pool, target draft.Target) (draft.Sampler, error) {
+func New(n *Network, shape grow.Shape, lists shortlist.Method, pool *par.Pool, target draft.Target) (draft.Drafter, error) {
 	if target.Model != nil {
 		if err := n.Fits(target.Model.Config); err != nil {
 			return nil, err

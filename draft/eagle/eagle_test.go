@@ -227,7 +227,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 					round := func() {
 						tr := requests[0].Tree
 						tr.Reset(1)
-						if err := d.Propose(t.Context(), requests); err != nil {
+						if _, err := d.Propose(t.Context(), requests); err != nil {
 							t.Fatal(err)
 						}
 						copy(rows[0].Tokens, tr.Token[:2])

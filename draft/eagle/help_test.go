@@ -42,7 +42,7 @@ func genShape(r *rapid.T) grow.Shape {
 }
 
 // newDrafter drafts with a head, over a shortlist where one is named.
-func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Sampler {
+func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Options, m *model.Model) draft.Drafter {
 	t.Helper()
 	lists := Must(draft.Shortlists(o, shortlist.Drafter{
 		Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,

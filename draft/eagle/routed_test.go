@@ -78,7 +78,7 @@ func TestRoutedRoundsAllocateNothing(t *testing.T) {
 	rows := []draft.Rows{{State: s.State, Nodes: []int32{0}, Tokens: make([]int32, 1), Next: 1, Tree: q[0].Tree, Pass: fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}}}
 	round := func() {
 		q[0].Tree.Reset(1)
-		if err := d.Propose(t.Context(), q); err != nil {
+		if _, err := d.Propose(t.Context(), q); err != nil {
 			t.Fatal(err)
 		}
 		rows[0].Tokens[0] = q[0].Tree.Token[0]

@@ -41,7 +41,7 @@ func BenchmarkRound(b *testing.B) {
 							s.(*state).ready = false
 						}
 						tr.Reset(i % 1000)
-						if err := d.Propose(context.Background(), requests); err != nil {
+						if _, err := d.Propose(context.Background(), requests); err != nil {
 							b.Fatal(err)
 						}
 						steps += s.(*state).steps

@@ -121,6 +121,9 @@ type Drafter struct {
 	judges  []judging         // the same, for best-first trees
 	yield   [2]yield          // at temperature 0 and above
 	stats   draft.ListStats
+	first   [2]clues.FirstPass // at temperature 0 and above
+
+	proposals []draft.Proposal
 
 	// The Propose under way.
 	live    []*state
@@ -129,16 +132,17 @@ type Drafter struct {
 	queries []shortlist.Query
 	lists   []*shortlist.List
 
-	heard draft.Hearings // of the Commit under way
-	alone clues.Grower   // of trees of the text alone
+	heard  draft.Hearings // of the Commit under way
+	byText clues.Grower   // of trees of the text alone
 }
 
 // rankedLeast candidates are looked at even where fewer become children: the others say how sure the first is.
 const rankedLeast = 8
 
+// Taps are those of the model.
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
-// Resume shares what the model has read of another sequence; see draft.Resumer.
+// Resume shares what the model has read of another sequence; see draft.Drafter.
 func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text
 	if from != nil {
@@ -148,7 +152,7 @@ func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int
 }
 
 // ListStats are what shortlists made of the drafts.
-func (d *Drafter) ListStats() draft.ListStats { return d.stats }
+func (d *Drafter) ListStats() draft.ListStats { return d.stats.OfHead() }
 
 // drawSeed parts the noise of drawn trees from the coupled noise, whatever the seeds.
 const drawSeed = 0x6c6d2d647261776e
@@ -211,6 +215,3 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 	d.heard.Run(d.Pool, d.workers, d.Vocab)
 	return d.read(context.Background(), 0)
 }
-
-// Drawn is the distribution that a node's children were drawn from; see draft.Sampler.
-func (d *Drafter) Drawn(s draft.State, node int) []float32 { return s.(*state).drawn(node) }

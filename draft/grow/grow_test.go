@@ -78,7 +78,7 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 			if action == "cancelled" {
 				ctx, cancel := context.WithCancel(context.Background())
 				cancel()
-				if err := d.Propose(ctx, requests); err == nil && slices.ContainsFunc(requests, func(q draft.Request) bool { return q.Tree.Len() > 1 }) {
+				if _, err := d.Propose(ctx, requests); err == nil && slices.ContainsFunc(requests, func(q draft.Request) bool { return q.Tree.Len() > 1 }) {
 					r.Fatal("a proposal that was cancelled came")
 				}
 			}
@@ -86,7 +86,7 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 				for i := range requests {
 					requests[i].Tree.Reset(requests[i].Tree.Token[0])
 				}
-				if err := d.Propose(context.Background(), requests); err != nil {
+				if _, err := d.Propose(context.Background(), requests); err != nil {
 					r.Fatal(err)
 				}
 			}
@@ -230,7 +230,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 						requests[i].Tree.Reset(texts[i][at])
 						rows[i].Tokens, rows[i].Tree = texts[i][at:at+2], requests[i].Tree
 					}
-					if err := d.Propose(ctx, requests); err != nil {
+					if _, err := d.Propose(ctx, requests); err != nil {
 						t.Fatal(err)
 					}
 					if err := d.Commit(rows); err != nil {

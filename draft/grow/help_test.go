@@ -51,11 +51,11 @@ func openModels(t testing.TB) models {
 }
 
 // ofModel is a drafter with a draft model, and listed one whose head computes a shortlist.
-func ofModel(shape Shape, m *model.Model, target draft.Target) (draft.Sampler, error) {
+func ofModel(shape Shape, m *model.Model, target draft.Target) (draft.Drafter, error) {
 	return listed(shape, shortlist.Options{}, m, target)
 }
 
-func listed(shape Shape, o shortlist.Options, m *model.Model, target draft.Target) (draft.Sampler, error) {
+func listed(shape Shape, o shortlist.Options, m *model.Model, target draft.Target) (draft.Drafter, error) {
 	lists, err := draft.Shortlists(o, shortlist.Drafter{Pool: m.Pool(), Head: &m.Head, Norm: &m.Norm, Vocab: m.Config.Vocab, Tokenizer: m.Tokenizer}, m, target)
 	if err != nil {
 		return nil, err
@@ -202,7 +202,7 @@ func prompted(t fataler, d draft.Drafter, o draft.Options, text []int32) draft.S
 func propose(t fataler, d draft.Drafter, s draft.State, root int32, budget, depth int, g draft.Guide) *tree.Tree {
 	t.Helper()
 	tr := tree.New(root)
-	if err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth, Guide: g}}); err != nil {
+	if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth, Guide: g}}); err != nil {
 		t.Fatal(err)
 	}
 	return tr

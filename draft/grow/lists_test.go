@@ -92,7 +92,7 @@ func TestShortlistsOfABatch(t *testing.T) {
 			requests = append(requests, draft.Request{State: s, Tree: tree.New(7), Budget: 20, Depth: 6})
 			want = append(want, alone(o, prompt))
 		}
-		if err := d.Propose(context.Background(), requests); err != nil {
+		if _, err := d.Propose(context.Background(), requests); err != nil {
 			t.Fatal(err)
 		}
 		for i := range requests {

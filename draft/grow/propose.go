@@ -11,26 +11,22 @@ import (
 
 // Propose grows the trees of all requests together, a pass of the model a step. When it fails, nothing has been
 // proposed, and the next tree starts over.
-func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.live = d.live[:0]
 	for i := range requests {
-		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
-			if s.ready, s.steps = false, 0; !s.lost {
-				d.alone.Alone(r, s.known.text, s.known.best.Width)
-			}
-		} else if s.begin(r) {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
 			d.live = append(d.live, s)
 		}
 	}
 	if err := d.read(ctx, shortText); err != nil {
-		return err
+		return nil, err
 	}
 	for _, s := range d.live {
 		s.start()
 	}
 	for len(d.live) > 0 {
 		if err := d.run(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		d.rank()
 		n := 0
@@ -43,18 +39,22 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) error {
 		}
 		d.live = d.live[:n]
 	}
+	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i := range requests {
-		if s := requests[i].State.(*state); s.steps > 0 {
-			s.finish()
-			s.ready = true
-			s.request = nil
+		s := requests[i].State.(*state)
+		if s.steps == 0 {
+			continue
 		}
+		s.finish()
+		d.proposals[i].Levels = s.steps
+		if s.drawing {
+			d.proposals[i].Drawn = s
+		}
+		s.ready = true
+		s.request = nil
 	}
-	return nil
+	return d.proposals, nil
 }
-
-// Alone reports whether s knows more than the drafter says: package clues.
-func (d *Drafter) Alone(s draft.State) bool { return s.(*state).known != nil }
 
 // run computes the rows laid out for this step, of all trees that still grow.
 func (d *Drafter) run(ctx context.Context) error {
@@ -176,6 +176,7 @@ func (s *state) chance(depth int, logProb float32) float32 {
 func (s *state) finish() {
 	to, floor := s.request.Tree, s.d.Shape.floor()
 	if s.known != nil {
+		s.d.first[s.warm].Learn(s.expectedByText, s.expected)
 		t := &s.known.grown
 		for node := 1; node < t.Len(); node++ {
 			to.Append(int(t.Parent[node]), t.Token[node], t.LogProb[node])

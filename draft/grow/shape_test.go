@@ -154,8 +154,9 @@ func (g *guide) Chance(depth int, logProb float32) float32 {
 }
 func (g *guide) Deeper(expected, more float32) bool {
 	g.asked++
-	return g.asked < g.levels
+	return g.asked <= g.levels
 }
+func (g *guide) Part(int) draft.Guide { return g }
 
 // Best-first proposes the best: no candidate of any node of the tree that was left out is worth more than one that is
 // in it, and the budget is used up where there are candidates.

@@ -129,6 +129,8 @@ type growth struct {
 	worth []float32 // of each node: its probability from the root as a guide knows it, or else exp(path)
 	fresh int       // the first node of the last step
 
+	expectedByText float32 // what the tree of the text alone is expected to bring
+
 	expected float32 // sum of worth over the nodes that count, the root left out
 	pooled   bool    // the tree may have more nodes than are proposed: the best of them are; see best
 	best     least   // where pooled: the worth of the most-1 best nodes, the root left out
@@ -153,9 +155,13 @@ type growth struct {
 	placed []int32 // the place of each node in the proposed tree, -1 where it was dropped
 }
 
-// begin readies the growth of a request's tree. It reports false where there is nothing to grow.
+// begin readies the growth of a request's tree. It reports false where no pass of the model is to be made: the tree is then
+// that of the text alone, if the text is known.
 func (s *state) begin(r *draft.Request) bool {
 	s.ready, s.request, s.steps = false, r, 0
+	if s.known != nil && !s.lost && r.Guide != nil {
+		s.expectedByText = s.d.byText.GrowByText(r, s.known.text, s.known.best.Width)
+	}
 	root := r.Tree.Token[0]
 	s.deepest, s.most = min(r.Depth, s.d.limits.depth), min(r.Budget, s.d.limits.nodes)
 	blind := s.text.Ahead && len(s.text.Tokens) == 0 // there is nothing to draft from yet
@@ -172,7 +178,17 @@ func (s *state) begin(r *draft.Request) bool {
 	s.expand = append(s.expand[:0], 0)
 	s.listOf = s.listOf[:0]
 	s.own, s.ownCount = s.own[:0], s.ownCount[:0]
+	if r.Guide != nil {
+		more := s.gain()
+		if s.known != nil {
+			more = s.d.first[s.warm].Gain(s.expectedByText)
+		}
+		if !r.Guide.Deeper(s.expectedByText, more) {
+			return false
+		}
+	}
 	if s.known != nil {
+		r.Tree.Reset(root)
 		s.known.begin(root)
 	}
 	return true
@@ -228,8 +244,8 @@ func (s *state) open(node int) bool { return s.row[node] < 0 && int(s.tree.Depth
 // room is how many nodes the tree may still get.
 func (s *state) room() int { return s.most - s.tree.Len() }
 
-// drawn is the distribution of a node's children in the tree proposed last.
-func (s *state) drawn(node int) []float32 {
+// Drawn is the distribution of a node's children in the tree proposed last; see draft.Distributions.
+func (s *state) Drawn(node int) []float32 {
 	if !s.ready || !s.drawing || node < 0 || node >= s.tree.Len() || s.tree.Leaf(node) {
 		return nil
 	}

@@ -53,11 +53,13 @@ func New(o Options, vocab int) (draft.Drafter, error) {
 }
 
 type drafter struct {
-	vocab   int32
-	logProb float32
-	seed    uint64
-	source  rand.PCG
-	rng     *rand.Rand
+	draft.Base
+	proposals []draft.Proposal
+	vocab     int32
+	logProb   float32
+	seed      uint64
+	source    rand.PCG
+	rng       *rand.Rand
 }
 
 // state is how many tokens of the sequence are committed: the same place is drafted for in the same way.
@@ -65,7 +67,6 @@ type state struct{ committed int }
 
 func (*state) Close() {}
 
-func (d *drafter) Taps() []int                              { return nil }
 func (d *drafter) Begin(draft.Options) (draft.State, error) { return &state{}, nil }
 
 func (d *drafter) Commit(rows []draft.Rows) error {
@@ -77,10 +78,10 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 
 // Propose fills the budget: of two nodes about one goes on from the last, the other starts anywhere. Tokens that fall on a
 // node that is there already are lost, so a tiny vocabulary may leave some of the budget.
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		d.source.Seed(d.seed, uint64(r.State.(*state).committed))
 		for tries := 2 * r.Budget; r.Tree.Len() < r.Budget && tries > 0; tries-- {
@@ -94,5 +95,6 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 			r.Tree.Append(parent, d.rng.Int32N(d.vocab), d.logProb)
 		}
 	}
-	return nil
+	d.proposals = draft.Proposals(d.proposals, len(requests))
+	return d.proposals, nil
 }

@@ -21,7 +21,7 @@ func TestProposals(t *testing.T) {
 		budget, depth := rapid.IntRange(2, 80).Draw(r, "budget"), rapid.IntRange(1, 12).Draw(r, "depth")
 		propose := func(s draft.State) *tree.Tree {
 			tr := tree.New(0)
-			if err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
+			if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
 				r.Fatal(err)
 			}
 			return tr
@@ -83,7 +83,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	rows := []draft.Rows{{State: s, Tokens: []int32{1}}}
 	round := func() {
 		tr.Reset(1)
-		if err := d.Propose(context.Background(), requests); err != nil {
+		if _, err := d.Propose(context.Background(), requests); err != nil {
 			t.Fatal(err)
 		}
 		if err := d.Commit(rows); err != nil {

@@ -87,6 +87,8 @@ type drafter struct {
 	pages       nn.Pages
 	workers     []*sample.Sampler // scratch of each worker
 	reach       [2]reach          // at temperature 0 and above
+	first       [2]clues.FirstPass
+	proposals   []draft.Proposal
 
 	// The computation under way.
 	live            []*state
@@ -107,7 +109,7 @@ type drafter struct {
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
-// Resume shares the context of another sequence; see draft.Resumer.
+// Resume shares the context of another sequence; see draft.Drafter.
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text
 	if from != nil {
@@ -117,24 +119,25 @@ func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int
 }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	sampler, err := sample.New(o.Sampling, d.n.Vocab)
+	p := o.Ranking()
+	sampler, err := sample.New(p, d.n.Vocab)
 	if err != nil {
 		return nil, err
 	}
 	s := &state{d: d, sampler: sampler}
 	text := draft.TextOptions{Layers: len(d.n.Taps), Rows: 1, Window: d.n.Config.Context}
 	s.read = draft.NewText(text, d.pages.NewCache())
-	if o.Sampling.Temperature > 0 {
+	if p.Temperature > 0 {
 		s.warm = 1
 	}
 	if d.conditioned {
-		s.text = clues.NewText(&o.Sampling, &clues.BlockHead)
+		s.text = clues.NewText(&p, &clues.BlockHead)
 	}
 	if d.method != nil {
-		s.words = d.method.Begin(&o.Sampling)
+		s.words = d.method.Begin(&p)
 	}
-	if o.Sampling.Penalised() {
-		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
+	if p.Penalised() {
+		s.history = sample.NewHistory(p.PenaltyLast)
 	}
 	return s, nil
 }

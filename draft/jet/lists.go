@@ -20,7 +20,7 @@ type listing struct {
 }
 
 // ListStats are what the shortlists made of the drafts.
-func (l *listing) ListStats() draft.ListStats { return l.stats }
+func (l *listing) ListStats() draft.ListStats { return l.stats.OfHead() }
 
 // head computes the logits of the rows that are wanted of all blocks.
 func (d *drafter) head(rows nn.Mat) {

@@ -17,9 +17,11 @@ import (
 type growth struct {
 	request *draft.Request
 	budget  int
-	depth   int       // rows of the block that are wanted: depths 1 to depth
-	block   tree.Tree // its rows
-	first   int       // of the logits of all blocks, the row of depth 1
+
+	expectedByText float32   // tokens that the tree of the text alone is expected to bring
+	depth          int       // rows of the block that are wanted: depths 1 to depth
+	block          tree.Tree // its rows
+	first          int       // of the logits of all blocks, the row of depth 1
 
 	ranked int                  // candidates looked at in a depth
 	cands  []sample.Candidate   // depth × ranked
@@ -27,44 +29,58 @@ type growth struct {
 }
 
 // Propose computes every sequence's block.
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	d.live = d.live[:0]
 	for i := range requests {
-		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
-			s.depth, s.levels = 0, s.levels[:0]
-			d.grower.Alone(r, s.text, d.width)
-		} else if s.begin(r) {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
 			d.live = append(d.live, s)
 		}
 	}
+	d.proposals = draft.Proposals(d.proposals, len(requests))
 	if len(d.live) == 0 {
-		return nil
+		return d.proposals, nil
 	}
 	d.read()
 	d.run()
 	d.rank()
 	for _, s := range d.live {
 		d.grow(s)
+	}
+	for i := range requests {
+		s := requests[i].State.(*state)
+		d.proposals[i].Levels = s.depth
 		s.request = nil
 	}
-	return nil
+	return d.proposals, nil
 }
 
-// Alone reports whether trees are conditioned: package clues.
-func (d *drafter) Alone(s draft.State) bool { return s.(*state).text != nil }
-
-// begin readies the growth of a request's tree. It reports false where there is nothing to grow.
+// begin readies the growth of a request's tree. It reports false where no pass of the head is to be made: the tree is then
+// that of the text alone, if trees are conditioned.
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
-	s.request, s.budget = r, r.Budget
+	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
 	s.depth = min(r.Depth, r.Budget-1, d.rows)
 	if s.depth < 1 || int(r.Tree.Token[0]) >= d.n.Vocab {
+		s.depth = 0
 		return false
 	}
-	if r.Guide != nil && d.n.Causal {
+	if r.Guide == nil {
+		return true
+	}
+	more := d.reach[s.warm].ratio[0]
+	if s.text != nil {
+		s.expectedByText = d.grower.GrowByText(r, s.text, d.width)
+		more = d.first[s.warm].Gain(s.expectedByText)
+	}
+	if !r.Guide.Deeper(s.expectedByText, more) {
+		s.depth = 0
+		return false
+	}
+	r.Tree.Reset(r.Tree.Token[0])
+	if d.n.Causal {
 		s.depth = d.reach[s.warm].deepen(r.Guide, s.depth)
 	}
 	return true
@@ -192,5 +208,12 @@ func (d *drafter) grow(s *state) {
 			d.path = append(d.path, d.path[t.Parent[i]]*min(g.Chance(int(t.Depth[i]), t.LogProb[i]), 1))
 		}
 		d.reach[s.warm].learn(t, d.path, s.depth)
+		if s.text != nil {
+			expected := float32(0)
+			for _, p := range d.path[1:] {
+				expected += p
+			}
+			d.first[s.warm].Learn(s.expectedByText, expected)
+		}
 	}
 }

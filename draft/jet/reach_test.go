@@ -1,6 +1,7 @@
 package jet
 
 import (
+	"github.com/grovellm/grove/draft"
 	"math"
 	"testing"
 
@@ -20,6 +21,8 @@ func (g *budget) Deeper(expected, more float32) bool {
 	g.expected = append(g.expected, expected)
 	return more >= g.least
 }
+
+func (g *budget) Part(int) draft.Guide { return g }
 
 // From trees of one kind a reach learns what each of their levels brings, and of those they do not have what the last would;
 // so it says how many levels bring enough.

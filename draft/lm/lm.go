@@ -15,7 +15,7 @@ var fit = grow.Fit{Spread: 0.4, Warmer: 0.37, AtZero: 0.6, Lean: 1.8}
 
 // New returns a drafter that grows trees of a shape with m, its head over a shortlist where one is named. It refuses a model whose
 // vocabulary is not the target's.
-func New(shape grow.Shape, lists shortlist.Options, m *model.Model, target draft.Target) (draft.Sampler, error) {
+func New(shape grow.Shape, lists shortlist.Options, m *model.Model, target draft.Target) (*grow.Drafter, error) {
 	if err := compatible(m, target); err != nil {
 		return nil, err
 	}

@@ -60,10 +60,12 @@ func New(o Options) (draft.Drafter, error) {
 }
 
 type drafter struct {
-	o     Options
-	heap  frontier
-	nodes []place // of each node of the tree under way
-	kids  []candidate
+	draft.Base
+	o         Options
+	proposals []draft.Proposal
+	heap      frontier
+	nodes     []place // of each node of the tree under way
+	kids      []candidate
 }
 
 // state is the text of one sequence and what it taught about matches.
@@ -79,10 +81,8 @@ type state struct {
 
 func (s *state) Close() { s.text = nil }
 
-func (d *drafter) Taps() []int { return nil }
-
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	s := &state{text: suffix.New(), trust: newTrust(), sampling: o.Sampling, predicted: slices.Clone(o.Predicted)}
+	s := &state{text: suffix.New(), trust: newTrust(), sampling: o.Ranking(), predicted: slices.Clone(o.Predicted)}
 	for _, token := range o.Predicted {
 		s.add(token, d.o)
 	}
@@ -134,13 +134,14 @@ func (s *state) add(token int32, o Options) {
 	a.Extend(token)
 }
 
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for i := range requests {
 		if err := ctx.Err(); err != nil {
-			return err
+			return nil, err
 		}
 		r := &requests[i]
 		d.grow(r.State.(*state), r)
 	}
-	return nil
+	d.proposals = draft.Proposals(d.proposals, len(requests))
+	return d.proposals, nil
 }

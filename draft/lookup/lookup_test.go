@@ -45,7 +45,7 @@ func begin(t interface{ Fatal(...any) }, o Options, opt draft.Options, text []in
 
 func propose(t interface{ Fatal(...any) }, d draft.Drafter, s draft.State, root int32, budget, depth int) *tree.Tree {
 	tr := tree.New(root)
-	if err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
+	if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: tr, Budget: budget, Depth: depth}}); err != nil {
 		t.Fatal(err)
 	}
 	return tr
@@ -197,7 +197,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	i := 0
 	round := func() {
 		tr.Reset(text[i%len(text)])
-		if err := d.Propose(ctx, requests); err != nil {
+		if _, err := d.Propose(ctx, requests); err != nil {
 			t.Fatal(err)
 		}
 		for k := range 3 {
@@ -227,7 +227,7 @@ func BenchmarkRound(b *testing.B) {
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		tr.Reset(text[i%len(text)])
-		if err := d.Propose(ctx, requests); err != nil {
+		if _, err := d.Propose(ctx, requests); err != nil {
 			b.Fatal(err)
 		}
 	}

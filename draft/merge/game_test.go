@@ -84,7 +84,8 @@ func (g *game) propose(ctx context.Context, budget, depth int, which ...int) err
 		s.tree.Reset(s.root())
 		requests = append(requests, draft.Request{State: s.state, Tree: s.tree, Budget: budget, Depth: depth, Guide: g.guide})
 	}
-	return g.d.Propose(ctx, requests)
+	_, err := g.d.Propose(ctx, requests)
+	return err
 }
 
 // commit verifies the trees of the sequences as they are.

@@ -31,7 +31,9 @@ func (g *fakeGuide) Deeper(expected, more float32) bool {
 	return true
 }
 
-// line drafts chains of nodes of probability p, and asks before each level but the first.
+func (g *fakeGuide) Part(int) draft.Guide { return g }
+
+// line drafts chains of nodes of probability p, and asks before each level.
 type line struct {
 	circle
 	p     float32
@@ -39,7 +41,7 @@ type line struct {
 	late  bool // adds its nodes at the end
 }
 
-func (l *line) Propose(_ context.Context, requests []draft.Request) error {
+func (l *line) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
 		expected, path := float32(0), float32(1)
 		t := r.Tree
@@ -48,7 +50,7 @@ func (l *line) Propose(_ context.Context, requests []draft.Request) error {
 		}
 		for depth := 1; depth <= l.depth; depth++ {
 			c := r.Guide.Chance(depth, log(l.p))
-			if depth > 1 && !r.Guide.Deeper(expected, path*c) {
+			if !r.Guide.Deeper(expected, path*c) {
 				break
 			}
 			path *= c
@@ -59,7 +61,7 @@ func (l *line) Propose(_ context.Context, requests []draft.Request) error {
 			r.Tree.Copy(t)
 		}
 	}
-	return nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 // The second part's levels are asked for in view of the first part's tree: it is expected to bring at least as much,
@@ -80,10 +82,10 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 		}
 		lower := func(_ int, p float32) float32 { return p * .97 } // what the loop has learned
 		g := &fakeGuide{chance: lower, tree: tree.New(0)}
-		if err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10, Guide: g}}); err != nil {
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10, Guide: g}}); err != nil {
 			r.Fatal(err)
 		}
-		if got, want := len(g.asked), max(m-1, 0)+n-1; got != want {
+		if got, want := len(g.asked), m+n; got != want {
 			r.Fatalf("asked %d times, want %d", got, want)
 		}
 		reach := func(p float32, depth int) float64 { return math.Pow(float64(p)*.97, float64(depth)) }
@@ -95,10 +97,10 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 		}
 		near := func(a float32, b float64) bool { return math.Abs(float64(a)-b) < 1e-4 }
 		for i, a := range g.asked {
-			level := i + 2
+			level := i + 1
 			expected, more := sum(p, level-1), reach(p, level)
-			if i >= max(m-1, 0) {
-				level = i - max(m-1, 0) + 2
+			if i >= m {
+				level = i - m + 1
 				expected, more = max(sum(q, level-1), sum(p, m)), reach(q, level)
 				if level <= m {
 					more = min(more, 1-reach(p, level))
@@ -130,7 +132,7 @@ func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		g := &fakeGuide{chance: func(_ int, p float32) float32 { return p }, tree: tree.New(0)}
-		if err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10, Guide: g}}); err != nil {
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: g.tree, Budget: 20, Depth: 10, Guide: g}}); err != nil {
 			t.Fatal(err)
 		}
 		a := g.asked[len(g.asked)-1]

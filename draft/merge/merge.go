@@ -13,7 +13,7 @@
 // Parts are asked in order, and the guide of one knows what those before it have proposed: list the cheapest first.
 // Every part sees every commit, with the taps that it asked for, whoever had proposed the tokens.
 //
-// A merged drafter is no draft.Sampler, and its parts are never asked for drawn trees. Rejection with the parts' own
+// A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection with the parts' own
 // distributions q is exact only while no draw is dropped or moved for what it is, and sharing a token that two parts have
 // drawn, or keeping the likelier nodes, does that. With candidates that count as certain (q = 1) every set of them is exact,
 // drawn or chosen; and of those the likeliest are accepted most often, so parts choose them as they
@@ -91,6 +91,7 @@ func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
 		}
 		d.parts = append(d.parts, q)
 	}
+	d.spent = make([]draft.Part, len(parts))
 	for i := range d.worlds {
 		d.worlds[i].parts = make([]calibration, len(parts))
 	}
@@ -101,9 +102,11 @@ type drafter struct {
 	o      Options
 	vocab  int
 	parts  []part
+	spent  []draft.Part
 	taps   []int // all that the parts want, each once
 	worlds [2]world
 
+	proposals []draft.Proposal
 	scratch
 }
 
@@ -139,14 +142,23 @@ type state struct {
 	expected float32
 }
 
+// Taps are those of all parts.
 func (d *drafter) Taps() []int { return d.taps }
+
+// ListStats are the sums over all parts.
+func (d *drafter) ListStats() (sum draft.ListStats) {
+	for i := range d.parts {
+		sum.Add(d.parts[i].Drafter.ListStats())
+	}
+	return sum
+}
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	s := &state{union: union{tree: tree.New(0)}}
 	if o.Sampling.Temperature > 0 {
 		s.world = 1
 	}
-	o.Sampled = false // see the head of the package
+	o.Sampling, o.Sampled = o.Ranking(), false // see the head of the package
 	for i := range d.parts {
 		p, err := d.parts[i].Drafter.Begin(o)
 		if err != nil {
@@ -175,7 +187,7 @@ func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) (fi
 		if from != nil {
 			other = from.(*state).parts[i]
 		}
-		first = min(first, draft.Resume(d.parts[i].Drafter, s.(*state).parts[i], n, other, common))
+		first = min(first, d.parts[i].Drafter.Resume(s.(*state).parts[i], n, other, common))
 	}
 	return first
 }

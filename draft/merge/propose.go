@@ -7,13 +7,15 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/tree"
 )
 
 // Propose asks every part for trees of the whole budget. When a part fails it fails, and the trees are roots.
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		s := requests[i].State.(*state)
 		s.valid = false
@@ -22,24 +24,27 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 	}
 	for k := range d.parts {
 		err := ctx.Err()
+		began := time.Now()
 		if err == nil {
 			err = d.ask(ctx, k, requests)
 		}
 		if err != nil {
-			return err
+			return nil, err
 		}
+		d.spent[k].Time = time.Since(began)
 	}
 	for i := range requests {
 		r := &requests[i]
 		s := r.State.(*state)
 		if err := d.unite(s); err != nil {
-			return err
+			return nil, err
 		}
 		d.weigh(s)
 		d.keep(s, r)
 		s.valid = true
+		d.proposals[i].Parts = d.spent
 	}
-	return nil
+	return d.proposals, nil
 }
 
 // ask has part k propose for all sequences, and checks what it made of them.
@@ -57,10 +62,14 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 		r.State, r.Tree = s.parts[k], s.trees[k]
 		p.requests = append(p.requests, r)
 	}
-	if err := p.Drafter.Propose(ctx, p.requests); err != nil {
+	proposals, err := p.Drafter.Propose(ctx, p.requests)
+	if err != nil {
 		return d.fault(k, err)
 	}
+	d.spent[k].Levels = 0
 	for i := range requests {
+		d.spent[k].Levels = max(d.spent[k].Levels, proposals[i].Levels)
+		d.proposals[i].Levels += proposals[i].Levels
 		s := requests[i].State.(*state)
 		t := s.trees[k]
 		if err := t.Check(d.vocab); err != nil {

@@ -32,7 +32,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 				r.Tree.Reset(0)
 				rows[i] = draft.Rows{State: r.State, Tokens: tokens, Tree: r.Tree, Nodes: nodes, Next: 4, Pass: p}
 			}
-			if err := d.Propose(ctx, requests); err != nil {
+			if _, err := d.Propose(ctx, requests); err != nil {
 				t.Fatal(err)
 			}
 			if err := d.Commit(rows); err != nil {
@@ -51,8 +51,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 
 // circle drafts a text that goes round in steps, and the token beside each.
 type circle struct {
+	draft.Base
 	step int32
 	taps []int
+
+	proposals []draft.Proposal
 }
 
 type circleState struct{}
@@ -61,7 +64,8 @@ func (circleState) Close()                                 {}
 func (c *circle) Taps() []int                              { return c.taps }
 func (c *circle) Begin(draft.Options) (draft.State, error) { return circleState{}, nil }
 func (c *circle) Commit([]draft.Rows) error                { return nil }
-func (c *circle) Propose(_ context.Context, q []draft.Request) error {
+func (c *circle) Propose(_ context.Context, q []draft.Request) ([]draft.Proposal, error) {
+	c.proposals = draft.Proposals(c.proposals, len(q))
 	for _, r := range q {
 		at := 0
 		for r.Tree.Len()+1 < r.Budget && int(r.Tree.Depth[at]) < r.Depth {
@@ -73,7 +77,7 @@ func (c *circle) Propose(_ context.Context, q []draft.Request) error {
 			}
 		}
 	}
-	return nil
+	return c.proposals, nil
 }
 
 func BenchmarkRound(b *testing.B) {

@@ -34,6 +34,7 @@ func feature(layer int, text []int32) float32 {
 // teller is a drafter that knows the truth. A tree of its is a function of the text alone, so that one alone and
 // one in a merge propose the same. It checks that it is told the text and its taps, in order and without gaps.
 type teller struct {
+	draft.Base
 	truth func(text []int32) int32 // the next token
 	vocab int
 	seed  uint64
@@ -74,13 +75,13 @@ func (d *teller) Begin(o draft.Options) (draft.State, error) {
 	return &told{t: d, next: -1}, nil
 }
 
-func (d *teller) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *teller) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.guides, d.batch = d.guides[:0], len(requests)
 	for _, r := range requests {
 		s := r.State.(*told)
 		d.guides = append(d.guides, r.Guide)
 		if r.Tree.Len() != 1 || s.next >= 0 && r.Tree.Token[0] != s.next {
-			return fmt.Errorf("a request of %d nodes with root %d where %d was to come", r.Tree.Len(), r.Tree.Token[0], s.next)
+			return nil, fmt.Errorf("a request of %d nodes with root %d where %d was to come", r.Tree.Len(), r.Tree.Token[0], s.next)
 		}
 		d.grow(s, r)
 		if r.Guide != nil {
@@ -88,7 +89,7 @@ func (d *teller) Propose(ctx context.Context, requests []draft.Request) error {
 		}
 		switch {
 		case d.refuse != nil:
-			return d.refuse
+			return nil, d.refuse
 		case d.otherRoot:
 			r.Tree.Reset((r.Tree.Token[0] + 1) % int32(d.vocab))
 		case d.rootless:
@@ -97,7 +98,7 @@ func (d *teller) Propose(ctx context.Context, requests []draft.Request) error {
 			r.Tree.Append(0, d.token, 0)
 		}
 	}
-	return nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 func (d *teller) grow(s *told, r draft.Request) {

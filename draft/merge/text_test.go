@@ -115,9 +115,6 @@ func TestBegin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, ok := d.(draft.Sampler); ok {
-		t.Error("a merged drafter cannot say what a shared node was drawn from")
-	}
 	o := draft.Options{Sampled: true, Seed: 7, Predicted: []int32{1, 2}}
 	o.Sampling.Temperature, o.Sampling.Seed = 1, 9
 	s, err := d.Begin(o)

@@ -64,7 +64,7 @@ func BenchmarkRound(b *testing.B) {
 					accepted := []draft.Rows{{State: s, Tokens: text[:3], Tree: tr, Nodes: text[:3], Next: 7, Pass: &taps}}
 					for b.Loop() {
 						tr.Reset(7)
-						if err := d.Propose(context.Background(), requests); err != nil {
+						if _, err := d.Propose(context.Background(), requests); err != nil {
 							b.Fatal(err)
 						}
 						if err := d.Commit(accepted); err != nil {

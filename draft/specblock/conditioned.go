@@ -68,34 +68,6 @@ func (s *state) regrow(budget int) {
 // any case, and finding it would be most of the time of growing a tree.
 const leastGuided = 0.01
 
-// settled reports whether the text, and what the target said beside its path, foretell what comes next so surely that a first block has
-// too little to add for its pass. The tree is then theirs alone, and the entries wait for a pass to come.
-func (s *state) settled() bool {
-	if s.text == nil {
-		return false
-	}
-	for _, budget := range []int{1, s.budget} { // mostly the root tells
-		s.regrow(budget)
-		open := 0.0
-		for i := range s.draft.Token {
-			if int(s.draft.Depth[i]) < s.d.n.Block {
-				open += float64(s.worth[i]) * (1 - s.d.grower.Surest(i))
-			}
-		}
-		if open >= leastOpen {
-			return false
-		}
-	}
-	s.request.Alone = true
-	if g := s.request.Guide; g != nil {
-		g.Deeper(float32(s.sum), 0) // the question about later blocks, for those who see the guide alone
-	}
-	return true
-}
-
-// leastOpen is how many of the tokens that a first block foretells must be open, for it to be worth computing.
-const leastOpen = 0.15
-
 // find notes a node of the draft as one from which a block might start, if the head has a state that says its token.
 func (s *state) find(node int) {
 	t := &s.draft

@@ -16,8 +16,10 @@ import (
 type growth struct {
 	request *draft.Request
 	budget  int
-	depth   int // of nodes at most
-	take    int // entries of a pass over the text
+
+	expectedByText float32 // tokens that the tree of the text alone is expected to bring
+	depth          int     // of nodes at most
+	take           int     // entries of a pass over the text
 
 	layout Layout // rows: those of text that were pending, then those of blocks
 	trunk  int    // of text
@@ -67,8 +69,7 @@ func (s *state) grow() {
 	}
 }
 
-// goOn chooses the starts of the next block, those of the most value of what was found, and says whether it pays. The guide is asked
-// in any case: so it knows how many blocks there were.
+// goOn chooses the starts of the next block, those of the most value of what was found, and says whether it pays.
 func (s *state) goOn() bool {
 	s.starts = s.starts[:0]
 	if s.blocks < s.d.options.Blocks {
@@ -92,7 +93,7 @@ func (s *state) goOn() bool {
 		more = s.d.yield[s.warm].gain(s.blocks, s.staked)
 	}
 	g := s.request.Guide
-	return (g == nil || g.Deeper(float32(s.sum), float32(more))) && len(s.starts) > 0
+	return len(s.starts) > 0 && (g == nil || g.Deeper(float32(s.sum), float32(more)))
 }
 
 // worthwhile is how many slots of a block from b are worth their rows. A ranked tree has whole blocks. Without a guide a tree does not
@@ -126,6 +127,9 @@ func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 // finish proposes the tree.
 func (s *state) finish() {
 	if s.d.options.Tree == Conditioned {
+		if s.request.Guide != nil {
+			s.d.firstPass[s.warm].Learn(s.expectedByText, float32(s.sum))
+		}
 		s.propose(&s.draft)
 	} else {
 		s.prune()

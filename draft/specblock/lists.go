@@ -32,7 +32,7 @@ type listing struct {
 }
 
 // ListStats are what the shortlists made of the drafts.
-func (l *listing) ListStats() draft.ListStats { return l.stats }
+func (l *listing) ListStats() draft.ListStats { return l.stats.OfHead() }
 
 // look takes rows of x, those of d.from, as the ones that say what comes next. They are the rows of the live sequences' starts.
 func (d *drafter) look(x nn.Mat) {

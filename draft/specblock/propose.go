@@ -4,7 +4,6 @@ package specblock
 
 import (
 	"context"
-	"slices"
 
 	"github.com/grovellm/grove/draft"
 )
@@ -13,20 +12,16 @@ import (
 const shortText = 32
 
 // Propose grows the trees of all requests together. When it fails, nothing has been proposed, and the next tree starts over.
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return nil, err
 	}
 	d.live = d.live[:0]
 	for i := range requests {
-		if s, r := requests[i].State.(*state), &requests[i]; r.Alone {
-			s.rows, s.request = s.rows[:0], nil
-			d.grower.Alone(r, s.text, 0)
-		} else if s.begin(r) {
+		if s := requests[i].State.(*state); s.begin(&requests[i]) {
 			d.live = append(d.live, s)
 		}
 	}
-	d.live = slices.DeleteFunc(d.live, (*state).settled)
 	d.read(shortText)
 	for d.block = 0; len(d.live) > 0; d.block++ {
 		if d.block == 0 {
@@ -48,30 +43,39 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) error {
 			for i := range requests {
 				requests[i].State.(*state).end()
 			}
-			return err
+			return nil, err
 		}
 	}
+	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i := range requests {
 		if s := requests[i].State.(*state); s.request != nil {
+			d.proposals[i].Levels = s.blocks
 			s.finish()
 			s.end()
 		}
 	}
-	return nil
+	return d.proposals, nil
 }
 
-// Alone reports whether trees are conditioned: package clues.
-func (d *drafter) Alone(s draft.State) bool { return s.(*state).text != nil }
-
-// begin readies the growth of a request's tree. It reports false where there is nothing to grow.
+// begin readies the growth of a request's tree. It reports false where no pass of the head is to be made: the tree is then
+// that of the text alone, if trees are conditioned.
 func (s *state) begin(r *draft.Request) bool {
 	s.request = nil
 	s.rows, s.tops, s.cands = s.rows[:0], s.tops[:0], s.cands[:0]
 	s.unroot()
 	s.budget, s.depth = min(r.Budget, s.d.options.Nodes), r.Depth
-	if s.depth < 1 || s.budget < 2 || len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab {
+	if s.depth < 1 || s.budget < 2 {
 		return false
 	}
+	more := float32(firstSure)
+	if r.Guide != nil && s.text != nil {
+		s.expectedByText = s.d.grower.GrowByText(r, s.text, 0)
+		more = s.d.firstPass[s.warm].Gain(s.expectedByText)
+	}
+	if len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab || r.Guide != nil && !r.Guide.Deeper(s.expectedByText, more) {
+		return false
+	}
+	r.Tree.Reset(r.Tree.Token[0])
 	s.request, s.root = r, r.Tree.Token[0]
 	s.grown.Reset(s.root)
 	s.blocks, s.sum = 0, 0

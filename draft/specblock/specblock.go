@@ -191,6 +191,9 @@ type drafter struct {
 	yield    [2]yield // at temperature 0 and above
 	guess    yield    // what they begin with
 
+	firstPass [2]clues.FirstPass
+	proposals []draft.Proposal
+
 	// The computation under way.
 	live    []*state
 	forest  nn.Forest
@@ -221,7 +224,7 @@ type worker struct {
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
-// Resume shares the entries of another sequence; see draft.Resumer.
+// Resume shares the entries of another sequence; see draft.Drafter.
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text
 	if from != nil {
@@ -231,26 +234,27 @@ func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int
 }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	sampler, err := sample.New(o.Sampling, d.n.Vocab)
+	p := o.Ranking()
+	sampler, err := sample.New(p, d.n.Vocab)
 	if err != nil {
 		return nil, err
 	}
 	s := &state{d: d, sampler: sampler}
 	text := draft.TextOptions{Layers: len(d.n.Taps), Ahead: true, Rows: d.cached, Window: d.n.Config.Context}
 	s.read = draft.NewText(text, d.pages.NewCache())
-	if o.Sampling.Temperature > 0 {
+	if p.Temperature > 0 {
 		s.warm = 1
 	}
-	if o.Sampling.Penalised() {
-		s.history = sample.NewHistory(o.Sampling.PenaltyLast)
+	if p.Penalised() {
+		s.history = sample.NewHistory(p.PenaltyLast)
 	}
 	if d.options.Tree == Conditioned {
-		s.text = clues.NewText(&o.Sampling, &clues.SpecBlock)
+		s.text = clues.NewText(&p, &clues.SpecBlock)
 	}
 	if d.method != nil {
-		s.words = d.method.Begin(&o.Sampling)
+		s.words = d.method.Begin(&p)
 	}
-	s.chosen = s.warm > 0 || s.history != nil || len(o.Sampling.LogitBias) > 0
+	s.chosen = s.warm > 0 || s.history != nil || len(p.LogitBias) > 0
 	return s, nil
 }
 

@@ -78,7 +78,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		g := &drafttest.Judge{Levels: rapid.IntRange(1, 5).Draw(r, "levels")}
 		guided := s.Request(budget, depth, g)
 		drafttest.Propose(r, d, guided)
-		if o.Tree == specblock.Ranked && guided.Tree.MaxDepth() > g.Levels*n.Block || g.Asked < 1 || g.Asked > g.Levels || g.Asked > o.Blocks {
+		if o.Tree == specblock.Ranked && guided.Tree.MaxDepth() > g.Levels*n.Block || g.Asked < 1 || g.Asked > g.Levels+1 || g.Asked > o.Blocks {
 			r.Fatalf("%+v: %d blocks pay, %d questions: %v", o, g.Levels, g.Asked, guided.Tree)
 		}
 		o.Blocks = min(o.Blocks, g.Levels)
@@ -141,7 +141,7 @@ func TestCancel(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	q := s.Request(20, 20, nil)
-	if err := d.Propose(ctx, []draft.Request{q}); !errors.Is(err, context.Canceled) || q.Tree.Len() != 1 {
+	if _, err := d.Propose(ctx, []draft.Request{q}); !errors.Is(err, context.Canceled) || q.Tree.Len() != 1 {
 		t.Errorf("%v, %v", err, q.Tree)
 	}
 	drafttest.Propose(t, d, q)
@@ -173,7 +173,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			accepted := []draft.Rows{{State: s.State, Tokens: text[:1], Tree: tr, Nodes: []int32{0}, Next: 7, Pass: &taps}}
 			round := func() {
 				tr.Reset(7)
-				if err := d.Propose(context.Background(), requests); err != nil {
+				if _, err := d.Propose(context.Background(), requests); err != nil {
 					t.Fatal(err)
 				}
 				if err := d.Commit(accepted); err != nil {

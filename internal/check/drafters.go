@@ -112,6 +112,7 @@ func randomMerge(rng *rand.Rand, vocab int) string {
 // teller is a drafter that knows what plain decoding gave. It drafts bushy random trees that hold the true
 // continuation as often as it is truthful, and, when it goes over, deeper and larger trees than it was asked for.
 type teller struct {
+	draft.Base
 	rng     *rand.Rand
 	vocab   int
 	scripts []script
@@ -128,8 +129,6 @@ type told struct {
 
 func (s *told) Close() {}
 
-func (t *teller) Taps() []int { return nil }
-
 // Begin takes the scripts in order, which is the order they start in.
 func (t *teller) Begin(draft.Options) (draft.State, error) {
 	s := &t.scripts[t.begun]
@@ -137,7 +136,7 @@ func (t *teller) Begin(draft.Options) (draft.State, error) {
 	return &told{answer: append(append([]int32(nil), s.prompt...), s.want...)}, nil
 }
 
-func (t *teller) Propose(_ context.Context, requests []draft.Request) error {
+func (t *teller) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	for _, r := range requests {
 		s, n := r.State.(*told), 1+t.rng.IntN(r.Budget)
 		if t.over {
@@ -150,7 +149,7 @@ func (t *teller) Propose(_ context.Context, requests []draft.Request) error {
 			}
 		}
 	}
-	return nil
+	return make([]draft.Proposal, len(requests)), nil
 }
 
 // grow adds a node, or falls on one that is there.

@@ -83,5 +83,6 @@ func readAndPropose(ctx context.Context, o *opened, d draft.Drafter, p sample.Pa
 		text = text[n:]
 	}
 	q := draft.Request{State: s, Tree: tree.New(root), Budget: 40, Depth: 20}
-	return q.Tree, d.Propose(ctx, []draft.Request{q})
+	_, err = d.Propose(ctx, []draft.Request{q})
+	return q.Tree, err
 }

@@ -205,6 +205,9 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 		}
 		running = len(seqs) < len(scripts)
 		for _, s := range seqs {
+			if err := s.Err(); err != nil {
+				return err
+			}
 			running = running || s.Finish() == speculate.Running
 		}
 	}

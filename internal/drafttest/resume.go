@@ -14,7 +14,7 @@ func GenWindow(r *rapid.T) int {
 	return rapid.SampledFrom([]int{1, 40, 128, 256, 300, 4096}).Draw(r, "window")
 }
 
-// Resumes checks a case of draft.Resumer: d and other are drafters of one kind, with taps of so
+// Resumes checks a case of Drafter.Resume: d and other are drafters of one kind, with taps of so
 // many numbers (0: d reads tokens alone), whose trees are decided by the text alone, and which
 // remember window tokens.
 //
@@ -50,7 +50,7 @@ func Resumes(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window
 	n := rapid.IntRange(common, len(text)).Draw(r, "cached")
 	b := Begin(r, d, o, a.ID)
 	defer b.Close()
-	first := draft.Resume(d, b.State, n, a.State, common)
+	first := d.Resume(b.State, n, a.State, common)
 	recall := window
 	if hidden > 0 {
 		recall = min(window, draft.Recall)

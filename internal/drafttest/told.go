@@ -111,11 +111,9 @@ func Commit(t Fataler, d draft.Drafter, rows ...draft.Rows) {
 }
 
 // Propose grows trees.
-func Propose(t Fataler, d draft.Drafter, requests ...draft.Request) {
+func Propose(t Fataler, d draft.Drafter, requests ...draft.Request) []draft.Proposal {
 	t.Helper()
-	if err := d.Propose(context.Background(), requests); err != nil {
-		t.Fatal(err)
-	}
+	return Must(d.Propose(context.Background(), requests))(t)
 }
 
 // Same says how trees differ, if they do.
@@ -133,8 +131,11 @@ func (g *Judge) Chance(_ int, logProb float32) float32 { return float32(math.Exp
 
 func (g *Judge) Deeper(float32, float32) bool {
 	g.Asked++
-	return g.Asked < g.Levels
+	return g.Asked <= g.Levels
 }
+
+// Part is the guide itself.
+func (g *Judge) Part(int) draft.Guide { return g }
 
 // Generate decodes prompts in one loop.
 func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p sample.Params, prompts [][]int32) ([][]int32, *speculate.Stats) {
@@ -153,6 +154,9 @@ func Generate(t Fataler, m *model.Model, d draft.Drafter, o speculate.Options, p
 	}
 	var out [][]int32
 	for _, s := range batch {
+		if s.Err() != nil {
+			t.Fatal(s.Err())
+		}
 		out = append(out, slices.Clone(s.Output()))
 	}
 	return out, l.Stats()

@@ -9,11 +9,11 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-func TestAlone(t *testing.T) {
+func TestByText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(4) {
 		n := head(t, m, 3, seed)
-		drafttest.Alone(t, n.Hidden, func() draft.Drafter {
+		drafttest.ByText(t, n.Hidden, func() draft.Drafter {
 			return newDrafter(t, n, &grow.BestFirst{Width: 4, Branch: 8, Depth: 6, Clues: true}, shortlist.Options{}, m)
 		})
 	}

@@ -10,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A tree of the text alone is what growth with a silent head begins with: all of its paths that are likely enough, and no others.
-func TestAloneIsTheLikelyPart(t *testing.T) {
+// A tree of the text alone is what growth with a head that says nothing begins with: all of its paths that are likely enough, and no others.
+func TestByTextIsTheLikelyPart(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
 		n := rapid.IntRange(0, 60).Draw(r, "length")
@@ -23,8 +23,8 @@ func TestAloneIsTheLikelyPart(t *testing.T) {
 
 		var g Grower
 		got, all := tree.New(root), tree.New(root)
-		g.Alone(&draft.Request{Tree: got, Budget: budget, Depth: depth}, text, width)
-		g.Grow(all, text, silent{}, budget, depth, width, nil)
+		g.GrowByText(&draft.Request{Tree: got, Budget: budget, Depth: depth}, text, width)
+		g.Grow(all, text, noHead{}, budget, depth, width, nil)
 		sums, want := []float64{0}, tree.New(root)
 		for i := 1; i < all.Len(); i++ {
 			parent := int(all.Parent[i])
@@ -36,7 +36,7 @@ func TestAloneIsTheLikelyPart(t *testing.T) {
 			}
 			score := math.Log(float64(float32(math.Exp(float64(all.LogProb[i])))))
 			sums = append(sums, sums[parent]+min(score, last))
-			if sums[i] >= math.Log(leastAlone) {
+			if sums[i] >= math.Log(leastByText) {
 				want.Append(parent, all.Token[i], all.LogProb[i])
 			}
 		}

@@ -1,5 +1,3 @@
-// What a drafter's probabilities are worth: how often nodes like one were accepted.
-
 package speculate
 
 import (
@@ -8,18 +6,17 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// A calibration keeps, by depth and by the drafter's own probability p, how often nodes were accepted whose parent was.
-// Drafters are over-confident, the deeper the more, and some are plainly wrong; a hostile one is certain of
-// everything.
+// calibration counts how often nodes were accepted whose parent was, by depth and by the drafter's own probability p.
+// Drafters are over-confident, at larger depths more so, and some are plainly wrong.
 //
-// Over p it is a function given at a few centres, straight between them; an observation counts for the two
-// centres beside it, in proportion. Centres are octaves of p below one half and of 1 − p above: 1/128, 1/64, … 1/2, 3/4, …
-// 127/128. A centre starts at its own p, so that a calibration that has seen nothing changes nothing. A depth
-// leans on what all depths together have seen until it has seen enough of its own.
+// Over p the estimate is given at a few centres, and is linear between them; an observation counts for the two centres
+// beside it, in proportion. Centres are powers of two of p below one half and of 1 − p above: 1/128, 1/64, … 1/2, 3/4, …
+// 127/128. A centre starts at its own p, so that a calibration without observations changes nothing. The estimate of a
+// class of depths starts from that of all depths together.
 type calibration struct {
 	tries, hits [1 + draft.DepthClasses][centres]float32 // row 0: all depths
 	chance      chances
-	learned     bool // something since the last fit
+	learned     bool // something was counted since the last fit
 }
 
 // chances are the estimates, by class of depth.
@@ -29,8 +26,8 @@ const (
 	octaves = 7
 	centres = 2*octaves - 1
 
-	leanOnPrior = 4  // observations that p itself is worth
-	leanOnAll   = 8  // observations that those of all depths are worth to one
+	priorWeight = 4  // observations that p itself counts as
+	allWeight   = 8  // observations that those of all depths count as, for one class
 	remember    = 96 // observations after which old ones count half
 )
 
@@ -58,8 +55,7 @@ func place(logProb float32) (i int, f float32) {
 	case p < 1.0/(1<<octaves):
 		return -1, p * (1 << octaves)
 	case p <= 0.5:
-		i, f = octave(p)
-		return i, f
+		return octave(p)
 	case p < 1-1.0/(1<<octaves):
 		i, f = octave(1 - p)
 		if f == 0 {
@@ -70,7 +66,7 @@ func place(logProb float32) (i int, f float32) {
 	return centres - 1, 0
 }
 
-// octave is the place of x from 2^-octaves to 1/2: the bits of a float are its logarithm, straight within an octave.
+// octave places x, from 2^-octaves to 1/2. The bits of a float32 are its logarithm, linear within an octave.
 func octave(x float32) (i int, f float32) {
 	const mantissa = 23
 	b := math.Float32bits(x)
@@ -91,8 +87,8 @@ func (c *chances) of(depth int, logProb float32) float32 {
 	return v
 }
 
-// learn takes note of a node whose parent was accepted. fit makes it count.
-func (c *calibration) learn(depth int, logProb float32, accepted bool) {
+// observe counts a node whose parent was accepted. fit makes it count.
+func (c *calibration) observe(depth int, logProb float32, accepted bool) {
 	i, f := place(logProb)
 	c.learned = true
 	for _, row := range [...]int{0, 1 + draft.DepthClass(depth)} {
@@ -117,13 +113,13 @@ func (c *calibration) count(row, i int, weight float32, accepted bool) {
 	}
 }
 
-// fit computes the chances from what was counted.
+// fit computes the chances from the counts.
 func (c *calibration) fit() {
 	c.learned = false
 	for i := range centres {
-		all := (leanOnPrior*centre(i) + c.hits[0][i]) / (leanOnPrior + c.tries[0][i])
+		all := (priorWeight*centre(i) + c.hits[0][i]) / (priorWeight + c.tries[0][i])
 		for d := range c.chance {
-			c.chance[d][i] = (leanOnAll*all + c.hits[1+d][i]) / (leanOnAll + c.tries[1+d][i])
+			c.chance[d][i] = (allWeight*all + c.hits[1+d][i]) / (allWeight + c.tries[1+d][i])
 		}
 	}
 }

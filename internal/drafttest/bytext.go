@@ -6,9 +6,9 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Alone checks a drafter with a head as a draft.Alone: text that repeats itself is drafted on by the text alone, of which the head need
-// not have read a row; and what the head drafts of the text afterwards is what it would have in any case.
-func Alone(t *testing.T, hidden int, drafter func() draft.Drafter) {
+// ByText checks a drafter with a head whose guide refuses every level: text that repeats itself is drafted on by the text
+// alone, of which the head need not have read a row; and what the head drafts of the text afterwards is the same.
+func ByText(t *testing.T, hidden int, drafter func() draft.Drafter) {
 	t.Helper()
 	text := make([]int32, 200)
 	for i := range text {
@@ -21,14 +21,12 @@ func Alone(t *testing.T, hidden int, drafter func() draft.Drafter) {
 		first := s.Prompt(text[:at-20], hidden, true)
 		first.Skip = true
 		Commit(t, d, first)
-		if a, ok := d.(draft.Alone); !ok || !a.Alone(s.State) {
-			t.Fatal("it says that it cannot draft by the text alone")
-		}
-		alone := func(at int) {
+		byText := func(at int) {
 			s.Root = text[at]
-			q := s.Request(200, depth, nil)
-			q.Alone = true
-			Propose(t, d, q)
+			q := s.Request(200, depth, new(Judge))
+			if p := Propose(t, d, q); p[0].Levels != 0 {
+				t.Fatalf("%d levels were drafted, though the guide refused", p[0].Levels)
+			}
 			node := 0
 			for i := range depth {
 				if node = q.Tree.Child(node, text[at+1+i]); node < 0 {
@@ -37,13 +35,12 @@ func Alone(t *testing.T, hidden int, drafter func() draft.Drafter) {
 			}
 		}
 		if asked {
-			alone(at - 20)
+			byText(at - 20)
 		}
 		Commit(t, d, s.Prompt(text[at-20:at], hidden, true))
 		if asked {
-			alone(at)
-			q := []draft.Request{s.Request(200, depth, nil)}
-			q[0].Alone = true
+			byText(at)
+			q := []draft.Request{s.Request(200, depth, new(Judge))}
 			if n := testing.AllocsPerRun(5, func() {
 				q[0].Tree.Reset(text[at])
 				Propose(t, d, q...)

@@ -8,10 +8,10 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 )
 
-func TestAlone(t *testing.T) {
+func TestByText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
-		drafttest.Alone(t, n.Hidden, func() draft.Drafter { return newDrafter(t, jet.Options{Tree: jet.Conditioned}, n, m) })
+		drafttest.ByText(t, n.Hidden, func() draft.Drafter { return newDrafter(t, jet.Options{Tree: jet.Conditioned}, n, m) })
 	}
 }

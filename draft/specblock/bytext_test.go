@@ -8,11 +8,11 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 )
 
-func TestAlone(t *testing.T) {
+func TestByText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
-		drafttest.Alone(t, n.Hidden, func() draft.Drafter {
+		drafttest.ByText(t, n.Hidden, func() draft.Drafter {
 			return newDrafter(t, specblock.Options{Tree: specblock.Conditioned, Blocks: 3, Nodes: 200}, n, m)
 		})
 	}

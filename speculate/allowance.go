@@ -1,0 +1,87 @@
+package speculate
+
+// allowance bounds what speculation may lose, whatever is predicted. It keeps a credit in tokens: what proposals of one
+// kind have gained over plain decoding, at most mostCredit, and allowanceRate for every token emitted. While the credit is
+// negative, no such proposal is asked for. So a drafter that never pays costs the first credit and a share of
+// allowanceRate of the time, and one that costs more is asked less often.
+//
+// A gain is booked as predicted, by the share of late predictions that came true, less the predicted cost and what costs
+// exceeded predictions by lately. That is the same on average as the gain itself, and most of its luck is left out.
+//
+// Worked example: drafting and verifying costs 0.5 tokens, and nothing is accepted. The first two proposals use up the
+// first credit of 1; then one proposal is asked for in every 0.5/0.004 = 125 rounds.
+type allowance struct {
+	credit float64 // tokens
+	mean   float64 // of what late proposals were booked as, in tokens
+	cost   float64 // of late proposals, in tokens
+	idle   float64 // tokens emitted since the last proposal
+
+	came, said float64 // sums of tokens accepted and predicted lately
+	over       float64 // mean of costs beyond the predicted ones, in tokens
+	proposals  int
+}
+
+const (
+	firstTries    = 3     // proposals
+	firstCredit   = 1     // tokens that a drafter of which nothing is known may lose
+	mostCredit    = 4     // tokens: a drafter that turns bad is stopped soon
+	allowanceRate = 0.004 // tokens for each token emitted
+	compareRate   = 0.03  // the same, for finding out which of two kinds that pay brings more
+	mostGain      = 5     // tokens by which one proposal counts at most
+
+	meanMemory   = 4
+	recordMemory = 16 // proposals of a token or more; those that predict less count by what they predict
+	firstCost    = 5  // the weight of the first proposal's cost is one in firstCost
+)
+
+func newAllowance() allowance { return allowance{credit: firstCredit, came: 1, said: 1} }
+
+// outcome is what came of one proposal, in tokens.
+type outcome struct {
+	came     float64 // accepted
+	said     float64 // the same, predicted
+	cost     float64 // of the time that drafting and verifying took
+	foreseen float64 // the same, predicted
+	extra    float64 // of the time that the drafter took to read text since its last proposal
+	certain  bool    // drafting was measured more than once, so that the cost is no accident
+}
+
+// open reports whether a proposal may be asked for.
+func (a *allowance) open() bool { return a.credit >= 0 }
+
+// due reports whether a proposal of a cost in tokens is to be tried, though it is not predicted to pay: such tries take
+// no larger share of the time than the allowance. The first proposals are tries in any case.
+func (a *allowance) due(cost float64) bool {
+	return a.open() && (a.proposals < firstTries || a.idle*allowanceRate >= cost)
+}
+
+// wait is about how many plain rounds go by before the next proposal of a cost.
+func (a *allowance) wait(cost float64) float64 {
+	return max(-a.credit/allowanceRate, cost/allowanceRate-a.idle)
+}
+
+// skip notes a round without a proposal, which emitted so many tokens.
+func (a *allowance) skip(tokens int) {
+	a.idle += float64(tokens)
+	a.credit = min(a.credit+allowanceRate*float64(tokens), mostCredit)
+}
+
+// book takes what came of a proposal.
+func (a *allowance) book(o *outcome) {
+	came, said := o.came, o.said
+	if most := o.foreseen + mostGain; said > most {
+		came, said = came*most/said, most
+	}
+	keep := 1 - min(said, 1)/recordMemory
+	a.came, a.said = keep*a.came+came, keep*a.said+said
+	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+firstCost, recordMemory))
+	a.proposals++
+	value := a.came/a.said*said - o.foreseen - a.over - o.extra
+	if !o.certain {
+		value = max(value, -firstCredit)
+	}
+	a.credit = min(a.credit+value+allowanceRate*(1+o.came), mostCredit)
+	a.mean += (value - a.mean) / float64(min(a.proposals, meanMemory))
+	a.cost += (o.foreseen - a.cost) / float64(min(a.proposals, meanMemory))
+	a.idle = 0
+}

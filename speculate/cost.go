@@ -1,0 +1,250 @@
+package speculate
+
+import (
+	"math"
+	"slices"
+)
+
+// costCurve is a measured time that rises with a count: the seconds of a target pass by its rows, or of drafting by the
+// levels drafted.
+//
+// Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So each knot of the curve
+// keeps its last few times and counts by their lower median, and a count never costs more than a larger count does.
+// Between measured knots the curve is straight. Before anything is known of a count, its cost follows from the counts
+// that are known: see fit.
+type costCurve struct {
+	axis   *axis
+	times  []recent // by knot
+	value  []float64
+	beyond float64 // rise of each unit after the last measured knot
+	seen   uint32  // measurements so far
+	speed  float64 // seconds now for each second when the times were measured
+
+	ratios     [speedTimes]float64 // the last measured times over the known ones
+	ratioCount int
+	waiting    int // measurements that value does not include yet
+	known      bool
+}
+
+// axis says where a curve has knots, and its shape before it is measured.
+type axis struct {
+	knots []int32
+	rise  float64 // the cost of a unit more, as a share of the cost at the first knot
+	least float64 // the least rise that measurements can lead to, in the same unit
+}
+
+// steps lists from, from+by, … below to.
+func steps(dst []int32, from, to, by int32) []int32 {
+	for ; from < to; from += by {
+		dst = append(dst, from)
+	}
+	return dst
+}
+
+// rowAxis is dense where trees are small and every row counts. Before rows are measured each is taken to cost 3 % of a
+// pass: a pass of few rows spends its time on reading weights.
+var rowAxis = func() *axis {
+	k := steps(nil, 1, 16, 1)
+	k = steps(k, 16, 32, 2)
+	k = steps(k, 32, 64, 4)
+	k = steps(k, 64, 128, 8)
+	return &axis{append(k, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 4096), 0.03, 0.003}
+}()
+
+// levelAxis counts levels of a tree. A drafter that runs level by level needs about as long for each, and once more for
+// the text since the last tree.
+var levelAxis = &axis{append(steps(nil, 0, 12, 1), 12, 16, 24, 32, 48, 64, 128), 1, 0}
+
+// recent is the last few times of a knot.
+type recent struct {
+	t    [5]float64
+	n    int    // times ever
+	when uint32 // the curve's count of measurements at the last
+}
+
+func (r *recent) add(t float64) {
+	r.t[r.n%len(r.t)] = t
+	r.n++
+}
+
+func (r *recent) len() int { return min(r.n, len(r.t)) }
+
+// median is the lower one; 0 without a time.
+func (r *recent) median() float64 {
+	t, n := r.t, r.len()
+	slices.Sort(t[:n])
+	return t[max(n-1, 0)/2]
+}
+
+const (
+	// A knot's times count for freshFor measurements of the curve.
+	freshFor = 512
+
+	// The first time of a knot counts for at most outlier times what the curve had there: it may be an accident.
+	outlier = 1.5
+
+	// waitMost measurements at most wait for a fit, which nobody may ask for while decoding is plain.
+	waitMost = 8
+
+	// The speed is adjusted when the last speedTimes measurements all differ by the factor change, in one direction,
+	// and by mostChange at most: a few accidents in a row do happen.
+	change     = 1.1
+	mostChange = 2
+	speedTimes = 3
+)
+
+func newCostCurve(a *axis) costCurve {
+	return costCurve{axis: a, speed: 1, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots))}
+}
+
+// at is the time of a count in seconds; 0 while nothing is known.
+func (c *costCurve) at(n int) float64 {
+	if c.waiting > 0 {
+		c.fit()
+	}
+	return c.speed * c.normal(n)
+}
+
+// normal is the time of a count at the speed at which times were measured.
+func (c *costCurve) normal(n int) float64 {
+	knots := c.axis.knots
+	k, found := slices.BinarySearch(knots, int32(n))
+	switch {
+	case found:
+		return c.value[k]
+	case k == 0:
+		return c.value[0]
+	case k == len(knots):
+		return c.value[k-1] + float64(n-int(knots[k-1]))*c.beyond
+	}
+	share := float64(n-int(knots[k-1])) / float64(knots[k]-knots[k-1])
+	return c.value[k-1] + share*(c.value[k]-c.value[k-1])
+}
+
+// nearest is the knot that a count's measurements belong to.
+func (c *costCurve) nearest(n int) int {
+	knots := c.axis.knots
+	k, _ := slices.BinarySearch(knots, int32(n))
+	if k == len(knots) || k > 0 && n-int(knots[k-1]) < int(knots[k])-n {
+		k--
+	}
+	return k
+}
+
+// observe takes a measurement in seconds.
+func (c *costCurve) observe(n int, t float64) {
+	if !(t >= 0) {
+		return
+	}
+	r := &c.times[c.nearest(n)]
+	switch was := c.speed * r.median(); {
+	case r.len() >= speedTimes && was > 0:
+		c.adjustSpeed(t / was)
+	case c.known && r.n == 0:
+		t = min(t, outlier*c.at(n))
+	}
+	c.seen++
+	r.add(t / c.speed)
+	r.when = c.seen
+	if c.waiting++; !c.known || c.waiting >= waitMost {
+		c.fit()
+	}
+	c.known = true
+}
+
+// adjustSpeed takes a measured time over the time that was known. When the last few agree that the machine has become
+// slower or faster, all times change with it, measured now or not.
+func (c *costCurve) adjustSpeed(ratio float64) {
+	c.ratios[c.ratioCount%speedTimes] = ratio
+	if c.ratioCount++; c.ratioCount < speedTimes {
+		return
+	}
+	by := slices.Min(c.ratios[:])
+	if most := slices.Max(c.ratios[:]); most < 1/change {
+		by = most
+	} else if by < change {
+		return
+	}
+	c.speed *= max(min(by, mostChange), 1/mostChange)
+	c.ratioCount = 0
+	c.waiting++
+}
+
+// current reports whether knot k was measured, not long ago. All else is compared with the first knot: it is kept until
+// it is measured again (Controller.refresh).
+func (c *costCurve) current(k int) bool {
+	r := &c.times[k]
+	return r.n > 0 && (k == 0 || c.seen-r.when < freshFor)
+}
+
+// fit computes the values of all knots from the current ones.
+func (c *costCurve) fit() {
+	c.waiting = 0
+	knots, first, last, least := c.axis.knots, -1, -1, math.Inf(1)
+	for k := len(knots) - 1; k >= 0; k-- {
+		if c.current(k) {
+			least = min(least, c.times[k].median())
+			c.value[k], first, last = least, k, max(last, k)
+		}
+	}
+	if first < 0 {
+		return
+	}
+	shape := func(k int) float64 { return 1 + c.axis.rise*float64(knots[k]-knots[0]) }
+	for k := range first {
+		c.value[k] = c.value[first] * shape(k) / shape(first)
+	}
+	was := first // the measured knot before k
+	for k := first + 1; k <= last; k++ {
+		if !c.current(k) {
+			continue
+		}
+		slope := (c.value[k] - c.value[was]) / float64(knots[k]-knots[was])
+		for i := was + 1; i < k; i++ {
+			c.value[i] = c.value[was] + slope*float64(knots[i]-knots[was])
+		}
+		was = k
+	}
+	// Above the measured knots: as the curve rose over the upper half of the counts measured.
+	c.beyond = c.axis.rise * c.value[0]
+	if half := c.upperHalf(first, last); half < last {
+		c.beyond = max((c.value[last]-c.value[half])/float64(knots[last]-knots[half]), c.axis.least*c.value[0])
+	}
+	for k := last + 1; k < len(knots); k++ {
+		c.value[k] = c.value[last] + c.beyond*float64(knots[k]-knots[last])
+	}
+}
+
+// upperHalf is the largest current knot of at most half of the last knot's count, or else the first one.
+func (c *costCurve) upperHalf(first, last int) int {
+	for k := last - 1; k > first; k-- {
+		if c.current(k) && 2*c.axis.knots[k] <= c.axis.knots[last] {
+			return k
+		}
+	}
+	return first
+}
+
+// measuredTwice reports whether a count was measured more than once, so that an accident would have shown.
+func (c *costCurve) measuredTwice(n int) bool { return c.times[c.nearest(n)].n > 1 }
+
+// age is how many measurements ago a count was last measured, or one within a sixth of it.
+func (c *costCurve) age(n int) uint32 {
+	age := ^uint32(0)
+	for k, at := range c.axis.knots {
+		if 6*int(at) >= 5*n && 5*int(at) <= 6*n && c.times[k].n > 0 {
+			age = min(age, c.seen-c.times[k].when)
+		}
+	}
+	return age
+}
+
+// top is the largest count measured in a while.
+func (c *costCurve) top() int {
+	for k := len(c.times) - 1; k >= 0; k-- {
+		if r := &c.times[k]; r.n > 0 && c.seen-r.when < freshFor {
+			return int(c.axis.knots[k])
+		}
+	}
+	return 0
+}

@@ -1,0 +1,285 @@
+// Package speculate is the loop of tree speculation: propose, verify, accept, commit, for one or many
+// sequences in one pass of the target.
+//
+// A round of a sequence starts at its root, the last token of its text, whose row the target has not computed yet.
+// The drafter grows a tree under the root; one pass computes logits for every node; the acceptance rule
+// walks down from the root, choosing the target's own token at each node it visits, as long as a child carries
+// it. Every token chosen is emitted: those that were drafted, and the bonus token, for which there was no node.
+// The cache keeps the rows of the path walked; the bonus token is the next root.
+// Without a drafter, or where it proposes nothing, the tree is its root and this is plain decoding.
+//
+// The Controller decides how much is proposed and verified.
+//
+// The tokens are those of plain decoding, whatever is proposed and decided, because a token is a function of its
+// context alone: the same logits to the bit for the same context (docs/design.md, law 1), and a sampler whose
+// noise depends on the seed, the position and the token (package sample). That is the acceptance rule "coupled"; under
+// "rejection" they have the same distribution (see rejection). So a sequence may be closed at any step and started again
+// with its text as the prompt: its text goes on as it would have.
+//
+// The package never asks which drafter it has.
+package speculate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+)
+
+// Options of a loop.
+type Options struct {
+	Chunk int // rows of a prompt in one pass at most; 0: DefaultChunk
+
+	Controller *Controller // decides how much to speculate; nil: the loop makes its own
+
+	// What requests ask for that do not say: see Request.
+	Budget       int
+	Accept       string
+	Uncontrolled bool
+}
+
+// What options are where they are 0.
+const (
+	DefaultBudget = 64  // a bound: the controller verifies what pays
+	DefaultChunk  = 512 // enough rows for products to run at their peak
+)
+
+// Loop runs sequences over one target. One goroutine uses it, and its sequences, at a time.
+type Loop struct {
+	target  Target
+	drafter draft.Drafter // of requests that name none
+	o       Options
+	taps    []int
+	pass    Pass
+	control *Controller
+	stats   Stats
+	now     func() time.Time
+
+	coupled, rejection rule
+
+	// The step under way.
+	step   int
+	live   []*Sequence // the sequences that take part
+	groups []*group
+	plan   plan
+	delta  Stats // what one sequence's round adds
+	rows   []Rows
+}
+
+// New returns a loop. drafter is that of requests that name none; nil: they are decoded plainly.
+func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
+	if o.Chunk < 0 {
+		return nil, fmt.Errorf("speculate: Chunk is %d: want 1 or more, or 0 for the default of %d", o.Chunk, DefaultChunk)
+	}
+	if o.Chunk == 0 {
+		o.Chunk = DefaultChunk
+	}
+	if o.Budget == 0 {
+		o.Budget = DefaultBudget
+	}
+	if o.Accept == "" {
+		o.Accept = Coupled
+	}
+	if err := checkMethod(o.Budget, o.Accept); err != nil {
+		return nil, err
+	}
+	l := &Loop{
+		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: time.Now,
+		coupled: coupledRule{}, rejection: newRejection(target.Vocab()),
+	}
+	if l.control == nil {
+		l.control = NewController()
+	}
+	return l, nil
+}
+
+// checkMethod checks how a request wants to be decoded.
+func checkMethod(budget int, accept string) error {
+	switch {
+	case budget < 0:
+		return fmt.Errorf("speculate: Budget is %d: want 1 (plain decoding) or more, or 0 for the default", budget)
+	case accept != Coupled && accept != Rejection:
+		return fmt.Errorf("speculate: Accept is %q: want %q or %q", accept, Coupled, Rejection)
+	}
+	return nil
+}
+
+// Stats are the sums over all steps of the loop; a step's time counts once, however many sequences it had.
+func (l *Loop) Stats() *Stats { return &l.stats }
+
+// Limits bound a step.
+type Limits struct {
+	Rows int           // of the pass at most; 0: no limit but Options.Chunk for each prompt
+	Time time.Duration // that the pass is expected to take at most, where prompts are read; 0: no limit
+}
+
+// Step takes every sequence that is not done one pass further, all in the same pass: a chunk of its prompt, or a
+// round. Before that the drafter is told of rows that came with a cache, a chunk of each sequence's; a
+// sequence that has more such rows has no part in the pass. Sequence.Fresh has the tokens this yielded.
+// No sequence may be listed twice.
+//
+// When Step fails because ctx ended, or in verifying, nothing has changed, and the next Step goes on from there. What is
+// wrong with one sequence or its drafter fails that sequence alone: see Sequence.Err.
+func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
+	return l.StepWithin(ctx, sequences, Limits{})
+}
+
+// StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the rows
+// that are left, in the order listed, and those that get none wait for a later step.
+func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
+	began := l.now()
+	if err := l.begin(ctx, sequences, limits); err != nil || len(l.live) == 0 {
+		return err
+	}
+	l.plan.begin(l)
+	if err := l.propose(ctx); err != nil {
+		return err
+	}
+	l.plan.cut(l, l.proposing().Seconds())
+	l.rows = l.rows[:0]
+	for _, s := range l.live {
+		s.list()
+		l.rows = append(l.rows, Rows{Cache: s.cache, Tree: s.tree, Logits: s.asked})
+	}
+	verifying := l.now()
+	if err := l.pass.Run(ctx, l.rows, l.taps); err != nil {
+		return err
+	}
+	verified := l.now()
+	for i, s := range l.live {
+		s.fail(s.accept(i))
+	}
+	committing := time.Duration(0)
+	for _, g := range l.groups {
+		if err := g.commit(l.now); err != nil {
+			l.failGroup(g, err)
+		}
+		committing += g.committing
+	}
+	for _, s := range l.live {
+		s.told = s.cache.Len()
+	}
+	l.plan.learn(l, verified.Sub(verifying), l.now().Sub(verified))
+	l.time(l.proposing()+committing, verified.Sub(verifying), began)
+	return nil
+}
+
+// begin readies the sequences that take part.
+func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) error {
+	l.live = l.live[:0]
+	l.step++
+	for _, g := range l.groups {
+		g.begin(l.pass)
+	}
+	for i, s := range sequences {
+		switch {
+		case s.loop != l:
+			return fmt.Errorf("speculate: sequence %d belongs to another loop, or is closed", i)
+		case s.step == l.step:
+			return fmt.Errorf("speculate: sequence %d is listed twice", i)
+		}
+		s.step = l.step
+		s.fresh = 0
+	}
+	if err := l.tell(ctx, sequences); err != nil {
+		return err
+	}
+	for _, s := range sequences {
+		if s.finish == Running && !s.behind() && s.cache.Len() >= s.prompt {
+			s.prepareRound()
+			l.live = append(l.live, s)
+		}
+	}
+	room := l.promptRows(limits)
+	for _, s := range sequences {
+		if s.finish == Running && !s.behind() && s.cache.Len() < s.prompt && room > 0 {
+			room -= s.prepareChunk(min(room, l.o.Chunk))
+			l.live = append(l.live, s)
+		}
+	}
+	return nil
+}
+
+// promptRows is how many rows of prompts a step may read within limits, at least 1 where nothing else is to be done.
+func (l *Loop) promptRows(limits Limits) int {
+	rounds, room := len(l.live), int(^uint(0)>>1)
+	if limits.Rows > 0 {
+		room = max(limits.Rows-rounds, 0)
+	}
+	if limits.Time > 0 {
+		l.control.mu.Lock()
+		for n := l.o.Chunk; n > 0 && l.control.verify.at(rounds+min(n, room)) > limits.Time.Seconds(); n /= 2 {
+			room = min(room, n/2)
+		}
+		l.control.mu.Unlock()
+	}
+	if rounds == 0 {
+		room = max(room, 1)
+	}
+	return room
+}
+
+// propose has every drafter propose, once for all of its sequences.
+func (l *Loop) propose(ctx context.Context) error {
+	for _, g := range l.groups {
+		if err := g.propose(ctx, l.now); err != nil {
+			if ctx.Err() != nil {
+				return errors.Join(ctx.Err(), err)
+			}
+			l.failGroup(g, err)
+		}
+	}
+	n := 0
+	for _, s := range l.live {
+		if s.err == nil {
+			s.fail(s.settle())
+		}
+		if s.err == nil {
+			l.live[n] = s
+			n++
+		}
+	}
+	l.live = l.live[:n]
+	return nil
+}
+
+// failGroup fails the sequences of a drafter that take part in the step.
+func (l *Loop) failGroup(g *group, err error) {
+	g.proposals = g.proposals[:0]
+	for _, s := range l.live {
+		if s.group == g && (s.request >= 0 || len(g.commits) > 0) {
+			s.fail(err)
+		}
+	}
+}
+
+// proposing is how long all drafters took.
+func (l *Loop) proposing() (sum time.Duration) {
+	for _, g := range l.groups {
+		sum += g.proposing
+	}
+	return sum
+}
+
+// time charges the step to the sequences that waited for it, and once to the loop.
+func (l *Loop) time(draft, verify time.Duration, began time.Time) {
+	now := l.now()
+	all := now.Sub(began)
+	rounds := false
+	for _, s := range l.live {
+		s.clock(now)
+		if s.prefilling {
+			s.stats.Prefill += all
+			continue
+		}
+		s.stats.time(draft, verify, all)
+		rounds = true
+	}
+	if rounds {
+		l.stats.time(draft, verify, all)
+	} else {
+		l.stats.Prefill += all
+	}
+}
