@@ -193,6 +193,7 @@ func (l *learning) decode(ctx context.Context, prompt []int32, o *AdaptOptions) 
 	if err != nil {
 		return q, err
 	}
+	defer s.Close()
 	one := []*speculate.Sequence{s}
 	for s.Finish() == speculate.Running {
 		if err := l.loop.Step(ctx, one); err != nil {

@@ -69,6 +69,9 @@ func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, un
 		}
 	}
 	drafted := g.proposing.Seconds()
+	if texts+networks > 0 {
+		d.batches++
+	}
 	if texts > 0 && networks == 0 {
 		d.text.add(drafted / float64(texts))
 	}
@@ -125,7 +128,6 @@ func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, un
 
 // learnLevels takes the time of a batch of proposals, less that of the text that the drafter had to read first.
 func (d *drafterRecord) learnLevels(g *group, levels int, drafted float64, behind int) {
-	d.batches++
 	switch {
 	case behind <= mostBehind*len(g.requests):
 	case d.read.n > 0:
