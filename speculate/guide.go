@@ -43,11 +43,12 @@ type guide struct {
 	network bool    // levels may be drafted
 	try     bool    // the first level is drafted whatever is predicted
 	idle    float64 // tokens emitted since the last proposal by the text
+	asked   bool    // the drafter has levels: it asked for one
 	parts   []partGuide
 }
 
 func (g *guide) begin(know *knowledge, class int, network, try bool, idle float64) {
-	g.know, g.class, g.network, g.try, g.idle = know, class, network, try, idle
+	g.know, g.class, g.network, g.try, g.idle, g.asked = know, class, network, try, idle, false
 	g.parts = append(g.parts[:0], partGuide{guide: g})
 }
 
@@ -98,6 +99,7 @@ type partGuide struct {
 // level and a row. Other sequences of the step are taken to be like this one. A first level that pays is refused now and
 // then, to learn what the text alone brings: as often as compareRate bears its predicted gain.
 func (g *partGuide) Deeper(expected, more float32) bool {
+	g.asked = true
 	if !g.network {
 		return false
 	}

@@ -57,11 +57,13 @@ func (p *plan) learn(l *Loop, verify, rest time.Duration) {
 func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, unit float64, certain bool) {
 	d := g.record
 	texts, networks, levels, behind := 0, 0, 0, 0
+	cold := false // it has levels, and drafted none
 	for _, s := range l.live {
 		switch {
 		case s.group != g || s.request < 0:
 		case s.kind() == byText:
 			texts++
+			cold = cold || s.guide.asked
 		default:
 			networks++
 			levels = max(levels, g.proposals[s.request].Levels)
@@ -69,7 +71,7 @@ func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, un
 		}
 	}
 	drafted := g.proposing.Seconds()
-	if texts+networks > 0 {
+	if networks > 0 || texts > 0 && !cold {
 		d.batches++
 	}
 	if texts > 0 && networks == 0 {
