@@ -79,6 +79,18 @@ func fillRow(r *rand.PCG, t gemm.Type, dst []byte, in int) {
 			}
 		}
 		return
+	case gemm.Q4_0, gemm.Q4_1, gemm.Q5_0, gemm.Q5_1:
+		_, block := model.FileType(t).Block()
+		for at := range dst {
+			dst[at] = byte(r.Uint64())
+		}
+		for at := 0; at < len(dst); at += block {
+			half := map[gemm.Type]float64{gemm.Q4_0: 8, gemm.Q4_1: 7.5, gemm.Q5_0: 16, gemm.Q5_1: 15.5}[t] // of q's range
+			if le.PutUint16(dst[at:], num.ToF16(float32(most/half))); t == gemm.Q4_1 || t == gemm.Q5_1 {
+				le.PutUint16(dst[at+2:], num.ToF16(float32(-most)))
+			}
+		}
+		return
 	case gemm.Q8_0:
 		scale := num.ToF16(float32(most / 128))
 		for at := 0; at < len(dst); at += 34 {

@@ -16,7 +16,7 @@ const Keep = tensor.Unknown
 
 // Options says how to write.
 type Options struct {
-	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, (GGUF only) Q8_0, Q4_K, Q5_K, Q6_K, or Keep
+	Type tensor.Type // of the matrices: F32 (the zero value), F16, BF16, (GGUF only) one of blocks, or Keep
 
 	// Target is the path of the model that a head drafts for. Its tokenizer goes into the GGUF file of a head, where llama.cpp
 	// wants one; its output matrix into the folder of an EAGLE head that has none, where other programs want one. May be empty.
@@ -32,7 +32,7 @@ func (o *Options) check(hf bool) error {
 	switch {
 	case o.Type == Keep:
 	case !o.Type.Writable():
-		return fmt.Errorf("type %v cannot be written: use F32, F16, BF16, Q8_0, Q4_K, Q5_K or Q6_K", o.Type)
+		return fmt.Errorf("type %v cannot be written: use "+tensor.WritableNames, o.Type)
 	case hf && n > 1:
 		return fmt.Errorf("type %v has no place in a safetensors file: use F32, F16 or BF16", o.Type)
 	}
@@ -50,7 +50,7 @@ func encoding(t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, stri
 		return tensor.F32, ""
 	case want == Keep:
 		return t.Type, ""
-	case output && (want == tensor.Q4_K || want == tensor.Q5_K) && t.Cols()%256 == 0:
+	case output && coarse(want) && t.Cols()%256 == 0:
 		return tensor.Q6_K, fmt.Sprintf("tensor %s is Q6_K: all logits come from it", t.Name)
 	}
 	fits := want
@@ -64,6 +64,12 @@ func encoding(t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, stri
 		return fits, fmt.Sprintf("tensor %s is %v: its rows of %d are not whole blocks of %v", t.Name, fits, t.Cols(), want)
 	}
 	return want, ""
+}
+
+// coarse says that a type has fewer bits than Q6_K.
+func coarse(t tensor.Type) bool {
+	elements, bytes := t.Block()
+	return 210*elements > 256*bytes
 }
 
 // stream is one tensor on its way to a file.

@@ -153,9 +153,6 @@ type packJob struct {
 
 func (p *packJob) start(j packing) {
 	p.packing = j
-	if p.dst != nil {
-		p.t = recoded(p.t)
-	}
 	p.step = max(1, packBytes/(gemm.Panel*p.t.RowBytes())) * gemm.Panel
 }
 

@@ -25,8 +25,7 @@ var memoryOver = []struct {
 }{
 	{tensor.F32, 1.01}, {tensor.F16, 1.01}, {tensor.BF16, 1.01}, {tensor.Q8_0, 1.01},
 	{tensor.Q6_K, 1.01}, {tensor.Q5_K, 1.03}, {tensor.Q4_K, 1.04},
-	// These have no kernels: see packings.
-	{tensor.Q5_1, 5.35}, {tensor.Q5_0, 1.56}, {tensor.Q4_1, 6.42}, {tensor.Q4_0, 1.90},
+	{tensor.Q5_1, 1.01}, {tensor.Q5_0, 1.01}, {tensor.Q4_1, 1.01}, {tensor.Q4_0, 1.01},
 }
 
 // writeTyped writes a model whose matrices are zeros of any type that grove reads, and returns its

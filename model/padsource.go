@@ -30,7 +30,7 @@ func pad(src source, total int64, kind tensor.Type) (source, error) {
 		kind = tensor.BF16
 	}
 	if !kind.Writable() {
-		return nil, fmt.Errorf("padding of type %v: want BF16, F16, Q8_0, Q4_K, Q5_K or Q6_K", kind)
+		return nil, fmt.Errorf("padding of type %v: want "+tensor.WritableNames, kind)
 	}
 	p := &padding{source: src, kind: kind, shapes: map[string][]int{}, weights: map[string][]byte{}}
 	var err error
@@ -157,7 +157,7 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 		t.Data, t.Shape = slices.Concat(t.Data, tail), []int{p.to.FFN}
 		return t, err
 	}
-	from := recoded(t) // as the loader would: to what is multiplied
+	from := t
 	narrow := from.RowBytes()
 	t = tensor.Tensor{Name: t.Name, Type: from.Type}
 	if part == "ffn_down.weight" { // zeros after every row

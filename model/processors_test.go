@@ -24,6 +24,10 @@ var logitSums = map[string]uint64{
 	"tiny-llama3 Q8_0":            0x759908e87a4a671f,
 	"tiny-qwen2 BF16":             0x5bd0edb62827451c,
 	"tiny-qwen3 Q8_0":             0x9053b5d6d82afe50,
+	"tiny-llama3 Q4_0":            0xd8efb14138a942c8,
+	"tiny-llama3 Q4_1":            0xa5b002d402e1fcb3,
+	"tiny-qwen3 Q5_0":             0x39dd624361b98a64,
+	"tiny-qwen3 Q5_1":             0x7ae605694fbe6993,
 	"tiny-gptneox BF16":           0x28110408f884f479,
 	"tiny-gptneox-sequential F32": 0x771637692d3a2ebd,
 	"pythia-70m Q4_K":             0xda40aa6ce8c6c1b9,
@@ -35,6 +39,10 @@ var logitSums = map[string]uint64{
 	"tiny-llama3 Q8_0 bf16":            0x616a23a80149b0c3,
 	"tiny-qwen2 BF16 bf16":             0xf3552bf23a7c39ec,
 	"tiny-qwen3 Q8_0 bf16":             0x2ae555c4a7ccfd28,
+	"tiny-llama3 Q4_0 bf16":            0xf6aa8d3c7843d61d,
+	"tiny-llama3 Q4_1 bf16":            0x296a5b06043196ef,
+	"tiny-qwen3 Q5_0 bf16":             0xc5db45d10e83bd79,
+	"tiny-qwen3 Q5_1 bf16":             0xff52efae406e6903,
 	"tiny-gptneox BF16 bf16":           0x05e2984613fea44b,
 	"tiny-gptneox-sequential F32 bf16": 0x8334a7d01ccde503,
 }
@@ -45,6 +53,7 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 		typ   tensor.Type
 	}{
 		{"tiny-llama2", tensor.F16}, {"tiny-llama3", tensor.F32}, {"tiny-llama3", tensor.Q8_0}, {"tiny-qwen2", tensor.BF16}, {"tiny-qwen3", tensor.Q8_0},
+		{"tiny-llama3", tensor.Q4_0}, {"tiny-llama3", tensor.Q4_1}, {"tiny-qwen3", tensor.Q5_0}, {"tiny-qwen3", tensor.Q5_1},
 		{"tiny-gptneox", tensor.BF16}, {"tiny-gptneox-sequential", tensor.F32}, {"pythia-70m", tensor.Q4_K}, {"pythia-70m", tensor.Q5_K}, {"pythia-70m", tensor.Q6_K},
 	} {
 		name, levels := c.shape+" "+c.typ.String(), cpu.Levels()

@@ -18,7 +18,7 @@
 //	Q4_0        4.5                d·(q−8)
 //
 // Dequantize decodes any of these, exactly: nothing the encoding says is lost in f32 but the rounding of one addition.
-// Quantize encodes F32, F16, BF16, Q8_0, Q6_K, Q5_K and Q4_K. Both are pure functions of their arguments, so that workers can
+// Quantize encodes them. Both are pure functions of their arguments, so that workers can
 // share a tensor row by row; blocks never cross rows.
 //
 // The type numbers are ggml's, as GGUF files store them. Types that grove does not compute with can still be

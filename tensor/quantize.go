@@ -10,7 +10,7 @@ import (
 
 // Quantize encodes src as one of Writable's types into dst, whose length must be t.Size(len(src)).
 //
-// Q8_0 gives the bytes llama.cpp's quantiser gives; the K types come about as close to the numbers as its do. A finite value that
+// Types of blocks of 32 have the bytes that llama.cpp's quantiser gives; the K types come about as close to the numbers as its do. A finite value that
 // the type has no room for is an error, not an infinity; so is a value that is not finite in a type of blocks, which has no place for one.
 func Quantize(t Type, src []float32, dst []byte) error {
 	size, err := t.Size(len(src))
@@ -47,6 +47,13 @@ func Quantize(t Type, src []float32, dst []byte) error {
 				return tooLarge(t, 32*b+i, src[32*b+i], "BF16 or F32")
 			}
 		}
+	case Q4_0, Q4_1, Q5_0, Q5_1:
+		_, bytes := t.Block()
+		for b := 0; b < len(src)/32; b++ {
+			if i := encode32(t, src[32*b:32*b+32], dst[bytes*b:bytes*b+bytes]); i >= 0 {
+				return tooLarge(t, 32*b+i, src[32*b+i], "BF16 or F32")
+			}
+		}
 	case Q4_K, Q5_K, Q6_K:
 		_, bytes := t.Block()
 		for b := 0; b < len(src)/256; b++ {
@@ -55,19 +62,16 @@ func Quantize(t Type, src []float32, dst []byte) error {
 			}
 		}
 	default:
-		return fmt.Errorf("%v cannot be written: use F32, F16, BF16, Q8_0, Q4_K, Q5_K or Q6_K", t)
+		return fmt.Errorf("%v cannot be written: use "+WritableNames, t)
 	}
 	return nil
 }
 
-// Writable reports whether Quantize writes the type.
-func (t Type) Writable() bool {
-	switch t {
-	case F32, F16, BF16, Q8_0, Q4_K, Q5_K, Q6_K:
-		return true
-	}
-	return false
-}
+// Writable reports whether Quantize writes the type: those that Dequantize reads.
+func (t Type) Writable() bool { return t.Decodes() }
+
+// WritableNames names, in errors, what Quantize writes.
+const WritableNames = "F32, F16, BF16, Q8_0, Q6_K, Q5_K, Q4_K, Q5_1, Q5_0, Q4_1 or Q4_0"
 
 func encodeK(t Type, src []float32, dst []byte) (bad int) {
 	switch t {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
@@ -84,10 +85,11 @@ func TestRowsApart(t *testing.T) {
 	})
 }
 
-// F32 keeps every bit, F16 and BF16 keep what they once held, Q8_0 is off by at most half a step, and the step's own rounding.
+// F32 keeps every bit, F16 and BF16 keep what they once held, types of blocks are off by at most half a step, and the step's rounding.
+// Those without a minimum have one step less above zero than below, and the largest may be off by a whole one.
 func TestQuantizeRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		typ := rapid.SampledFrom([]Type{F32, F16, BF16, Q8_0}).Draw(t, "type")
+		typ := rapid.SampledFrom([]Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1}).Draw(t, "type")
 		scale := math.Ldexp(1, rapid.IntRange(-40, 12).Draw(t, "scale"))
 		x := make([]float32, 64)
 		for i := range x {
@@ -95,9 +97,13 @@ func TestQuantizeRoundTrip(t *testing.T) {
 		}
 		q, y := coded(t, typ, []int{2, 32}, x)
 		for b := 0; b < 64; b += 32 {
-			var top float64
+			var top, wide float64
 			for _, v := range x[b : b+32] {
 				top = max(top, math.Abs(float64(v)))
+			}
+			wide = float64(slices.Max(x[b:b+32]) - slices.Min(x[b:b+32]))
+			half := func(step, most float64) float64 { // the step is a half too
+				return step/2*1.0001 + most*max(step/2048, 1.0/(1<<25))
 			}
 			for i := b; i < b+32; i++ {
 				diff := math.Abs(float64(x[i]) - float64(y[i]))
@@ -107,15 +113,23 @@ func TestQuantizeRoundTrip(t *testing.T) {
 					most = max(math.Abs(float64(x[i]))/2048, 1.0/(1<<25))
 				case BF16:
 					most = max(math.Abs(float64(x[i]))/256, math.Ldexp(1, -134))
-				case Q8_0: // half a step; the step is a half: 2^-11 of itself or 2^-25 off, 127 times
-					most = top/254*1.0001 + max(top/2048, 128.0/(1<<25))
+				case Q8_0:
+					most = half(top/127, 127)
+				case Q4_0:
+					most = half(2*top/8, 8)
+				case Q5_0:
+					most = half(2*top/16, 16)
+				case Q4_1:
+					most = half(wide/15, 15) + max(top/2048, 1.0/(1<<25))
+				case Q5_1:
+					most = half(wide/31, 31) + max(top/2048, 1.0/(1<<25))
 				}
 				if diff > most {
 					t.Fatalf("%v: %v came back as %v", typ, x[i], y[i])
 				}
 			}
 		}
-		if typ != Q8_0 {
+		if n, _ := typ.Block(); n == 1 {
 			again, err := FromFloat32s("x", typ, []int{2, 32}, y)
 			if err != nil || !bytes.Equal(again.Data, q.Data) {
 				t.Fatalf("%v: encoding what was decoded changed it (%v)", typ, err)
@@ -155,7 +169,8 @@ func TestQuantizeRefuses(t *testing.T) {
 	for _, c := range []struct {
 		typ Type
 		x   float32
-	}{{F16, 65520}, {F16, -1e30}, {BF16, math.MaxFloat32}, {Q8_0, inf}, {Q8_0, -inf}, {Q8_0, nan}, {Q8_0, 1e7}} {
+	}{{F16, 65520}, {F16, -1e30}, {BF16, math.MaxFloat32}, {Q8_0, inf}, {Q8_0, -inf}, {Q8_0, nan}, {Q8_0, 1e7},
+		{Q4_0, inf}, {Q5_0, nan}, {Q4_0, 1e6}, {Q5_0, -2e6}, {Q4_1, -inf}, {Q5_1, nan}, {Q4_1, 1e6}, {Q4_1, -65520}, {Q5_1, 3e6}, {Q5_1, -1e5}} {
 		x := make([]float32, 64)
 		x[40] = c.x
 		size, _ := c.typ.Size(64)
@@ -180,8 +195,8 @@ func TestQuantizeRefuses(t *testing.T) {
 			}
 		}
 	}
-	if err := Quantize(Q4_0, make([]float32, 32), make([]byte, 18)); err == nil || Q4_0.Writable() {
-		t.Error("Q4_0 is written")
+	if err := Quantize(Q2_K, make([]float32, 256), make([]byte, 84)); err == nil || Q2_K.Writable() {
+		t.Error("Q2_K is written")
 	}
 	if err := Quantize(Q8_0, make([]float32, 32), make([]byte, 33)); err == nil {
 		t.Error("a buffer that is too short is taken")
@@ -372,7 +387,7 @@ func BenchmarkQuantize(b *testing.B) {
 	for i := range x {
 		x[i] = float32(r.NormFloat64())
 	}
-	for _, typ := range []Type{Q8_0, Q4_K, Q5_K, Q6_K} {
+	for _, typ := range []Type{Q8_0, Q4_0, Q5_1, Q4_K, Q5_K, Q6_K} {
 		size, _ := typ.Size(len(x))
 		dst := make([]byte, size)
 		b.Run(typ.String(), func(b *testing.B) {

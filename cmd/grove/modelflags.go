@@ -48,7 +48,7 @@ func (f kvFlag) parse() (nn.KVType, error) {
 // padFlags make a small model cost as much as a large one.
 type padFlags struct {
 	Pad     string `help:"Pad the model to about N parameters, such as 500M: same text, more work." placeholder:"N" group:"Model"`
-	PadType string `help:"Type of the padding weights: bf16, f16, q8_0, q6_k, q5_k or q4_k." enum:"bf16,f16,q8_0,q6_k,q5_k,q4_k" default:"bf16" placeholder:"TYPE" group:"Model"`
+	PadType string `help:"Type of the padding weights: bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0." enum:"bf16,f16,q8_0,q6_k,q5_k,q4_k,q5_1,q5_0,q4_1,q4_0" default:"bf16" placeholder:"TYPE" group:"Model"`
 }
 
 // open loads the model, showing how far it is.
@@ -152,7 +152,7 @@ func (f *padFlags) padding() (int64, tensor.Type, error) {
 func padType(name string) (tensor.Type, error) {
 	t, err := tensor.ParseType(name)
 	if err != nil || !t.Writable() || t == tensor.F32 {
-		return 0, fmt.Errorf("want bf16, f16, q8_0, q6_k, q5_k or q4_k")
+		return 0, fmt.Errorf("want bf16, f16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0")
 	}
 	return t, nil
 }

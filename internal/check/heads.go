@@ -52,7 +52,7 @@ func (v *variant) heads(target model.Config) (_ []draft.Head, err error) {
 		},
 	} {
 		typ := types[rng.IntN(len(types)-1)]
-		if target.Hidden%32 != 0 { // rows of Q8_0 are whole blocks
+		if target.Hidden%32 != 0 { // rows are whole blocks
 			typ = tensor.BF16
 		}
 		path := fmt.Sprintf("%s.head%d", v.path, len(files))

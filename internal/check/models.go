@@ -19,13 +19,14 @@ const maxThreads = 4
 
 var (
 	arches = []string{"llama", "qwen2", "qwen3", "gptneox"}
-	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, kType} // heads are of those before the last
+	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K} // heads are of those before the last
 
-	// kTypes take turns as one type: their rows are long, which makes such models slow.
-	kTypes = []tensor.Type{tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
+	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
+	turns = map[tensor.Type][]tensor.Type{
+		tensor.Q4_0: {tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1},
+		tensor.Q4_K: {tensor.Q4_K, tensor.Q5_K, tensor.Q6_K},
+	}
 )
-
-const kType = tensor.Q4_K
 
 // perGeneration is how many cases share a set of shapes: with more, a long check would see few
 // shapes; with fewer, it would spend its time on writing models.
@@ -75,8 +76,8 @@ func (s *models) get(ctx context.Context, n int) (*variant, error) {
 	if s.kept[i] == nil {
 		rng := rand.New(rand.NewPCG(s.seed^0x6d6f64656c, uint64(s.generation*len(s.kept)+i)))
 		arch, typ := i%len(arches), types[i/len(arches)]
-		if typ == kType {
-			typ = kTypes[(arch+s.generation)%len(kTypes)]
+		if all := turns[typ]; all != nil {
+			typ = all[(arch+s.generation)%len(all)]
 		}
 		v := &variant{
 			shape: randomShape(rng, arches[arch], typ),

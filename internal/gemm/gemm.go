@@ -10,8 +10,8 @@
 //	BF16      x rounded to bf16; for each pair of k: acc = fma(w[k+1], x[k+1], acc), then
 //	          acc = fma(w[k], x[k], acc); subnormal operands and results are zero
 //	          (what VDPBF16PS computes)
-//	Q8_0      x quantised to int8 with one scale per block of 32 elements, dx; products of a
-//	          block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks
+//	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1  x quantised to int8 with one scale per block of 32 elements, dx; products of a
+//	          block summed exactly in int32, s; then acc = fma(s, dw·dx, acc) over the blocks (blocks.go)
 //	Q4_K, Q5_K, Q6_K  x quantised with one scale per [Group] elements, which have weights' scales
 //	          for every 32 or 16 (kquants.go)
 //
@@ -37,6 +37,10 @@ const (
 	F16
 	BF16
 	Q8_0 // blocks of 32 elements: an f16 scale, then 32 int8
+	Q4_0 // the same, of 4 bits
+	Q4_1 // of 4 bits, with an f16 minimum
+	Q5_0 // of 5 bits
+	Q5_1 // of 5 bits, with a minimum
 	Q4_K // blocks of 256 in 8 sub-blocks, scale and minimum each of 6 bits
 	Q5_K // the same, of 5 bits
 	Q6_K // blocks of 256 in 16 sub-blocks, scales of 8 bits
@@ -47,13 +51,16 @@ func (t Type) String() string {
 	if t >= NumTypes {
 		return fmt.Sprintf("Type(%d)", uint8(t))
 	}
-	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_k", "q5_k", "q6_k"}[t]
+	return [...]string{"f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k", "q5_k", "q6_k"}[t]
 }
 
 // Activations is the type whose input products with weights of type t read: types that share one share its rows.
 func (t Type) Activations() Type {
-	if t > Q4_K {
+	switch {
+	case t >= Q4_K:
 		return Q4_K
+	case t >= Q8_0:
+		return Q8_0
 	}
 	return t
 }
@@ -66,7 +73,7 @@ func (t Type) whole() int {
 	switch {
 	case t >= Q4_K:
 		return super
-	case t == Q8_0:
+	case t >= Q8_0:
 		return block
 	}
 	return 1
@@ -74,13 +81,13 @@ func (t Type) whole() int {
 
 // rowBytes is the size of a row of `in` weights in the file.
 func (t Type) rowBytes(in int) int {
-	switch t {
-	case F32:
+	switch {
+	case t == F32:
 		return in * 4
-	case Q8_0:
-		return in / block * fileBlock
-	case Q4_K, Q5_K, Q6_K:
+	case t >= Q4_K:
 		return in / super * kTypes[t].file
+	case t >= Q8_0:
+		return in / block * blockTypes[t].file
 	}
 	return in * 2
 }
@@ -153,16 +160,8 @@ func (m *Matrix) Row(dst []float32, i int) {
 		for k := range dst {
 			dst[k] = num.BF16(le.Uint16(w[(k/2*Panel+lane)*4+k%2*2:]))
 		}
-	case Q8_0:
-		for k := 0; k < len(dst); k += block {
-			b := w[k/block*packedBlock:][:packedBlock]
-			scale := num.F16(le.Uint16(b[lane*2:]))
-			for i := 0; i < block; i += 4 {
-				q := le.Uint32(b[Panel*2+(i/4*Panel+lane)*4:]) ^ 0x80808080
-				d := dst[k+i:][:4]
-				d[0], d[1], d[2], d[3] = scale*float32(int8(q)), scale*float32(int8(q>>8)), scale*float32(int8(q>>16)), scale*float32(int8(q>>24))
-			}
-		}
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+		blockTypes[m.t].widen(dst, w, lane)
 	case Q4_K, Q5_K, Q6_K:
 		k := &kTypes[m.t]
 		for ; len(dst) > 0; dst, w = dst[super:], w[k.packed:] {

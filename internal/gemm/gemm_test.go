@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_K, Q5_K, Q6_K}
+var allTypes = []Type{F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K}
 
 // levels runs f at every level this processor has.
 func levels(t *testing.T, f func(t *testing.T, l cpu.Level)) {
@@ -236,15 +236,18 @@ func fileRows(r *rand.Rand, t Type, out, in int, wild bool) []byte {
 		for i := 0; i < len(b); i += 2 {
 			le.PutUint16(b[i:], num.ToBF16(value(r, wild)))
 		}
-	case Q8_0:
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
 		for i := range b {
 			b[i] = byte(r.Uint32())
-			if i%97 == 0 {
+			if t == Q8_0 && i%97 == 0 {
 				b[i] = 0x80 // −128: no quantiser writes it, a file may hold it
 			}
 		}
-		for i := 0; i < len(b); i += fileBlock {
+		for i := 0; i < len(b); i += blockTypes[t].file {
 			le.PutUint16(b[i:], num.ToF16(value(r, wild)/100))
+			if t == Q4_1 || t == Q5_1 {
+				le.PutUint16(b[i+2:], num.ToF16(value(r, wild)/10))
+			}
 		}
 	case Q4_K, Q5_K, Q6_K:
 		for i := range b {
@@ -278,8 +281,29 @@ func weight(t Type, row []byte, k int) float32 {
 		q, scale, minimum := superElement(t, b, k%super)
 		return float32(scale*float32(q)) - minimum
 	}
-	b := row[k/block*fileBlock:]
-	return num.F16(le.Uint16(b)) * float32(int8(b[2+k%block]))
+	q, scale, minimum := blockElement(t, row[k/block*blockTypes[t].file:], k%block)
+	if t == Q4_1 || t == Q5_1 {
+		return float32(scale*float32(q)) + minimum
+	}
+	return scale * float32(q)
+}
+
+// blockElement is element k of a block of 32 as a file holds it: its integer, its scale and its minimum.
+func blockElement(t Type, b []byte, k int) (q int, scale, minimum float32) {
+	half := func(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }
+	nibble := func(b []byte) int { return int(b[k%16] >> (k / 16 * 4) & 15) }
+	fifth := func(b []byte) int { return int(binary.LittleEndian.Uint32(b)>>k&1) * 16 }
+	switch t {
+	case Q4_0:
+		return nibble(b[2:]) - 8, half(b), 0
+	case Q4_1:
+		return nibble(b[4:]), half(b), half(b[2:])
+	case Q5_0:
+		return nibble(b[6:]) + fifth(b[2:]) - 16, half(b), 0
+	case Q5_1:
+		return nibble(b[8:]) + fifth(b[4:]), half(b), half(b[2:])
+	}
+	return int(int8(b[2+k])), half(b), 0
 }
 
 // scalar is the definition of an output element, straight from the file's bytes.
@@ -299,15 +323,19 @@ func scalar(t Type, row []byte, x []float32) float32 {
 			acc = fmaFlushBig(w1, x1, acc)
 			acc = fmaFlushBig(weight(t, row, k), num.BF16(num.ToBF16(flush(x[k]))), acc)
 		}
-	case Q8_0:
-		for ; len(x) > 0; x, row = x[block:], row[fileBlock:] {
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+		for ; len(x) > 0; x, row = x[block:], row[blockTypes[t].file:] {
 			xs, scale := fitted(x[:block])
-			sum := 0
+			sum, all := 0, 0
 			for i, v := range xs {
-				sum += int(int8(row[2+i])) * v
+				q, _, _ := blockElement(t, row, i)
+				sum += q * v
+				all += v
 			}
-			scale *= num.F16(binary.LittleEndian.Uint16(row))
-			acc = num.FMA(float32(sum), scale, acc)
+			_, d, m := blockElement(t, row, 0)
+			if acc = num.FMA(float32(sum), d*scale, acc); t == Q4_1 || t == Q5_1 {
+				acc = num.FMA(float32(all)*scale, m, acc)
+			}
 		}
 	case Q4_K, Q5_K, Q6_K:
 		run := 32

@@ -11,130 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/num"
 )
 
-//go:noescape
-func mulF32AVX512(t *tile)
-
-//go:noescape
-func mulF16AVX512(t *tile)
-
-//go:noescape
-func mulBF16AVX512(t *tile)
-
-//go:noescape
-func mulBF16AVX512BF16(t *tile)
-
-//go:noescape
-func mulFewBF16AVX512BF16(t *fewTile)
-
-//go:noescape
-func mulQ8AVX512(t *tile)
-
-//go:noescape
-func mulQ4KAVX512(t *tile)
-
-//go:noescape
-func mulQ5KAVX512(t *tile)
-
-//go:noescape
-func mulQ6KAVX512(t *tile)
-
-//go:noescape
-func mulWide5KAVX512(t *tile)
-
-//go:noescape
-func mulWide6KAVX512(t *tile)
-
-//go:noescape
-func mulF32AVX2(t *tile)
-
-//go:noescape
-func mulF16AVX2(t *tile)
-
-//go:noescape
-func mulBF16AVX2(t *tile)
-
-//go:noescape
-func mulQ8AVX2(t *tile)
-
-//go:noescape
-func mulQ4KAVX2(t *tile)
-
-//go:noescape
-func mulQ5KAVX2(t *tile)
-
-//go:noescape
-func mulQ6KAVX2(t *tile)
-
-//go:noescape
-func mulWide4KAVX2(t *tile)
-
-//go:noescape
-func mulWide5KAVX2(t *tile)
-
-//go:noescape
-func mulWide6KAVX2(t *tile)
-
-//go:noescape
-func mulQ8AVXVNNI(t *tile)
-
-//go:noescape
-func mulQ4KAVXVNNI(t *tile)
-
-//go:noescape
-func mulQ5KAVXVNNI(t *tile)
-
-//go:noescape
-func mulQ6KAVXVNNI(t *tile)
-
-//go:noescape
-func mulWide4KAVXVNNI(t *tile)
-
-//go:noescape
-func mulWide5KAVXVNNI(t *tile)
-
-//go:noescape
-func mulWide6KAVXVNNI(t *tile)
-
-//go:noescape
-func unpackQ5KAVX512(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ6KAVX512(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ4KAVX2(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ5KAVX2(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ6KAVX2(dst, src *byte, n int)
-
-//go:noescape
-func roundAVX2(dst *byte, src *float32, n int)
-
-//go:noescape
-func pairsAVX512BF16(dst *byte, src *float32, n int)
-
-//go:noescape
-func quantizeAVX2(dst *byte, src *float32, n int)
-
-//go:noescape
-func quantizeKAVX2(dst *byte, src *float32, n int)
-
-//go:noescape
-func readAVX2(p *byte, n int) uint64
-
-//go:noescape
-func readAVX512(p *byte, n int) uint64
-
-func peakFMAAVX2(iters int)
-func peakQ8AVX2(iters int)
-func peakQ8AVXVNNI(iters int)
-func peakFMAAVX512(iters int)
-func peakQ8AVX512(iters int)
-func peakBF16AVX512BF16(iters int)
-
 // The offsets that the assembly knows.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
 var _ = [1]struct{}{}[unsafe.Offsetof(fewTile{}.rows)-120]
@@ -145,6 +21,10 @@ const (
 	idBF16AVX512
 	idBF16AVX512BF16
 	idQ8AVX512
+	idQ40AVX512
+	idQ41AVX512
+	idQ50AVX512
+	idQ51AVX512
 	idQ4KAVX512
 	idQ5KAVX512
 	idQ6KAVX512
@@ -154,6 +34,10 @@ const (
 	idF16AVX2
 	idBF16AVX2
 	idQ8AVX2
+	idQ40AVX2
+	idQ41AVX2
+	idQ50AVX2
+	idQ51AVX2
 	idQ4KAVX2
 	idQ5KAVX2
 	idQ6KAVX2
@@ -161,6 +45,10 @@ const (
 	idWide5KAVX2
 	idWide6KAVX2
 	idQ8AVXVNNI
+	idQ40AVXVNNI
+	idQ41AVXVNNI
+	idQ50AVXVNNI
+	idQ51AVXVNNI
 	idQ4KAVXVNNI
 	idQ5KAVXVNNI
 	idQ6KAVXVNNI
@@ -178,6 +66,10 @@ var engines = [...]engine{
 	idBF16AVX512:     {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 4},
 	idBF16AVX512BF16: {lanes: 32, rows: 8, turn: 4, dense: 8, sparse: 2, cost: 2},
 	idQ8AVX512:       {lanes: 32, rows: 5, turn: 1, dense: 17, sparse: 3, cost: 20},
+	idQ40AVX512:      {lanes: 32, rows: 5, turn: 1, dense: 9, sparse: 3, cost: 22},
+	idQ41AVX512:      {lanes: 32, rows: 5, turn: 1, dense: 10, sparse: 3, cost: 22},
+	idQ50AVX512:      {lanes: 32, rows: 5, turn: 1, dense: 11, sparse: 3, cost: 22},
+	idQ51AVX512:      {lanes: 32, rows: 5, turn: 1, dense: 12, sparse: 3, cost: 22},
 	idQ4KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 80, sparse: 16, cost: 168},
 	idQ5KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 96, sparse: 16, cost: 168, wide: idWide5KAVX512, many: 9},
 	idQ6KAVX512:      {lanes: 32, rows: 4, turn: 1, dense: 112, sparse: 16, cost: 168, wide: idWide6KAVX512, many: 9},
@@ -187,6 +79,10 @@ var engines = [...]engine{
 	idF16AVX2:        {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 2},
 	idBF16AVX2:       {lanes: 16, rows: 6, turn: 2, dense: 4, sparse: 2, cost: 4},
 	idQ8AVX2:         {lanes: 8, rows: 6, turn: 1, dense: 4, sparse: 4, cost: 64},
+	idQ40AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ41AVX2:        {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 40},
+	idQ50AVX2:        {lanes: 16, rows: 2, turn: 1, dense: 6, sparse: 6, cost: 40},
+	idQ51AVX2:        {lanes: 16, rows: 2, turn: 1, dense: 6, sparse: 6, cost: 40},
 	idQ4KAVX2:        {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 320, wide: idWide4KAVX2, many: 8},
 	idQ5KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 48, sparse: 48, cost: 320, wide: idWide5KAVX2, many: 4},
 	idQ6KAVX2:        {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320, wide: idWide6KAVX2, many: 4},
@@ -195,6 +91,10 @@ var engines = [...]engine{
 	idWide6KAVX2:     {lanes: 16, rows: 2, turn: 1, dense: 56, sparse: 56, cost: 320},
 
 	idQ8AVXVNNI:     {lanes: 16, rows: 3, turn: 1, dense: 8, sparse: 8, cost: 32},
+	idQ40AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idQ41AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 5, sparse: 5, cost: 32},
+	idQ50AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 32, wide: idQ8AVXVNNI, many: 8},
+	idQ51AVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 6, sparse: 6, cost: 32},
 	idQ4KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 40, sparse: 40, cost: 160, wide: idWide4KAVXVNNI, many: 8},
 	idQ5KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 48, sparse: 48, cost: 160, wide: idWide5KAVXVNNI, many: 4},
 	idQ6KAVXVNNI:    {lanes: 16, rows: 3, turn: 1, dense: 56, sparse: 56, cost: 160, wide: idWide6KAVXVNNI, many: 4},
@@ -213,11 +113,14 @@ func engineFor(t Type, l cpu.Level, pairs bool) (e engine, ok bool) {
 	id := 0
 	switch {
 	case l >= cpu.AVX512:
-		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
+		id = [...]int{F32: idF32AVX512, F16: idF16AVX512, BF16: idBF16AVX512, Q8_0: idQ8AVX512, Q4_0: idQ40AVX512, Q4_1: idQ41AVX512,
+			Q5_0: idQ50AVX512, Q5_1: idQ51AVX512, Q4_K: idQ4KAVX512, Q5_K: idQ5KAVX512, Q6_K: idQ6KAVX512}[t]
 	case l >= cpu.AVXVNNI && t.integer():
-		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
+		id = [...]int{Q8_0: idQ8AVXVNNI, Q4_0: idQ40AVXVNNI, Q4_1: idQ41AVXVNNI,
+			Q5_0: idQ50AVXVNNI, Q5_1: idQ51AVXVNNI, Q4_K: idQ4KAVXVNNI, Q5_K: idQ5KAVXVNNI, Q6_K: idQ6KAVXVNNI}[t]
 	case l >= cpu.AVX2:
-		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
+		id = [...]int{F32: idF32AVX2, F16: idF16AVX2, BF16: idBF16AVX2, Q8_0: idQ8AVX2, Q4_0: idQ40AVX2, Q4_1: idQ41AVX2,
+			Q5_0: idQ50AVX2, Q5_1: idQ51AVX2, Q4_K: idQ4KAVX2, Q5_K: idQ5KAVX2, Q6_K: idQ6KAVX2}[t]
 	default:
 		return engine{}, false
 	}
@@ -241,6 +144,14 @@ func (e *engine) run(t *tile) {
 		mulBF16AVX512BF16(t)
 	case idQ8AVX512:
 		mulQ8AVX512(t)
+	case idQ40AVX512:
+		mulQ40AVX512(t)
+	case idQ41AVX512:
+		mulQ41AVX512(t)
+	case idQ50AVX512:
+		mulQ50AVX512(t)
+	case idQ51AVX512:
+		mulQ51AVX512(t)
 	case idWide5KAVX512:
 		mulWide5KAVX512(t)
 	case idWide6KAVX512:
@@ -253,6 +164,14 @@ func (e *engine) run(t *tile) {
 		mulBF16AVX2(t)
 	case idQ8AVX2:
 		mulQ8AVX2(t)
+	case idQ40AVX2:
+		mulQ40AVX2(t)
+	case idQ41AVX2:
+		mulQ41AVX2(t)
+	case idQ50AVX2:
+		mulQ50AVX2(t)
+	case idQ51AVX2:
+		mulQ51AVX2(t)
 	case idQ4KAVX512:
 		mulQ4KAVX512(t)
 	case idQ5KAVX512:
@@ -273,6 +192,14 @@ func (e *engine) run(t *tile) {
 		mulWide6KAVX2(t)
 	case idQ8AVXVNNI:
 		mulQ8AVXVNNI(t)
+	case idQ40AVXVNNI:
+		mulQ40AVXVNNI(t)
+	case idQ41AVXVNNI:
+		mulQ41AVXVNNI(t)
+	case idQ50AVXVNNI:
+		mulQ50AVXVNNI(t)
+	case idQ51AVXVNNI:
+		mulQ51AVXVNNI(t)
 	case idQ4KAVXVNNI:
 		mulQ4KAVXVNNI(t)
 	case idQ5KAVXVNNI:
@@ -297,10 +224,12 @@ func (e *engine) run(t *tile) {
 // Unpacked, the bits of a packed block of 32 are [8][Panel][4]u8, and all else is as it was.
 const wideStep = 4*Panel + super/block*(2*Panel+Panel*block)
 
-// unpack makes bytes of so many steps of a K type's panel, for one of the kernels that multiply those.
+// unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
 func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	d, s := (*byte)(dst), (*byte)(src)
 	switch e.id {
+	case idQ8AVXVNNI: // of Q5_0
+		unpackQ50AVX2(d, s, steps)
 	case idWide5KAVX512:
 		unpackQ5KAVX512(d, s, steps)
 	case idWide6KAVX512:

@@ -8,105 +8,6 @@ import (
 	"github.com/grovellm/grove/internal/cpu"
 )
 
-//go:noescape
-func mulF32FewNEON(t *tile)
-
-//go:noescape
-func mulF32NEON(t *tile)
-
-//go:noescape
-func mulF16FewNEON(t *tile)
-
-//go:noescape
-func mulF16NEON(t *tile)
-
-//go:noescape
-func mulBF16FewNEON(t *tile) (flushed int)
-
-//go:noescape
-func mulBF16NEON(t *tile) (flushed int)
-
-//go:noescape
-func mulQ8OneNEON(t *tile)
-
-//go:noescape
-func mulQ8FewNEON(t *tile)
-
-//go:noescape
-func mulQ8NEON(t *tile)
-
-//go:noescape
-func mulQ4KOneNEON(t *tile)
-
-//go:noescape
-func mulQ4KFewNEON(t *tile)
-
-//go:noescape
-func mulQ4KNEON(t *tile)
-
-//go:noescape
-func mulQ5KOneNEON(t *tile)
-
-//go:noescape
-func mulQ5KFewNEON(t *tile)
-
-//go:noescape
-func mulQ5KNEON(t *tile)
-
-//go:noescape
-func mulQ6KOneNEON(t *tile)
-
-//go:noescape
-func mulQ6KFewNEON(t *tile)
-
-//go:noescape
-func mulQ6KNEON(t *tile)
-
-//go:noescape
-func mulWideQ8NEON(t *tile)
-
-//go:noescape
-func mulWideNEON(t *tile)
-
-//go:noescape
-func mulWide6KNEON(t *tile)
-
-//go:noescape
-func mulPackedF32NEON(t *tile)
-
-//go:noescape
-func mulPackedBF16NEON(t *tile) (flushed int)
-
-//go:noescape
-func unpackQ8NEON(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ4KNEON(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ5KNEON(dst, src *byte, n int)
-
-//go:noescape
-func unpackQ6KNEON(dst, src *byte, n int)
-
-//go:noescape
-func packPairsNEON(dst *byte, src *float32, stride, pairs int)
-
-//go:noescape
-func roundNEON(dst *byte, src *float32, n int)
-
-//go:noescape
-func quantizeNEON(dst *byte, src *float32, n int)
-
-//go:noescape
-func quantizeKNEON(dst *byte, src *float32, n int)
-
-//go:noescape
-func readNEON(p *byte, n int) uint64
-
-func peakFMANEON(iters int)
-func peakQ8NEON(iters int)
-
 // The offsets that the assembly knows.
 var _ = [1]struct{}{}[unsafe.Offsetof(tile{}.scale)-96]
 
@@ -120,6 +21,18 @@ const (
 	idQ8One
 	idQ8Few
 	idQ8
+	idQ40One
+	idQ40Few
+	idQ40
+	idQ41One
+	idQ41Few
+	idQ41
+	idQ50One
+	idQ50Few
+	idQ50
+	idQ51One
+	idQ51Few
+	idQ51
 	idQ4KOne
 	idQ4KFew
 	idQ4K
@@ -130,6 +43,10 @@ const (
 	idQ6KFew
 	idQ6K
 	idWideQ8
+	idWide40
+	idWide41
+	idWide50
+	idWide51
 	idWide4K
 	idWide5K
 	idWide6K
@@ -151,6 +68,22 @@ var engines = [...]engine{
 	idQ8Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ8One},
 	idQ8:    {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWideQ8, many: 12, few: 3, fewer: idQ8Few},
 
+	idQ40One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 80},
+	idQ40Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 56, few: 1, fewer: idQ40One},
+	idQ40:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 50, wide: idWide40, many: 12, few: 3, fewer: idQ40Few},
+
+	idQ41One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 88},
+	idQ41Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 60, few: 1, fewer: idQ41One},
+	idQ41:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 54, wide: idWide41, many: 12, few: 3, fewer: idQ41Few},
+
+	idQ50One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 120},
+	idQ50Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 72, few: 1, fewer: idQ50One},
+	idQ50:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 64, wide: idWide50, many: 6, few: 3, fewer: idQ50Few},
+
+	idQ51One: {lanes: 32, rows: 1, turn: 1, dense: 8, sparse: 8, cost: 128},
+	idQ51Few: {lanes: 16, rows: 3, turn: 1, dense: 4, sparse: 4, cost: 76, few: 1, fewer: idQ51One},
+	idQ51:    {lanes: 8, rows: 5, turn: 1, dense: 2, sparse: 2, cost: 68, wide: idWide51, many: 6, few: 3, fewer: idQ51Few},
+
 	idQ4KOne: {lanes: 32, rows: 1, turn: 1, dense: 40, sparse: 40, cost: 930},
 	idQ4KFew: {lanes: 16, rows: 3, turn: 1, dense: 16, sparse: 16, cost: 570, few: 1, fewer: idQ4KOne},
 	idQ4K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 500, wide: idWide4K, many: 6, few: 3, fewer: idQ4KFew},
@@ -164,6 +97,10 @@ var engines = [...]engine{
 	idQ6K:    {lanes: 8, rows: 5, turn: 1, dense: 8, sparse: 8, cost: 640, wide: idWide6K, many: 6, few: 3, fewer: idQ6KFew},
 
 	idWideQ8: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide40: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide41: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
+	idWide50: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 44},
+	idWide51: {lanes: 8, rows: 6, turn: 1, dense: 2, sparse: 2, cost: 48},
 	idWide4K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
 	idWide5K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 380},
 	idWide6K: {lanes: 8, rows: 6, turn: 1, dense: 8, sparse: 8, cost: 450},
@@ -177,7 +114,8 @@ func engineFor(t Type, l cpu.Level, _ bool) (e engine, ok bool) {
 	if l < cpu.NEON {
 		return engine{}, false
 	}
-	return engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t]), true
+	return engineOf([...]int{F32: idF32, F16: idF16, BF16: idBF16, Q8_0: idQ8, Q4_0: idQ40, Q4_1: idQ41,
+		Q5_0: idQ50, Q5_1: idQ51, Q4_K: idQ4K, Q5_K: idQ5K, Q6_K: idQ6K}[t]), true
 }
 
 // packedEngine picks the assembly for products of two packed matrices; where there is none, the rows of
@@ -212,6 +150,30 @@ func (e *engine) run(t *tile) {
 		mulQ8FewNEON(t)
 	case idQ8:
 		mulQ8NEON(t)
+	case idQ40One:
+		mulQ40OneNEON(t)
+	case idQ40Few:
+		mulQ40FewNEON(t)
+	case idQ40:
+		mulQ40NEON(t)
+	case idQ41One:
+		mulQ41OneNEON(t)
+	case idQ41Few:
+		mulQ41FewNEON(t)
+	case idQ41:
+		mulQ41NEON(t)
+	case idQ50One:
+		mulQ50OneNEON(t)
+	case idQ50Few:
+		mulQ50FewNEON(t)
+	case idQ50:
+		mulQ50NEON(t)
+	case idQ51One:
+		mulQ51OneNEON(t)
+	case idQ51Few:
+		mulQ51FewNEON(t)
+	case idQ51:
+		mulQ51NEON(t)
 	case idQ4KOne:
 		mulQ4KOneNEON(t)
 	case idQ4KFew:
@@ -230,8 +192,10 @@ func (e *engine) run(t *tile) {
 		mulQ6KFewNEON(t)
 	case idQ6K:
 		mulQ6KNEON(t)
-	case idWideQ8:
+	case idWideQ8, idWide40, idWide50:
 		mulWideQ8NEON(t)
+	case idWide41, idWide51:
+		mulWideMinNEON(t)
 	case idWide4K, idWide5K:
 		mulWideNEON(t)
 	case idWide6K:
@@ -242,7 +206,8 @@ func (e *engine) run(t *tile) {
 }
 
 // Unpacked, a block of 32 is [2][Panel]f32, the products of its scales and minimums (of Q6_K the halves' scales) with d and
-// dmin, and its elements, [8][Panel][4]u8; of Q8_0 it is [Panel]f32 and [8][Panel][4]int8.
+// dmin, and its elements, [8][Panel][4]u8; of the types whose blocks are 32 elements it is [Panel]f32 of
+// scales, [Panel]f32 of minimums where there are any, and [8][Panel][4]int8.
 const wideStep = super / block * (2*Panel*4 + Panel*block)
 
 // unpack makes bytes of so many steps of a panel, for one of the kernels that multiply those.
@@ -251,6 +216,14 @@ func (e *engine) unpack(dst, src unsafe.Pointer, steps int) {
 	switch e.id {
 	case idWideQ8:
 		unpackQ8NEON(d, s, steps)
+	case idWide40:
+		unpackQ40NEON(d, s, steps)
+	case idWide41:
+		unpackQ41NEON(d, s, steps)
+	case idWide50:
+		unpackQ50NEON(d, s, steps)
+	case idWide51:
+		unpackQ51NEON(d, s, steps)
 	case idWide4K:
 		unpackQ4KNEON(d, s, steps)
 	case idWide5K:

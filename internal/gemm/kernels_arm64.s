@@ -4650,21 +4650,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4f90e240 // sdot v0.4s, v18.16b, v16.4b[0]
 	WORD $0x4f90e261 // sdot v1.4s, v19.16b, v16.4b[0]
-	FLDPQ 32(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 32(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90e282 // sdot v2.4s, v20.16b, v16.4b[0]
-	WORD $0x4f90e2a3 // sdot v3.4s, v21.16b, v16.4b[0]
-	FLDPQ 64(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4f90e2a2 // sdot v2.4s, v21.16b, v16.4b[0]
+	WORD $0x4f90e2c3 // sdot v3.4s, v22.16b, v16.4b[0]
+	FLDPQ 64(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4f90e304 // sdot v4.4s, v24.16b, v16.4b[0]
+	WORD $0x4f90e325 // sdot v5.4s, v25.16b, v16.4b[0]
+	FLDPQ 96(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4f90e244 // sdot v4.4s, v18.16b, v16.4b[0]
-	WORD $0x4f90e265 // sdot v5.4s, v19.16b, v16.4b[0]
-	FLDPQ 96(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90e286 // sdot v6.4s, v20.16b, v16.4b[0]
-	WORD $0x4f90e2a7 // sdot v7.4s, v21.16b, v16.4b[0]
+	WORD $0x4f90e246 // sdot v6.4s, v18.16b, v16.4b[0]
+	WORD $0x4f90e267 // sdot v7.4s, v19.16b, v16.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 128(R1), (F18, F19)
@@ -4672,21 +4672,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4fb0e240 // sdot v0.4s, v18.16b, v16.4b[1]
 	WORD $0x4fb0e261 // sdot v1.4s, v19.16b, v16.4b[1]
-	FLDPQ 160(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 160(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0e282 // sdot v2.4s, v20.16b, v16.4b[1]
-	WORD $0x4fb0e2a3 // sdot v3.4s, v21.16b, v16.4b[1]
-	FLDPQ 192(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4fb0e2a2 // sdot v2.4s, v21.16b, v16.4b[1]
+	WORD $0x4fb0e2c3 // sdot v3.4s, v22.16b, v16.4b[1]
+	FLDPQ 192(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4fb0e304 // sdot v4.4s, v24.16b, v16.4b[1]
+	WORD $0x4fb0e325 // sdot v5.4s, v25.16b, v16.4b[1]
+	FLDPQ 224(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4fb0e244 // sdot v4.4s, v18.16b, v16.4b[1]
-	WORD $0x4fb0e265 // sdot v5.4s, v19.16b, v16.4b[1]
-	FLDPQ 224(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0e286 // sdot v6.4s, v20.16b, v16.4b[1]
-	WORD $0x4fb0e2a7 // sdot v7.4s, v21.16b, v16.4b[1]
+	WORD $0x4fb0e246 // sdot v6.4s, v18.16b, v16.4b[1]
+	WORD $0x4fb0e267 // sdot v7.4s, v19.16b, v16.4b[1]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 256(R1), (F18, F19)
@@ -4694,21 +4694,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4f90ea40 // sdot v0.4s, v18.16b, v16.4b[2]
 	WORD $0x4f90ea61 // sdot v1.4s, v19.16b, v16.4b[2]
-	FLDPQ 288(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 288(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90ea82 // sdot v2.4s, v20.16b, v16.4b[2]
-	WORD $0x4f90eaa3 // sdot v3.4s, v21.16b, v16.4b[2]
-	FLDPQ 320(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4f90eaa2 // sdot v2.4s, v21.16b, v16.4b[2]
+	WORD $0x4f90eac3 // sdot v3.4s, v22.16b, v16.4b[2]
+	FLDPQ 320(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4f90eb04 // sdot v4.4s, v24.16b, v16.4b[2]
+	WORD $0x4f90eb25 // sdot v5.4s, v25.16b, v16.4b[2]
+	FLDPQ 352(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4f90ea44 // sdot v4.4s, v18.16b, v16.4b[2]
-	WORD $0x4f90ea65 // sdot v5.4s, v19.16b, v16.4b[2]
-	FLDPQ 352(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90ea86 // sdot v6.4s, v20.16b, v16.4b[2]
-	WORD $0x4f90eaa7 // sdot v7.4s, v21.16b, v16.4b[2]
+	WORD $0x4f90ea46 // sdot v6.4s, v18.16b, v16.4b[2]
+	WORD $0x4f90ea67 // sdot v7.4s, v19.16b, v16.4b[2]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 384(R1), (F18, F19)
@@ -4716,21 +4716,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4fb0ea40 // sdot v0.4s, v18.16b, v16.4b[3]
 	WORD $0x4fb0ea61 // sdot v1.4s, v19.16b, v16.4b[3]
-	FLDPQ 416(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 416(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0ea82 // sdot v2.4s, v20.16b, v16.4b[3]
-	WORD $0x4fb0eaa3 // sdot v3.4s, v21.16b, v16.4b[3]
-	FLDPQ 448(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4fb0eaa2 // sdot v2.4s, v21.16b, v16.4b[3]
+	WORD $0x4fb0eac3 // sdot v3.4s, v22.16b, v16.4b[3]
+	FLDPQ 448(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4fb0eb04 // sdot v4.4s, v24.16b, v16.4b[3]
+	WORD $0x4fb0eb25 // sdot v5.4s, v25.16b, v16.4b[3]
+	FLDPQ 480(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4fb0ea44 // sdot v4.4s, v18.16b, v16.4b[3]
-	WORD $0x4fb0ea65 // sdot v5.4s, v19.16b, v16.4b[3]
-	FLDPQ 480(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0ea86 // sdot v6.4s, v20.16b, v16.4b[3]
-	WORD $0x4fb0eaa7 // sdot v7.4s, v21.16b, v16.4b[3]
+	WORD $0x4fb0ea46 // sdot v6.4s, v18.16b, v16.4b[3]
+	WORD $0x4fb0ea67 // sdot v7.4s, v19.16b, v16.4b[3]
 	FMOVQ 16(R2), F16
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
@@ -4739,21 +4739,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4f90e240 // sdot v0.4s, v18.16b, v16.4b[0]
 	WORD $0x4f90e261 // sdot v1.4s, v19.16b, v16.4b[0]
-	FLDPQ 544(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 544(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90e282 // sdot v2.4s, v20.16b, v16.4b[0]
-	WORD $0x4f90e2a3 // sdot v3.4s, v21.16b, v16.4b[0]
-	FLDPQ 576(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4f90e2a2 // sdot v2.4s, v21.16b, v16.4b[0]
+	WORD $0x4f90e2c3 // sdot v3.4s, v22.16b, v16.4b[0]
+	FLDPQ 576(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4f90e304 // sdot v4.4s, v24.16b, v16.4b[0]
+	WORD $0x4f90e325 // sdot v5.4s, v25.16b, v16.4b[0]
+	FLDPQ 608(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4f90e244 // sdot v4.4s, v18.16b, v16.4b[0]
-	WORD $0x4f90e265 // sdot v5.4s, v19.16b, v16.4b[0]
-	FLDPQ 608(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90e286 // sdot v6.4s, v20.16b, v16.4b[0]
-	WORD $0x4f90e2a7 // sdot v7.4s, v21.16b, v16.4b[0]
+	WORD $0x4f90e246 // sdot v6.4s, v18.16b, v16.4b[0]
+	WORD $0x4f90e267 // sdot v7.4s, v19.16b, v16.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 640(R1), (F18, F19)
@@ -4761,21 +4761,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4fb0e240 // sdot v0.4s, v18.16b, v16.4b[1]
 	WORD $0x4fb0e261 // sdot v1.4s, v19.16b, v16.4b[1]
-	FLDPQ 672(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 672(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0e282 // sdot v2.4s, v20.16b, v16.4b[1]
-	WORD $0x4fb0e2a3 // sdot v3.4s, v21.16b, v16.4b[1]
-	FLDPQ 704(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4fb0e2a2 // sdot v2.4s, v21.16b, v16.4b[1]
+	WORD $0x4fb0e2c3 // sdot v3.4s, v22.16b, v16.4b[1]
+	FLDPQ 704(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4fb0e304 // sdot v4.4s, v24.16b, v16.4b[1]
+	WORD $0x4fb0e325 // sdot v5.4s, v25.16b, v16.4b[1]
+	FLDPQ 736(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4fb0e244 // sdot v4.4s, v18.16b, v16.4b[1]
-	WORD $0x4fb0e265 // sdot v5.4s, v19.16b, v16.4b[1]
-	FLDPQ 736(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0e286 // sdot v6.4s, v20.16b, v16.4b[1]
-	WORD $0x4fb0e2a7 // sdot v7.4s, v21.16b, v16.4b[1]
+	WORD $0x4fb0e246 // sdot v6.4s, v18.16b, v16.4b[1]
+	WORD $0x4fb0e267 // sdot v7.4s, v19.16b, v16.4b[1]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 768(R1), (F18, F19)
@@ -4783,21 +4783,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4f90ea40 // sdot v0.4s, v18.16b, v16.4b[2]
 	WORD $0x4f90ea61 // sdot v1.4s, v19.16b, v16.4b[2]
-	FLDPQ 800(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 800(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90ea82 // sdot v2.4s, v20.16b, v16.4b[2]
-	WORD $0x4f90eaa3 // sdot v3.4s, v21.16b, v16.4b[2]
-	FLDPQ 832(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4f90eaa2 // sdot v2.4s, v21.16b, v16.4b[2]
+	WORD $0x4f90eac3 // sdot v3.4s, v22.16b, v16.4b[2]
+	FLDPQ 832(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4f90eb04 // sdot v4.4s, v24.16b, v16.4b[2]
+	WORD $0x4f90eb25 // sdot v5.4s, v25.16b, v16.4b[2]
+	FLDPQ 864(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4f90ea44 // sdot v4.4s, v18.16b, v16.4b[2]
-	WORD $0x4f90ea65 // sdot v5.4s, v19.16b, v16.4b[2]
-	FLDPQ 864(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4f90ea86 // sdot v6.4s, v20.16b, v16.4b[2]
-	WORD $0x4f90eaa7 // sdot v7.4s, v21.16b, v16.4b[2]
+	WORD $0x4f90ea46 // sdot v6.4s, v18.16b, v16.4b[2]
+	WORD $0x4f90ea67 // sdot v7.4s, v19.16b, v16.4b[2]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 896(R1), (F18, F19)
@@ -4805,21 +4805,21 @@ block1:
 	VEOR V17.B16, V19.B16, V19.B16
 	WORD $0x4fb0ea40 // sdot v0.4s, v18.16b, v16.4b[3]
 	WORD $0x4fb0ea61 // sdot v1.4s, v19.16b, v16.4b[3]
-	FLDPQ 928(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
+	FLDPQ 928(R1), (F21, F22)
 	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0ea82 // sdot v2.4s, v20.16b, v16.4b[3]
-	WORD $0x4fb0eaa3 // sdot v3.4s, v21.16b, v16.4b[3]
-	FLDPQ 960(R1), (F18, F19)
+	VEOR V17.B16, V22.B16, V22.B16
+	WORD $0x4fb0eaa2 // sdot v2.4s, v21.16b, v16.4b[3]
+	WORD $0x4fb0eac3 // sdot v3.4s, v22.16b, v16.4b[3]
+	FLDPQ 960(R1), (F24, F25)
+	VEOR V17.B16, V24.B16, V24.B16
+	VEOR V17.B16, V25.B16, V25.B16
+	WORD $0x4fb0eb04 // sdot v4.4s, v24.16b, v16.4b[3]
+	WORD $0x4fb0eb25 // sdot v5.4s, v25.16b, v16.4b[3]
+	FLDPQ 992(R1), (F18, F19)
 	VEOR V17.B16, V18.B16, V18.B16
 	VEOR V17.B16, V19.B16, V19.B16
-	WORD $0x4fb0ea44 // sdot v4.4s, v18.16b, v16.4b[3]
-	WORD $0x4fb0ea65 // sdot v5.4s, v19.16b, v16.4b[3]
-	FLDPQ 992(R1), (F20, F21)
-	VEOR V17.B16, V20.B16, V20.B16
-	VEOR V17.B16, V21.B16, V21.B16
-	WORD $0x4fb0ea86 // sdot v6.4s, v20.16b, v16.4b[3]
-	WORD $0x4fb0eaa7 // sdot v7.4s, v21.16b, v16.4b[3]
+	WORD $0x4fb0ea46 // sdot v6.4s, v18.16b, v16.4b[3]
+	WORD $0x4fb0ea67 // sdot v7.4s, v19.16b, v16.4b[3]
 	FMOVQ 0(R19), F18
 	WORD $0x4e217a53 // fcvtl2 v19.4s, v18.8h
 	WORD $0x0e217a52 // fcvtl v18.4s, v18.4h
@@ -4945,15 +4945,15 @@ block3:
 	WORD $0x4f99e3a5 // sdot v5.4s, v29.16b, v25.4b[0]
 	WORD $0x4f9ae388 // sdot v8.4s, v28.16b, v26.4b[0]
 	WORD $0x4f9ae3a9 // sdot v9.4s, v29.16b, v26.4b[0]
-	FLDPQ 32(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98e3c2 // sdot v2.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e3 // sdot v3.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c6 // sdot v6.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e7 // sdot v7.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3ca // sdot v10.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3eb // sdot v11.4s, v31.16b, v26.4b[0]
+	FLDPQ 32(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98e382 // sdot v2.4s, v28.16b, v24.4b[0]
+	WORD $0x4f98e3a3 // sdot v3.4s, v29.16b, v24.4b[0]
+	WORD $0x4f99e386 // sdot v6.4s, v28.16b, v25.4b[0]
+	WORD $0x4f99e3a7 // sdot v7.4s, v29.16b, v25.4b[0]
+	WORD $0x4f9ae38a // sdot v10.4s, v28.16b, v26.4b[0]
+	WORD $0x4f9ae3ab // sdot v11.4s, v29.16b, v26.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 128(R1), (F28, F29)
@@ -4965,15 +4965,15 @@ block3:
 	WORD $0x4fb9e3a5 // sdot v5.4s, v29.16b, v25.4b[1]
 	WORD $0x4fbae388 // sdot v8.4s, v28.16b, v26.4b[1]
 	WORD $0x4fbae3a9 // sdot v9.4s, v29.16b, v26.4b[1]
-	FLDPQ 160(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8e3c2 // sdot v2.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e3 // sdot v3.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c6 // sdot v6.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e7 // sdot v7.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3ca // sdot v10.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3eb // sdot v11.4s, v31.16b, v26.4b[1]
+	FLDPQ 160(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8e382 // sdot v2.4s, v28.16b, v24.4b[1]
+	WORD $0x4fb8e3a3 // sdot v3.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb9e386 // sdot v6.4s, v28.16b, v25.4b[1]
+	WORD $0x4fb9e3a7 // sdot v7.4s, v29.16b, v25.4b[1]
+	WORD $0x4fbae38a // sdot v10.4s, v28.16b, v26.4b[1]
+	WORD $0x4fbae3ab // sdot v11.4s, v29.16b, v26.4b[1]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 256(R1), (F28, F29)
@@ -4985,15 +4985,15 @@ block3:
 	WORD $0x4f99eba5 // sdot v5.4s, v29.16b, v25.4b[2]
 	WORD $0x4f9aeb88 // sdot v8.4s, v28.16b, v26.4b[2]
 	WORD $0x4f9aeba9 // sdot v9.4s, v29.16b, v26.4b[2]
-	FLDPQ 288(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98ebc2 // sdot v2.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe3 // sdot v3.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc6 // sdot v6.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe7 // sdot v7.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebca // sdot v10.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebeb // sdot v11.4s, v31.16b, v26.4b[2]
+	FLDPQ 288(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98eb82 // sdot v2.4s, v28.16b, v24.4b[2]
+	WORD $0x4f98eba3 // sdot v3.4s, v29.16b, v24.4b[2]
+	WORD $0x4f99eb86 // sdot v6.4s, v28.16b, v25.4b[2]
+	WORD $0x4f99eba7 // sdot v7.4s, v29.16b, v25.4b[2]
+	WORD $0x4f9aeb8a // sdot v10.4s, v28.16b, v26.4b[2]
+	WORD $0x4f9aebab // sdot v11.4s, v29.16b, v26.4b[2]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 384(R1), (F28, F29)
@@ -5005,15 +5005,15 @@ block3:
 	WORD $0x4fb9eba5 // sdot v5.4s, v29.16b, v25.4b[3]
 	WORD $0x4fbaeb88 // sdot v8.4s, v28.16b, v26.4b[3]
 	WORD $0x4fbaeba9 // sdot v9.4s, v29.16b, v26.4b[3]
-	FLDPQ 416(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8ebc2 // sdot v2.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe3 // sdot v3.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc6 // sdot v6.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe7 // sdot v7.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebca // sdot v10.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebeb // sdot v11.4s, v31.16b, v26.4b[3]
+	FLDPQ 416(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8eb82 // sdot v2.4s, v28.16b, v24.4b[3]
+	WORD $0x4fb8eba3 // sdot v3.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb9eb86 // sdot v6.4s, v28.16b, v25.4b[3]
+	WORD $0x4fb9eba7 // sdot v7.4s, v29.16b, v25.4b[3]
+	WORD $0x4fbaeb8a // sdot v10.4s, v28.16b, v26.4b[3]
+	WORD $0x4fbaebab // sdot v11.4s, v29.16b, v26.4b[3]
 	FMOVQ 16(R2), F24
 	FMOVQ 16(R3), F25
 	FMOVQ 16(R4), F26
@@ -5026,15 +5026,15 @@ block3:
 	WORD $0x4f99e3a5 // sdot v5.4s, v29.16b, v25.4b[0]
 	WORD $0x4f9ae388 // sdot v8.4s, v28.16b, v26.4b[0]
 	WORD $0x4f9ae3a9 // sdot v9.4s, v29.16b, v26.4b[0]
-	FLDPQ 544(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98e3c2 // sdot v2.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e3 // sdot v3.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c6 // sdot v6.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e7 // sdot v7.4s, v31.16b, v25.4b[0]
-	WORD $0x4f9ae3ca // sdot v10.4s, v30.16b, v26.4b[0]
-	WORD $0x4f9ae3eb // sdot v11.4s, v31.16b, v26.4b[0]
+	FLDPQ 544(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98e382 // sdot v2.4s, v28.16b, v24.4b[0]
+	WORD $0x4f98e3a3 // sdot v3.4s, v29.16b, v24.4b[0]
+	WORD $0x4f99e386 // sdot v6.4s, v28.16b, v25.4b[0]
+	WORD $0x4f99e3a7 // sdot v7.4s, v29.16b, v25.4b[0]
+	WORD $0x4f9ae38a // sdot v10.4s, v28.16b, v26.4b[0]
+	WORD $0x4f9ae3ab // sdot v11.4s, v29.16b, v26.4b[0]
 	FLDPQ 640(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
@@ -5044,15 +5044,15 @@ block3:
 	WORD $0x4fb9e3a5 // sdot v5.4s, v29.16b, v25.4b[1]
 	WORD $0x4fbae388 // sdot v8.4s, v28.16b, v26.4b[1]
 	WORD $0x4fbae3a9 // sdot v9.4s, v29.16b, v26.4b[1]
-	FLDPQ 672(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8e3c2 // sdot v2.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e3 // sdot v3.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c6 // sdot v6.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e7 // sdot v7.4s, v31.16b, v25.4b[1]
-	WORD $0x4fbae3ca // sdot v10.4s, v30.16b, v26.4b[1]
-	WORD $0x4fbae3eb // sdot v11.4s, v31.16b, v26.4b[1]
+	FLDPQ 672(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8e382 // sdot v2.4s, v28.16b, v24.4b[1]
+	WORD $0x4fb8e3a3 // sdot v3.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb9e386 // sdot v6.4s, v28.16b, v25.4b[1]
+	WORD $0x4fb9e3a7 // sdot v7.4s, v29.16b, v25.4b[1]
+	WORD $0x4fbae38a // sdot v10.4s, v28.16b, v26.4b[1]
+	WORD $0x4fbae3ab // sdot v11.4s, v29.16b, v26.4b[1]
 	FLDPQ 768(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
@@ -5062,15 +5062,15 @@ block3:
 	WORD $0x4f99eba5 // sdot v5.4s, v29.16b, v25.4b[2]
 	WORD $0x4f9aeb88 // sdot v8.4s, v28.16b, v26.4b[2]
 	WORD $0x4f9aeba9 // sdot v9.4s, v29.16b, v26.4b[2]
-	FLDPQ 800(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98ebc2 // sdot v2.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe3 // sdot v3.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc6 // sdot v6.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe7 // sdot v7.4s, v31.16b, v25.4b[2]
-	WORD $0x4f9aebca // sdot v10.4s, v30.16b, v26.4b[2]
-	WORD $0x4f9aebeb // sdot v11.4s, v31.16b, v26.4b[2]
+	FLDPQ 800(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98eb82 // sdot v2.4s, v28.16b, v24.4b[2]
+	WORD $0x4f98eba3 // sdot v3.4s, v29.16b, v24.4b[2]
+	WORD $0x4f99eb86 // sdot v6.4s, v28.16b, v25.4b[2]
+	WORD $0x4f99eba7 // sdot v7.4s, v29.16b, v25.4b[2]
+	WORD $0x4f9aeb8a // sdot v10.4s, v28.16b, v26.4b[2]
+	WORD $0x4f9aebab // sdot v11.4s, v29.16b, v26.4b[2]
 	FLDPQ 896(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
@@ -5080,15 +5080,15 @@ block3:
 	WORD $0x4fb9eba5 // sdot v5.4s, v29.16b, v25.4b[3]
 	WORD $0x4fbaeb88 // sdot v8.4s, v28.16b, v26.4b[3]
 	WORD $0x4fbaeba9 // sdot v9.4s, v29.16b, v26.4b[3]
-	FLDPQ 928(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8ebc2 // sdot v2.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe3 // sdot v3.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc6 // sdot v6.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe7 // sdot v7.4s, v31.16b, v25.4b[3]
-	WORD $0x4fbaebca // sdot v10.4s, v30.16b, v26.4b[3]
-	WORD $0x4fbaebeb // sdot v11.4s, v31.16b, v26.4b[3]
+	FLDPQ 928(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8eb82 // sdot v2.4s, v28.16b, v24.4b[3]
+	WORD $0x4fb8eba3 // sdot v3.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb9eb86 // sdot v6.4s, v28.16b, v25.4b[3]
+	WORD $0x4fb9eba7 // sdot v7.4s, v29.16b, v25.4b[3]
+	WORD $0x4fbaeb8a // sdot v10.4s, v28.16b, v26.4b[3]
+	WORD $0x4fbaebab // sdot v11.4s, v29.16b, v26.4b[3]
 	FMOVQ 0(R19), F28
 	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
 	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
@@ -5192,13 +5192,13 @@ block2:
 	WORD $0x4f98e3a1 // sdot v1.4s, v29.16b, v24.4b[0]
 	WORD $0x4f99e384 // sdot v4.4s, v28.16b, v25.4b[0]
 	WORD $0x4f99e3a5 // sdot v5.4s, v29.16b, v25.4b[0]
-	FLDPQ 32(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98e3c2 // sdot v2.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e3 // sdot v3.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c6 // sdot v6.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e7 // sdot v7.4s, v31.16b, v25.4b[0]
+	FLDPQ 32(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98e382 // sdot v2.4s, v28.16b, v24.4b[0]
+	WORD $0x4f98e3a3 // sdot v3.4s, v29.16b, v24.4b[0]
+	WORD $0x4f99e386 // sdot v6.4s, v28.16b, v25.4b[0]
+	WORD $0x4f99e3a7 // sdot v7.4s, v29.16b, v25.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 128(R1), (F28, F29)
@@ -5208,13 +5208,13 @@ block2:
 	WORD $0x4fb8e3a1 // sdot v1.4s, v29.16b, v24.4b[1]
 	WORD $0x4fb9e384 // sdot v4.4s, v28.16b, v25.4b[1]
 	WORD $0x4fb9e3a5 // sdot v5.4s, v29.16b, v25.4b[1]
-	FLDPQ 160(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8e3c2 // sdot v2.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e3 // sdot v3.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c6 // sdot v6.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e7 // sdot v7.4s, v31.16b, v25.4b[1]
+	FLDPQ 160(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8e382 // sdot v2.4s, v28.16b, v24.4b[1]
+	WORD $0x4fb8e3a3 // sdot v3.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb9e386 // sdot v6.4s, v28.16b, v25.4b[1]
+	WORD $0x4fb9e3a7 // sdot v7.4s, v29.16b, v25.4b[1]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 256(R1), (F28, F29)
@@ -5224,13 +5224,13 @@ block2:
 	WORD $0x4f98eba1 // sdot v1.4s, v29.16b, v24.4b[2]
 	WORD $0x4f99eb84 // sdot v4.4s, v28.16b, v25.4b[2]
 	WORD $0x4f99eba5 // sdot v5.4s, v29.16b, v25.4b[2]
-	FLDPQ 288(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98ebc2 // sdot v2.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe3 // sdot v3.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc6 // sdot v6.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe7 // sdot v7.4s, v31.16b, v25.4b[2]
+	FLDPQ 288(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98eb82 // sdot v2.4s, v28.16b, v24.4b[2]
+	WORD $0x4f98eba3 // sdot v3.4s, v29.16b, v24.4b[2]
+	WORD $0x4f99eb86 // sdot v6.4s, v28.16b, v25.4b[2]
+	WORD $0x4f99eba7 // sdot v7.4s, v29.16b, v25.4b[2]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 384(R1), (F28, F29)
@@ -5240,13 +5240,13 @@ block2:
 	WORD $0x4fb8eba1 // sdot v1.4s, v29.16b, v24.4b[3]
 	WORD $0x4fb9eb84 // sdot v4.4s, v28.16b, v25.4b[3]
 	WORD $0x4fb9eba5 // sdot v5.4s, v29.16b, v25.4b[3]
-	FLDPQ 416(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8ebc2 // sdot v2.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe3 // sdot v3.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc6 // sdot v6.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe7 // sdot v7.4s, v31.16b, v25.4b[3]
+	FLDPQ 416(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8eb82 // sdot v2.4s, v28.16b, v24.4b[3]
+	WORD $0x4fb8eba3 // sdot v3.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb9eb86 // sdot v6.4s, v28.16b, v25.4b[3]
+	WORD $0x4fb9eba7 // sdot v7.4s, v29.16b, v25.4b[3]
 	FMOVQ 16(R2), F24
 	FMOVQ 16(R3), F25
 	FLDPQ 512(R1), (F28, F29)
@@ -5256,13 +5256,13 @@ block2:
 	WORD $0x4f98e3a1 // sdot v1.4s, v29.16b, v24.4b[0]
 	WORD $0x4f99e384 // sdot v4.4s, v28.16b, v25.4b[0]
 	WORD $0x4f99e3a5 // sdot v5.4s, v29.16b, v25.4b[0]
-	FLDPQ 544(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98e3c2 // sdot v2.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e3 // sdot v3.4s, v31.16b, v24.4b[0]
-	WORD $0x4f99e3c6 // sdot v6.4s, v30.16b, v25.4b[0]
-	WORD $0x4f99e3e7 // sdot v7.4s, v31.16b, v25.4b[0]
+	FLDPQ 544(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98e382 // sdot v2.4s, v28.16b, v24.4b[0]
+	WORD $0x4f98e3a3 // sdot v3.4s, v29.16b, v24.4b[0]
+	WORD $0x4f99e386 // sdot v6.4s, v28.16b, v25.4b[0]
+	WORD $0x4f99e3a7 // sdot v7.4s, v29.16b, v25.4b[0]
 	FLDPQ 640(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
@@ -5270,13 +5270,13 @@ block2:
 	WORD $0x4fb8e3a1 // sdot v1.4s, v29.16b, v24.4b[1]
 	WORD $0x4fb9e384 // sdot v4.4s, v28.16b, v25.4b[1]
 	WORD $0x4fb9e3a5 // sdot v5.4s, v29.16b, v25.4b[1]
-	FLDPQ 672(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8e3c2 // sdot v2.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e3 // sdot v3.4s, v31.16b, v24.4b[1]
-	WORD $0x4fb9e3c6 // sdot v6.4s, v30.16b, v25.4b[1]
-	WORD $0x4fb9e3e7 // sdot v7.4s, v31.16b, v25.4b[1]
+	FLDPQ 672(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8e382 // sdot v2.4s, v28.16b, v24.4b[1]
+	WORD $0x4fb8e3a3 // sdot v3.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb9e386 // sdot v6.4s, v28.16b, v25.4b[1]
+	WORD $0x4fb9e3a7 // sdot v7.4s, v29.16b, v25.4b[1]
 	FLDPQ 768(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
@@ -5284,13 +5284,13 @@ block2:
 	WORD $0x4f98eba1 // sdot v1.4s, v29.16b, v24.4b[2]
 	WORD $0x4f99eb84 // sdot v4.4s, v28.16b, v25.4b[2]
 	WORD $0x4f99eba5 // sdot v5.4s, v29.16b, v25.4b[2]
-	FLDPQ 800(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98ebc2 // sdot v2.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe3 // sdot v3.4s, v31.16b, v24.4b[2]
-	WORD $0x4f99ebc6 // sdot v6.4s, v30.16b, v25.4b[2]
-	WORD $0x4f99ebe7 // sdot v7.4s, v31.16b, v25.4b[2]
+	FLDPQ 800(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98eb82 // sdot v2.4s, v28.16b, v24.4b[2]
+	WORD $0x4f98eba3 // sdot v3.4s, v29.16b, v24.4b[2]
+	WORD $0x4f99eb86 // sdot v6.4s, v28.16b, v25.4b[2]
+	WORD $0x4f99eba7 // sdot v7.4s, v29.16b, v25.4b[2]
 	FLDPQ 896(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
@@ -5298,13 +5298,13 @@ block2:
 	WORD $0x4fb8eba1 // sdot v1.4s, v29.16b, v24.4b[3]
 	WORD $0x4fb9eb84 // sdot v4.4s, v28.16b, v25.4b[3]
 	WORD $0x4fb9eba5 // sdot v5.4s, v29.16b, v25.4b[3]
-	FLDPQ 928(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8ebc2 // sdot v2.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe3 // sdot v3.4s, v31.16b, v24.4b[3]
-	WORD $0x4fb9ebc6 // sdot v6.4s, v30.16b, v25.4b[3]
-	WORD $0x4fb9ebe7 // sdot v7.4s, v31.16b, v25.4b[3]
+	FLDPQ 928(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8eb82 // sdot v2.4s, v28.16b, v24.4b[3]
+	WORD $0x4fb8eba3 // sdot v3.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb9eb86 // sdot v6.4s, v28.16b, v25.4b[3]
+	WORD $0x4fb9eba7 // sdot v7.4s, v29.16b, v25.4b[3]
 	FMOVQ 0(R19), F28
 	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
 	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
@@ -5377,11 +5377,11 @@ block1:
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4f98e380 // sdot v0.4s, v28.16b, v24.4b[0]
 	WORD $0x4f98e3a1 // sdot v1.4s, v29.16b, v24.4b[0]
-	FLDPQ 32(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98e3c2 // sdot v2.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e3 // sdot v3.4s, v31.16b, v24.4b[0]
+	FLDPQ 32(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98e382 // sdot v2.4s, v28.16b, v24.4b[0]
+	WORD $0x4f98e3a3 // sdot v3.4s, v29.16b, v24.4b[0]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 128(R1), (F28, F29)
@@ -5389,11 +5389,11 @@ block1:
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4fb8e380 // sdot v0.4s, v28.16b, v24.4b[1]
 	WORD $0x4fb8e3a1 // sdot v1.4s, v29.16b, v24.4b[1]
-	FLDPQ 160(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8e3c2 // sdot v2.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e3 // sdot v3.4s, v31.16b, v24.4b[1]
+	FLDPQ 160(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8e382 // sdot v2.4s, v28.16b, v24.4b[1]
+	WORD $0x4fb8e3a3 // sdot v3.4s, v29.16b, v24.4b[1]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 256(R1), (F28, F29)
@@ -5401,11 +5401,11 @@ block1:
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4f98eb80 // sdot v0.4s, v28.16b, v24.4b[2]
 	WORD $0x4f98eba1 // sdot v1.4s, v29.16b, v24.4b[2]
-	FLDPQ 288(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98ebc2 // sdot v2.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe3 // sdot v3.4s, v31.16b, v24.4b[2]
+	FLDPQ 288(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98eb82 // sdot v2.4s, v28.16b, v24.4b[2]
+	WORD $0x4f98eba3 // sdot v3.4s, v29.16b, v24.4b[2]
 	PRFM (R8), PLDL2KEEP
 	ADD R9, R8, R8
 	FLDPQ 384(R1), (F28, F29)
@@ -5413,52 +5413,52 @@ block1:
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4fb8eb80 // sdot v0.4s, v28.16b, v24.4b[3]
 	WORD $0x4fb8eba1 // sdot v1.4s, v29.16b, v24.4b[3]
-	FLDPQ 416(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8ebc2 // sdot v2.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe3 // sdot v3.4s, v31.16b, v24.4b[3]
+	FLDPQ 416(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8eb82 // sdot v2.4s, v28.16b, v24.4b[3]
+	WORD $0x4fb8eba3 // sdot v3.4s, v29.16b, v24.4b[3]
 	FMOVQ 16(R2), F24
 	FLDPQ 512(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4f98e380 // sdot v0.4s, v28.16b, v24.4b[0]
 	WORD $0x4f98e3a1 // sdot v1.4s, v29.16b, v24.4b[0]
-	FLDPQ 544(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98e3c2 // sdot v2.4s, v30.16b, v24.4b[0]
-	WORD $0x4f98e3e3 // sdot v3.4s, v31.16b, v24.4b[0]
+	FLDPQ 544(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98e382 // sdot v2.4s, v28.16b, v24.4b[0]
+	WORD $0x4f98e3a3 // sdot v3.4s, v29.16b, v24.4b[0]
 	FLDPQ 640(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4fb8e380 // sdot v0.4s, v28.16b, v24.4b[1]
 	WORD $0x4fb8e3a1 // sdot v1.4s, v29.16b, v24.4b[1]
-	FLDPQ 672(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8e3c2 // sdot v2.4s, v30.16b, v24.4b[1]
-	WORD $0x4fb8e3e3 // sdot v3.4s, v31.16b, v24.4b[1]
+	FLDPQ 672(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8e382 // sdot v2.4s, v28.16b, v24.4b[1]
+	WORD $0x4fb8e3a3 // sdot v3.4s, v29.16b, v24.4b[1]
 	FLDPQ 768(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4f98eb80 // sdot v0.4s, v28.16b, v24.4b[2]
 	WORD $0x4f98eba1 // sdot v1.4s, v29.16b, v24.4b[2]
-	FLDPQ 800(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4f98ebc2 // sdot v2.4s, v30.16b, v24.4b[2]
-	WORD $0x4f98ebe3 // sdot v3.4s, v31.16b, v24.4b[2]
+	FLDPQ 800(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4f98eb82 // sdot v2.4s, v28.16b, v24.4b[2]
+	WORD $0x4f98eba3 // sdot v3.4s, v29.16b, v24.4b[2]
 	FLDPQ 896(R1), (F28, F29)
 	VEOR V27.B16, V28.B16, V28.B16
 	VEOR V27.B16, V29.B16, V29.B16
 	WORD $0x4fb8eb80 // sdot v0.4s, v28.16b, v24.4b[3]
 	WORD $0x4fb8eba1 // sdot v1.4s, v29.16b, v24.4b[3]
-	FLDPQ 928(R1), (F30, F31)
-	VEOR V27.B16, V30.B16, V30.B16
-	VEOR V27.B16, V31.B16, V31.B16
-	WORD $0x4fb8ebc2 // sdot v2.4s, v30.16b, v24.4b[3]
-	WORD $0x4fb8ebe3 // sdot v3.4s, v31.16b, v24.4b[3]
+	FLDPQ 928(R1), (F28, F29)
+	VEOR V27.B16, V28.B16, V28.B16
+	VEOR V27.B16, V29.B16, V29.B16
+	WORD $0x4fb8eb82 // sdot v2.4s, v28.16b, v24.4b[3]
+	WORD $0x4fb8eba3 // sdot v3.4s, v29.16b, v24.4b[3]
 	FMOVQ 0(R19), F28
 	WORD $0x4e217b9d // fcvtl2 v29.4s, v28.8h
 	WORD $0x0e217b9c // fcvtl v28.4s, v28.4h
@@ -6519,7 +6519,9846 @@ block1:
 	FSTPQ (F12, F13), 0(R10)
 	RET
 
-// mulWideQ8NEON multiplies a quarter of a Q8_0 panel, unpacked, by int8.
+// unpackQ8NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackQ8NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $128, V17.B16
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	ADD $64, R19, R1
+	ADD $128, R2
+	FLDPQ 0(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 512(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 544(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 576(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 608(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 640(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 672(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 704(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 736(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 768(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 800(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 832(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 864(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 896(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 928(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 960(R1), (F0, F1)
+	VEOR V17.B16, V0.B16, V0.B16
+	VEOR V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 992(R1), (F4, F5)
+	VEOR V17.B16, V4.B16, V4.B16
+	VEOR V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $1088, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulQ40OneNEON multiplies a Q4_0 panel by int8.
+TEXT ·mulQ40OneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V17.B16
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 16(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 0(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V22.S4, V0.S4, V8.S4
+	VFMLA V23.S4, V1.S4, V9.S4
+	FMOVQ 16(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V22.S4, V2.S4, V10.S4
+	VFMLA V23.S4, V3.S4, V11.S4
+	FMOVQ 32(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V22.S4, V4.S4, V12.S4
+	VFMLA V23.S4, V5.S4, V13.S4
+	FMOVQ 48(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V22.S4, V6.S4, V14.S4
+	VFMLA V23.S4, V7.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
+	RET
+
+// mulQ40FewNEON multiplies half a Q4_0 panel by int8.
+TEXT ·mulQ40FewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V27.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed3:
+block3:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R3), R12
+	ASR $4, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	MOVW 32(R4), R12
+	ASR $4, R12, R12
+	VDUP R12, V8.S4
+	VDUP R12, V9.S4
+	VDUP R12, V10.S4
+	VDUP R12, V11.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V24.S4, V8.S4, V20.S4
+	VFMLA V25.S4, V9.S4, V21.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V24.S4, V10.S4, V22.S4
+	VFMLA V25.S4, V11.S4, V23.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed2:
+block2:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R3), R12
+	ASR $4, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	RET
+
+// mulQ40NEON multiplies a quarter of a Q4_0 panel by int8.
+TEXT ·mulQ40NEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V25.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	FLDPQ 512(R12), (F18, F19)
+	B resumed5
+zero5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed5:
+block5:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $4, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R4), R12
+	ASR $4, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	MOVW 32(R5), R12
+	ASR $4, R12, R12
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	MOVW 32(R6), R12
+	ASR $4, R12, R12
+	VDUP R12, V8.S4
+	VDUP R12, V9.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVS 36(R6), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V8.S4, V18.S4
+	VFMLA V31.S4, V9.S4, V19.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	B resumed4
+zero4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed4:
+block4:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $4, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R4), R12
+	ASR $4, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	MOVW 32(R5), R12
+	ASR $4, R12, R12
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	B resumed3
+zero3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed3:
+block3:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $4, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R4), R12
+	ASR $4, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	B resumed2
+zero2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed2:
+block2:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $4, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	B resumed1
+zero1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+resumed1:
+block1:
+	MOVW 32(R2), R12
+	ASR $4, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 16(R2), F20
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	ADD $576, R1
+	ADD $576, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F10, F11), 0(R10)
+	RET
+
+// unpackQ40NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackQ40NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	VMOVI $8, V19.B16
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	ADD $64, R19, R1
+	ADD $128, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $576, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulQ41OneNEON multiplies a Q4_1 panel by int8.
+TEXT ·mulQ41OneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $128, R1
+	VMOVI $15, V17.B16
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 16(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 0(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V22.S4, V0.S4, V8.S4
+	VFMLA V23.S4, V1.S4, V9.S4
+	FMOVQ 64(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f965268 // fmls v8.4s, v19.4s, v22.s[0]
+	WORD $0x4f965289 // fmls v9.4s, v20.4s, v22.s[0]
+	FMOVQ 16(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V22.S4, V2.S4, V10.S4
+	VFMLA V23.S4, V3.S4, V11.S4
+	FMOVQ 80(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f96526a // fmls v10.4s, v19.4s, v22.s[0]
+	WORD $0x4f96528b // fmls v11.4s, v20.4s, v22.s[0]
+	FMOVQ 32(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V22.S4, V4.S4, V12.S4
+	VFMLA V23.S4, V5.S4, V13.S4
+	FMOVQ 96(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f96526c // fmls v12.4s, v19.4s, v22.s[0]
+	WORD $0x4f96528d // fmls v13.4s, v20.4s, v22.s[0]
+	FMOVQ 48(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V22.S4, V6.S4, V14.S4
+	VFMLA V23.S4, V7.S4, V15.S4
+	FMOVQ 112(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f96526e // fmls v14.4s, v19.4s, v22.s[0]
+	WORD $0x4f96528f // fmls v15.4s, v20.4s, v22.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
+	RET
+
+// mulQ41FewNEON multiplies half a Q4_1 panel by int8.
+TEXT ·mulQ41FewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $128, R1
+	VMOVI $15, V27.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V24.S4, V8.S4, V20.S4
+	VFMLA V25.S4, V9.S4, V21.S4
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R4), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b4 // fmls v20.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d5 // fmls v21.4s, v30.4s, v24.s[0]
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V24.S4, V10.S4, V22.S4
+	VFMLA V25.S4, V11.S4, V23.S4
+	FMOVQ 80(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R4), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b6 // fmls v22.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d7 // fmls v23.4s, v30.4s, v24.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVQ 80(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVQ 80(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	RET
+
+// mulQ41NEON multiplies a quarter of a Q4_1 panel by int8.
+TEXT ·mulQ41NEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $128, R1
+	VMOVI $15, V25.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	FLDPQ 512(R12), (F18, F19)
+	B resumed5
+zero5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed5:
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVS 36(R6), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V8.S4, V18.S4
+	VFMLA V31.S4, V9.S4, V19.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R4), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R5), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
+	MOVW 32(R6), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R6), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e5372 // fmls v18.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e5393 // fmls v19.4s, v28.4s, v30.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	B resumed4
+zero4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed4:
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R4), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R5), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	B resumed3
+zero3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R4), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	B resumed2
+zero2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	B resumed1
+zero1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 16(R2), F20
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	ADD $640, R1
+	ADD $640, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F10, F11), 0(R10)
+	RET
+
+// unpackQ41NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackQ41NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	VMOVI $8, V19.B16
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	FMOVQ 64(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 128(R2)
+	FMOVQ 80(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 160(R2)
+	FMOVQ 96(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 192(R2)
+	FMOVQ 112(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 224(R2)
+	ADD $128, R19, R1
+	ADD $256, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $640, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulQ50OneNEON multiplies a Q5_0 panel by int8.
+TEXT ·mulQ50OneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V17.B16
+	VMOVI $16, V18.B16
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $4, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $4, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $4, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $4, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 16(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VUSHR $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VUSHR $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VUSHR $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VUSHR $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VUSHR $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VUSHR $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VUSHR $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VUSHR $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VUSHR $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VUSHR $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VUSHR $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VUSHR $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 0(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V22.S4, V0.S4, V8.S4
+	VFMLA V23.S4, V1.S4, V9.S4
+	FMOVQ 16(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V22.S4, V2.S4, V10.S4
+	VFMLA V23.S4, V3.S4, V11.S4
+	FMOVQ 32(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V22.S4, V4.S4, V12.S4
+	VFMLA V23.S4, V5.S4, V13.S4
+	FMOVQ 48(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V22.S4, V6.S4, V14.S4
+	VFMLA V23.S4, V7.S4, V15.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
+	RET
+
+// mulQ50FewNEON multiplies half a Q5_0 panel by int8.
+TEXT ·mulQ50FewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V27.B16
+	VMOVI $16, V28.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed3:
+block3:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VDUP R12, V8.S4
+	VDUP R12, V9.S4
+	VDUP R12, V10.S4
+	VDUP R12, V11.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V24.S4, V8.S4, V20.S4
+	VFMLA V25.S4, V9.S4, V21.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V24.S4, V10.S4, V22.S4
+	VFMLA V25.S4, V11.S4, V23.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed2:
+block2:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	RET
+
+// mulQ50NEON multiplies a quarter of a Q5_0 panel by int8.
+TEXT ·mulQ50NEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $64, R1
+	VMOVI $15, V25.B16
+	VMOVI $16, V26.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	FLDPQ 512(R12), (F18, F19)
+	B resumed5
+zero5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed5:
+block5:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	MOVW 32(R5), R12
+	ASR $3, R12, R12
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	MOVW 32(R6), R12
+	ASR $3, R12, R12
+	VDUP R12, V8.S4
+	VDUP R12, V9.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVS 36(R6), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V8.S4, V18.S4
+	VFMLA V31.S4, V9.S4, V19.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	B resumed4
+zero4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed4:
+block4:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	MOVW 32(R5), R12
+	ASR $3, R12, R12
+	VDUP R12, V6.S4
+	VDUP R12, V7.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	B resumed3
+zero3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed3:
+block3:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	MOVW 32(R4), R12
+	ASR $3, R12, R12
+	VDUP R12, V4.S4
+	VDUP R12, V5.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	B resumed2
+zero2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed2:
+block2:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	MOVW 32(R3), R12
+	ASR $3, R12, R12
+	VDUP R12, V2.S4
+	VDUP R12, V3.S4
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	B resumed1
+zero1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+resumed1:
+block1:
+	MOVW 32(R2), R12
+	ASR $3, R12, R12
+	VDUP R12, V0.S4
+	VDUP R12, V1.S4
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 16(R2), F20
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	ADD $704, R1
+	ADD $704, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F10, F11), 0(R10)
+	RET
+
+// unpackQ50NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackQ50NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	VMOVI $16, V18.B16
+	VMOVI $16, V19.B16
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	ADD $64, R19, R1
+	ADD $128, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	VSUB V19.B16, V0.B16, V0.B16
+	VSUB V19.B16, V1.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	VSUB V19.B16, V4.B16, V4.B16
+	VSUB V19.B16, V5.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $704, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulQ51OneNEON multiplies a Q5_1 panel by int8.
+TEXT ·mulQ51OneNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $128, R1
+	VMOVI $15, V17.B16
+	VMOVI $16, V18.B16
+	MOVD 88(R0), R12
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F8, F9)
+	FLDPQ 32(R12), (F10, F11)
+	FLDPQ 64(R12), (F12, F13)
+	FLDPQ 96(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $4, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $4, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $4, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $4, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $4, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VAND V17.B16, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VSHL $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VAND V17.B16, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VSHL $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VAND V17.B16, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VSHL $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VAND V17.B16, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VSHL $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VAND V17.B16, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VAND V17.B16, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VSHL $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 16(R2), F16
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e260 // sdot v0.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e281 // sdot v1.4s, v20.16b, v16.4b[0]
+	FLDPQ 32(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90e2c2 // sdot v2.4s, v22.16b, v16.4b[0]
+	WORD $0x4f90e2e3 // sdot v3.4s, v23.16b, v16.4b[0]
+	FLDPQ 64(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90e324 // sdot v4.4s, v25.16b, v16.4b[0]
+	WORD $0x4f90e345 // sdot v5.4s, v26.16b, v16.4b[0]
+	FLDPQ 96(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90e266 // sdot v6.4s, v19.16b, v16.4b[0]
+	WORD $0x4f90e287 // sdot v7.4s, v20.16b, v16.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e260 // sdot v0.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e281 // sdot v1.4s, v20.16b, v16.4b[1]
+	FLDPQ 160(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VUSHR $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VUSHR $1, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0e2c2 // sdot v2.4s, v22.16b, v16.4b[1]
+	WORD $0x4fb0e2e3 // sdot v3.4s, v23.16b, v16.4b[1]
+	FLDPQ 192(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VUSHR $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VUSHR $1, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0e324 // sdot v4.4s, v25.16b, v16.4b[1]
+	WORD $0x4fb0e345 // sdot v5.4s, v26.16b, v16.4b[1]
+	FLDPQ 224(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VUSHR $1, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0e266 // sdot v6.4s, v19.16b, v16.4b[1]
+	WORD $0x4fb0e287 // sdot v7.4s, v20.16b, v16.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea60 // sdot v0.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea81 // sdot v1.4s, v20.16b, v16.4b[2]
+	FLDPQ 288(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VUSHR $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VUSHR $2, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4f90eac2 // sdot v2.4s, v22.16b, v16.4b[2]
+	WORD $0x4f90eae3 // sdot v3.4s, v23.16b, v16.4b[2]
+	FLDPQ 320(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VUSHR $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VUSHR $2, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4f90eb24 // sdot v4.4s, v25.16b, v16.4b[2]
+	WORD $0x4f90eb45 // sdot v5.4s, v26.16b, v16.4b[2]
+	FLDPQ 352(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VUSHR $2, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4f90ea66 // sdot v6.4s, v19.16b, v16.4b[2]
+	WORD $0x4f90ea87 // sdot v7.4s, v20.16b, v16.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 512(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 528(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea60 // sdot v0.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea81 // sdot v1.4s, v20.16b, v16.4b[3]
+	FLDPQ 416(R1), (F22, F23)
+	VUSHR $4, V22.B16, V22.B16
+	FMOVQ 544(R1), F24
+	VUSHR $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V22.B16
+	VUSHR $4, V23.B16, V23.B16
+	FMOVQ 560(R1), F24
+	VUSHR $3, V24.B16, V24.B16
+	VBIT V18.B16, V24.B16, V23.B16
+	WORD $0x4fb0eac2 // sdot v2.4s, v22.16b, v16.4b[3]
+	WORD $0x4fb0eae3 // sdot v3.4s, v23.16b, v16.4b[3]
+	FLDPQ 448(R1), (F25, F26)
+	VUSHR $4, V25.B16, V25.B16
+	FMOVQ 576(R1), F27
+	VUSHR $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V25.B16
+	VUSHR $4, V26.B16, V26.B16
+	FMOVQ 592(R1), F27
+	VUSHR $3, V27.B16, V27.B16
+	VBIT V18.B16, V27.B16, V26.B16
+	WORD $0x4fb0eb24 // sdot v4.4s, v25.16b, v16.4b[3]
+	WORD $0x4fb0eb45 // sdot v5.4s, v26.16b, v16.4b[3]
+	FLDPQ 480(R1), (F19, F20)
+	VUSHR $4, V19.B16, V19.B16
+	FMOVQ 608(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V19.B16
+	VUSHR $4, V20.B16, V20.B16
+	FMOVQ 624(R1), F21
+	VUSHR $3, V21.B16, V21.B16
+	VBIT V18.B16, V21.B16, V20.B16
+	WORD $0x4fb0ea66 // sdot v6.4s, v19.16b, v16.4b[3]
+	WORD $0x4fb0ea87 // sdot v7.4s, v20.16b, v16.4b[3]
+	FMOVQ 0(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V22.S4, V0.S4, V8.S4
+	VFMLA V23.S4, V1.S4, V9.S4
+	FMOVQ 64(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f965268 // fmls v8.4s, v19.4s, v22.s[0]
+	WORD $0x4f965289 // fmls v9.4s, v20.4s, v22.s[0]
+	FMOVQ 16(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V22.S4, V2.S4, V10.S4
+	VFMLA V23.S4, V3.S4, V11.S4
+	FMOVQ 80(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f96526a // fmls v10.4s, v19.4s, v22.s[0]
+	WORD $0x4f96528b // fmls v11.4s, v20.4s, v22.s[0]
+	FMOVQ 32(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V22.S4, V4.S4, V12.S4
+	VFMLA V23.S4, V5.S4, V13.S4
+	FMOVQ 96(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f96526c // fmls v12.4s, v19.4s, v22.s[0]
+	WORD $0x4f96528d // fmls v13.4s, v20.4s, v22.s[0]
+	FMOVQ 48(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	FMOVS 36(R2), F21
+	WORD $0x4f959276 // fmul v22.4s, v19.4s, v21.s[0]
+	WORD $0x4f959297 // fmul v23.4s, v20.4s, v21.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V22.S4, V6.S4, V14.S4
+	VFMLA V23.S4, V7.S4, V15.S4
+	FMOVQ 112(R19), F19
+	WORD $0x4e217a74 // fcvtl2 v20.4s, v19.8h
+	WORD $0x0e217a73 // fcvtl v19.4s, v19.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F22
+	FMOVS 36(R2), F21
+	FMULS F21, F22, F22
+	WORD $0x4f96526e // fmls v14.4s, v19.4s, v22.s[0]
+	WORD $0x4f96528f // fmls v15.4s, v20.4s, v22.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F8, F9), 0(R10)
+	FSTPQ (F10, F11), 32(R10)
+	FSTPQ (F12, F13), 64(R10)
+	FSTPQ (F14, F15), 96(R10)
+	RET
+
+// mulQ51FewNEON multiplies half a Q5_1 panel by int8.
+TEXT ·mulQ51FewNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $128, R1
+	VMOVI $15, V27.B16
+	VMOVI $16, V28.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	B rows3
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	FLDPQ 256(R12), (F20, F21)
+	FLDPQ 288(R12), (F22, F23)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3a8 // sdot v8.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3c9 // sdot v9.4s, v30.16b, v26.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	WORD $0x4f9ae3aa // sdot v10.4s, v29.16b, v26.4b[0]
+	WORD $0x4f9ae3cb // sdot v11.4s, v30.16b, v26.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3a8 // sdot v8.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3c9 // sdot v9.4s, v30.16b, v26.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	WORD $0x4fbae3aa // sdot v10.4s, v29.16b, v26.4b[1]
+	WORD $0x4fbae3cb // sdot v11.4s, v30.16b, v26.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aeba8 // sdot v8.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebc9 // sdot v9.4s, v30.16b, v26.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	WORD $0x4f9aebaa // sdot v10.4s, v29.16b, v26.4b[2]
+	WORD $0x4f9aebcb // sdot v11.4s, v30.16b, v26.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaeba8 // sdot v8.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebc9 // sdot v9.4s, v30.16b, v26.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	WORD $0x4fbaebaa // sdot v10.4s, v29.16b, v26.4b[3]
+	WORD $0x4fbaebcb // sdot v11.4s, v30.16b, v26.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V24.S4, V8.S4, V20.S4
+	VFMLA V25.S4, V9.S4, V21.S4
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R4), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b4 // fmls v20.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d5 // fmls v21.4s, v30.4s, v24.s[0]
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVS 36(R4), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V24.S4, V10.S4, V22.S4
+	VFMLA V25.S4, V11.S4, V23.S4
+	FMOVQ 80(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R4), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b6 // fmls v22.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d7 // fmls v23.4s, v30.4s, v24.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	FSTPQ (F22, F23), 32(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	FLDPQ 128(R12), (F16, F17)
+	FLDPQ 160(R12), (F18, F19)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a4 // sdot v4.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c5 // sdot v5.4s, v30.16b, v25.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	WORD $0x4f99e3a6 // sdot v6.4s, v29.16b, v25.4b[0]
+	WORD $0x4f99e3c7 // sdot v7.4s, v30.16b, v25.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a4 // sdot v4.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c5 // sdot v5.4s, v30.16b, v25.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb9e3a6 // sdot v6.4s, v29.16b, v25.4b[1]
+	WORD $0x4fb9e3c7 // sdot v7.4s, v30.16b, v25.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba4 // sdot v4.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc5 // sdot v5.4s, v30.16b, v25.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	WORD $0x4f99eba6 // sdot v6.4s, v29.16b, v25.4b[2]
+	WORD $0x4f99ebc7 // sdot v7.4s, v30.16b, v25.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba4 // sdot v4.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc5 // sdot v5.4s, v30.16b, v25.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb9eba6 // sdot v6.4s, v29.16b, v25.4b[3]
+	WORD $0x4fb9ebc7 // sdot v7.4s, v30.16b, v25.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V24.S4, V4.S4, V16.S4
+	VFMLA V25.S4, V5.S4, V17.S4
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b0 // fmls v16.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d1 // fmls v17.4s, v30.4s, v24.s[0]
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVS 36(R3), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V24.S4, V6.S4, V18.S4
+	VFMLA V25.S4, V7.S4, V19.S4
+	FMOVQ 80(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R3), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853b2 // fmls v18.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853d3 // fmls v19.4s, v30.4s, v24.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	FSTPQ (F18, F19), 32(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 32(R12), (F14, F15)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $4, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 256(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 384(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VAND V27.B16, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VAND V27.B16, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VSHL $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 0(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a0 // sdot v0.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c1 // sdot v1.4s, v30.16b, v24.4b[0]
+	FLDPQ 32(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98e3a2 // sdot v2.4s, v29.16b, v24.4b[0]
+	WORD $0x4f98e3c3 // sdot v3.4s, v30.16b, v24.4b[0]
+	FLDPQ 128(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a0 // sdot v0.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c1 // sdot v1.4s, v30.16b, v24.4b[1]
+	FLDPQ 160(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $1, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8e3a2 // sdot v2.4s, v29.16b, v24.4b[1]
+	WORD $0x4fb8e3c3 // sdot v3.4s, v30.16b, v24.4b[1]
+	FLDPQ 256(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba0 // sdot v0.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc1 // sdot v1.4s, v30.16b, v24.4b[2]
+	FLDPQ 288(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $2, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4f98eba2 // sdot v2.4s, v29.16b, v24.4b[2]
+	WORD $0x4f98ebc3 // sdot v3.4s, v30.16b, v24.4b[2]
+	FLDPQ 384(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 512(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 528(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba0 // sdot v0.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc1 // sdot v1.4s, v30.16b, v24.4b[3]
+	FLDPQ 416(R1), (F29, F30)
+	VUSHR $4, V29.B16, V29.B16
+	FMOVQ 544(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V29.B16
+	VUSHR $4, V30.B16, V30.B16
+	FMOVQ 560(R1), F31
+	VUSHR $3, V31.B16, V31.B16
+	VBIT V28.B16, V31.B16, V30.B16
+	WORD $0x4fb8eba2 // sdot v2.4s, v29.16b, v24.4b[3]
+	WORD $0x4fb8ebc3 // sdot v3.4s, v30.16b, v24.4b[3]
+	FMOVQ 0(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V24.S4, V0.S4, V12.S4
+	VFMLA V25.S4, V1.S4, V13.S4
+	FMOVQ 64(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ac // fmls v12.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cd // fmls v13.4s, v30.4s, v24.s[0]
+	FMOVQ 16(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	FMOVS 36(R2), F31
+	WORD $0x4f9f93b8 // fmul v24.4s, v29.4s, v31.s[0]
+	WORD $0x4f9f93d9 // fmul v25.4s, v30.4s, v31.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V24.S4, V2.S4, V14.S4
+	VFMLA V25.S4, V3.S4, V15.S4
+	FMOVQ 80(R19), F29
+	WORD $0x4e217bbe // fcvtl2 v30.4s, v29.8h
+	WORD $0x0e217bbd // fcvtl v29.4s, v29.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F24
+	FMOVS 36(R2), F31
+	FMULS F31, F24, F24
+	WORD $0x4f9853ae // fmls v14.4s, v29.4s, v24.s[0]
+	WORD $0x4f9853cf // fmls v15.4s, v30.4s, v24.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
+	FSTPQ (F14, F15), 32(R10)
+	RET
+
+// mulQ51NEON multiplies a quarter of a Q5_1 panel by int8.
+TEXT ·mulQ51NEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	MOVD 96(R0), R19
+	ADD $128, R1
+	VMOVI $15, V25.B16
+	VMOVI $16, V26.B16
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	B rows5
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	FLDPQ 512(R12), (F18, F19)
+	B resumed5
+zero5:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed5:
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	FMOVQ 0(R6), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FMOVQ 16(R6), F24
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	WORD $0x4f98e368 // sdot v8.4s, v27.16b, v24.4b[0]
+	WORD $0x4f98e389 // sdot v9.4s, v28.16b, v24.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	WORD $0x4fb8e368 // sdot v8.4s, v27.16b, v24.4b[1]
+	WORD $0x4fb8e389 // sdot v9.4s, v28.16b, v24.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	WORD $0x4f98eb68 // sdot v8.4s, v27.16b, v24.4b[2]
+	WORD $0x4f98eb89 // sdot v9.4s, v28.16b, v24.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	WORD $0x4fb8eb68 // sdot v8.4s, v27.16b, v24.4b[3]
+	WORD $0x4fb8eb89 // sdot v9.4s, v28.16b, v24.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVS 36(R6), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V30.S4, V8.S4, V18.S4
+	VFMLA V31.S4, V9.S4, V19.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R4), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R5), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
+	MOVW 32(R6), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R6), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e5372 // fmls v18.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e5393 // fmls v19.4s, v28.4s, v30.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	FLDPQ 384(R12), (F16, F17)
+	B resumed4
+zero4:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed4:
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	FMOVQ 0(R5), F23
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FMOVQ 16(R5), F23
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	WORD $0x4f97e366 // sdot v6.4s, v27.16b, v23.4b[0]
+	WORD $0x4f97e387 // sdot v7.4s, v28.16b, v23.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	WORD $0x4fb7e366 // sdot v6.4s, v27.16b, v23.4b[1]
+	WORD $0x4fb7e387 // sdot v7.4s, v28.16b, v23.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	WORD $0x4f97eb66 // sdot v6.4s, v27.16b, v23.4b[2]
+	WORD $0x4f97eb87 // sdot v7.4s, v28.16b, v23.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	WORD $0x4fb7eb66 // sdot v6.4s, v27.16b, v23.4b[3]
+	WORD $0x4fb7eb87 // sdot v7.4s, v28.16b, v23.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVS 36(R5), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V30.S4, V6.S4, V16.S4
+	VFMLA V31.S4, V7.S4, V17.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R4), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R5), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e5370 // fmls v16.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e5391 // fmls v17.4s, v28.4s, v30.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	FLDPQ 256(R12), (F14, F15)
+	B resumed3
+zero3:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	FMOVQ 0(R4), F22
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FMOVQ 16(R4), F22
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	WORD $0x4f96e364 // sdot v4.4s, v27.16b, v22.4b[0]
+	WORD $0x4f96e385 // sdot v5.4s, v28.16b, v22.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	WORD $0x4fb6e364 // sdot v4.4s, v27.16b, v22.4b[1]
+	WORD $0x4fb6e385 // sdot v5.4s, v28.16b, v22.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	WORD $0x4f96eb64 // sdot v4.4s, v27.16b, v22.4b[2]
+	WORD $0x4f96eb85 // sdot v5.4s, v28.16b, v22.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	WORD $0x4fb6eb64 // sdot v4.4s, v27.16b, v22.4b[3]
+	WORD $0x4fb6eb85 // sdot v5.4s, v28.16b, v22.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVS 36(R4), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V30.S4, V4.S4, V14.S4
+	VFMLA V31.S4, V5.S4, V15.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R4), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536e // fmls v14.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538f // fmls v15.4s, v28.4s, v30.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	FLDPQ 128(R12), (F12, F13)
+	B resumed2
+zero2:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F20
+	FMOVQ 0(R3), F21
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 16(R2), F20
+	FMOVQ 16(R3), F21
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	WORD $0x4f95e362 // sdot v2.4s, v27.16b, v21.4b[0]
+	WORD $0x4f95e383 // sdot v3.4s, v28.16b, v21.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	WORD $0x4fb5e362 // sdot v2.4s, v27.16b, v21.4b[1]
+	WORD $0x4fb5e383 // sdot v3.4s, v28.16b, v21.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	WORD $0x4f95eb62 // sdot v2.4s, v27.16b, v21.4b[2]
+	WORD $0x4f95eb83 // sdot v3.4s, v28.16b, v21.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	WORD $0x4fb5eb62 // sdot v2.4s, v27.16b, v21.4b[3]
+	WORD $0x4fb5eb83 // sdot v3.4s, v28.16b, v21.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVS 36(R3), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V30.S4, V2.S4, V12.S4
+	VFMLA V31.S4, V3.S4, V13.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R3), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536c // fmls v12.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538d // fmls v13.4s, v28.4s, v30.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F10, F11), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F12, F13), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F10, F11)
+	B resumed1
+zero1:
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F20
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $4, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VAND V25.B16, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VAND V25.B16, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VSHL $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 16(R2), F20
+	FLDPQ 0(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94e360 // sdot v0.4s, v27.16b, v20.4b[0]
+	WORD $0x4f94e381 // sdot v1.4s, v28.16b, v20.4b[0]
+	FLDPQ 128(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $1, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4e360 // sdot v0.4s, v27.16b, v20.4b[1]
+	WORD $0x4fb4e381 // sdot v1.4s, v28.16b, v20.4b[1]
+	FLDPQ 256(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $2, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4f94eb60 // sdot v0.4s, v27.16b, v20.4b[2]
+	WORD $0x4f94eb81 // sdot v1.4s, v28.16b, v20.4b[2]
+	FLDPQ 384(R1), (F27, F28)
+	VUSHR $4, V27.B16, V27.B16
+	FMOVQ 512(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V27.B16
+	VUSHR $4, V28.B16, V28.B16
+	FMOVQ 528(R1), F29
+	VUSHR $3, V29.B16, V29.B16
+	VBIT V26.B16, V29.B16, V28.B16
+	WORD $0x4fb4eb60 // sdot v0.4s, v27.16b, v20.4b[3]
+	WORD $0x4fb4eb81 // sdot v1.4s, v28.16b, v20.4b[3]
+	FMOVQ 0(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	FMOVS 36(R2), F29
+	WORD $0x4f9d937e // fmul v30.4s, v27.4s, v29.s[0]
+	WORD $0x4f9d939f // fmul v31.4s, v28.4s, v29.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V30.S4, V0.S4, V10.S4
+	VFMLA V31.S4, V1.S4, V11.S4
+	FMOVQ 64(R19), F27
+	WORD $0x4e217b7c // fcvtl2 v28.4s, v27.8h
+	WORD $0x0e217b7b // fcvtl v27.4s, v27.4h
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F30
+	FMOVS 36(R2), F29
+	FMULS F29, F30, F30
+	WORD $0x4f9e536a // fmls v10.4s, v27.4s, v30.s[0]
+	WORD $0x4f9e538b // fmls v11.4s, v28.4s, v30.s[0]
+	ADD $768, R1
+	ADD $768, R19
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F10, F11), 0(R10)
+	RET
+
+// unpackQ51NEON unpacks n blocks of 32 of a panel.
+TEXT ·unpackQ51NEON(SB), NOSPLIT|NOFRAME, $0-24
+	MOVD dst+0(FP), R2
+	MOVD src+8(FP), R19
+	MOVD n+16(FP), R23
+	VMOVI $15, V17.B16
+	VMOVI $16, V18.B16
+	VMOVI $16, V19.B16
+block:
+	FMOVQ 0(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 0(R2)
+	FMOVQ 16(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 32(R2)
+	FMOVQ 32(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 64(R2)
+	FMOVQ 48(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 96(R2)
+	FMOVQ 64(R19), F0
+	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
+	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
+	FSTPQ (F0, F1), 128(R2)
+	FMOVQ 80(R19), F2
+	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
+	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
+	FSTPQ (F2, F3), 160(R2)
+	FMOVQ 96(R19), F4
+	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
+	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
+	FSTPQ (F4, F5), 192(R2)
+	FMOVQ 112(R19), F6
+	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
+	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
+	FSTPQ (F6, F7), 224(R2)
+	ADD $128, R19, R1
+	ADD $256, R2
+	FLDPQ 0(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 0(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 32(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $4, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 64(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $4, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 96(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 128(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 160(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 192(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 224(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 256(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 288(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 320(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 352(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 384(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 416(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VAND V17.B16, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VAND V17.B16, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VSHL $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 448(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VAND V17.B16, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VAND V17.B16, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VSHL $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 480(R2)
+	FLDPQ 0(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 512(R2)
+	FLDPQ 32(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 544(R2)
+	FLDPQ 64(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 576(R2)
+	FLDPQ 96(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 608(R2)
+	FLDPQ 128(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 640(R2)
+	FLDPQ 160(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 672(R2)
+	FLDPQ 192(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VUSHR $1, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 704(R2)
+	FLDPQ 224(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VUSHR $1, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 736(R2)
+	FLDPQ 256(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 768(R2)
+	FLDPQ 288(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 800(R2)
+	FLDPQ 320(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VUSHR $2, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 832(R2)
+	FLDPQ 352(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VUSHR $2, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 864(R2)
+	FLDPQ 384(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 512(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 528(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 896(R2)
+	FLDPQ 416(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 544(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 560(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 928(R2)
+	FLDPQ 448(R1), (F0, F1)
+	VUSHR $4, V0.B16, V0.B16
+	FMOVQ 576(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V0.B16
+	VUSHR $4, V1.B16, V1.B16
+	FMOVQ 592(R1), F2
+	VUSHR $3, V2.B16, V2.B16
+	VBIT V18.B16, V2.B16, V1.B16
+	FSTPQ (F0, F1), 960(R2)
+	FLDPQ 480(R1), (F4, F5)
+	VUSHR $4, V4.B16, V4.B16
+	FMOVQ 608(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V4.B16
+	VUSHR $4, V5.B16, V5.B16
+	FMOVQ 624(R1), F6
+	VUSHR $3, V6.B16, V6.B16
+	VBIT V18.B16, V6.B16, V5.B16
+	FSTPQ (F4, F5), 992(R2)
+	ADD $768, R19
+	ADD $1024, R2
+	SUBS $1, R23
+	BNE block
+	RET
+
+// mulWideQ8NEON multiplies a quarter of a Q8_0, Q4_0 or Q5_0 panel, unpacked, by int8.
 TEXT ·mulWideQ8NEON(SB), NOSPLIT|NOFRAME, $0-8
 	MOVD t+0(FP), R0
 	MOVD 0(R0), R1
@@ -7386,163 +17225,1024 @@ block1:
 	FSTPQ (F12, F13), 0(R10)
 	RET
 
-// unpackQ8NEON unpacks n blocks of 32 of a panel.
-TEXT ·unpackQ8NEON(SB), NOSPLIT|NOFRAME, $0-24
-	MOVD dst+0(FP), R2
-	MOVD src+8(FP), R19
-	MOVD n+16(FP), R23
-	VMOVI $128, V17.B16
-block:
-	FMOVQ 0(R19), F0
-	WORD $0x4e217801 // fcvtl2 v1.4s, v0.8h
-	WORD $0x0e217800 // fcvtl v0.4s, v0.4h
-	FSTPQ (F0, F1), 0(R2)
-	FMOVQ 16(R19), F2
-	WORD $0x4e217843 // fcvtl2 v3.4s, v2.8h
-	WORD $0x0e217842 // fcvtl v2.4s, v2.4h
-	FSTPQ (F2, F3), 32(R2)
-	FMOVQ 32(R19), F4
-	WORD $0x4e217885 // fcvtl2 v5.4s, v4.8h
-	WORD $0x0e217884 // fcvtl v4.4s, v4.4h
-	FSTPQ (F4, F5), 64(R2)
-	FMOVQ 48(R19), F6
-	WORD $0x4e2178c7 // fcvtl2 v7.4s, v6.8h
-	WORD $0x0e2178c6 // fcvtl v6.4s, v6.4h
-	FSTPQ (F6, F7), 96(R2)
-	ADD $64, R19, R1
-	ADD $128, R2
-	FLDPQ 0(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 0(R2)
-	FLDPQ 32(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 32(R2)
-	FLDPQ 64(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 64(R2)
-	FLDPQ 96(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 96(R2)
-	FLDPQ 128(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 128(R2)
-	FLDPQ 160(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 160(R2)
-	FLDPQ 192(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 192(R2)
-	FLDPQ 224(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 224(R2)
-	FLDPQ 256(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 256(R2)
-	FLDPQ 288(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 288(R2)
-	FLDPQ 320(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 320(R2)
-	FLDPQ 352(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 352(R2)
-	FLDPQ 384(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 384(R2)
-	FLDPQ 416(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 416(R2)
-	FLDPQ 448(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 448(R2)
-	FLDPQ 480(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 480(R2)
-	FLDPQ 512(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 512(R2)
-	FLDPQ 544(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 544(R2)
-	FLDPQ 576(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 576(R2)
-	FLDPQ 608(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 608(R2)
-	FLDPQ 640(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 640(R2)
-	FLDPQ 672(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 672(R2)
-	FLDPQ 704(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 704(R2)
-	FLDPQ 736(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 736(R2)
-	FLDPQ 768(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 768(R2)
-	FLDPQ 800(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 800(R2)
-	FLDPQ 832(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 832(R2)
-	FLDPQ 864(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 864(R2)
-	FLDPQ 896(R1), (F0, F1)
-	VEOR V17.B16, V0.B16, V0.B16
-	VEOR V17.B16, V1.B16, V1.B16
-	FSTPQ (F0, F1), 896(R2)
-	FLDPQ 928(R1), (F2, F3)
-	VEOR V17.B16, V2.B16, V2.B16
-	VEOR V17.B16, V3.B16, V3.B16
-	FSTPQ (F2, F3), 928(R2)
-	FLDPQ 960(R1), (F4, F5)
-	VEOR V17.B16, V4.B16, V4.B16
-	VEOR V17.B16, V5.B16, V5.B16
-	FSTPQ (F4, F5), 960(R2)
-	FLDPQ 992(R1), (F6, F7)
-	VEOR V17.B16, V6.B16, V6.B16
-	VEOR V17.B16, V7.B16, V7.B16
-	FSTPQ (F6, F7), 992(R2)
-	ADD $1088, R19
-	ADD $1024, R2
+// mulWideMinNEON multiplies a quarter of a Q4_1 or Q5_1 panel, unpacked, by int8.
+TEXT ·mulWideMinNEON(SB), NOSPLIT|NOFRAME, $0-8
+	MOVD t+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R12
+	ADD R12, R2, R3
+	ADD R12, R3, R4
+	ADD R12, R4, R5
+	ADD R12, R5, R6
+	ADD R12, R6, R7
+	MOVD 24(R0), R23
+	MOVD 64(R0), R8
+	MOVD 72(R0), R9
+	MOVD 48(R0), R10
+	MOVD 56(R0), R11
+	ADD $256, R1
+	MOVD 88(R0), R12
+	CMP $1, R12
+	BEQ rows1
+	CMP $2, R12
+	BEQ rows2
+	CMP $3, R12
+	BEQ rows3
+	CMP $4, R12
+	BEQ rows4
+	CMP $5, R12
+	BEQ rows5
+	B rows6
+rows6:
+	MOVD 40(R0), R12
+	CBNZ R12, zero6
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	FLDPQ 512(R12), (F20, F21)
+	FLDPQ 640(R12), (F22, F23)
+	B resumed6
+zero6:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+	WORD $0x6f00e416 // movi v22.2d, #0
+	WORD $0x6f00e417 // movi v23.2d, #0
+resumed6:
+block6:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	WORD $0x6f00e40a // movi v10.2d, #0
+	WORD $0x6f00e40b // movi v11.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	FMOVQ 0(R7), F29
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FMOVQ 16(R7), F29
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	WORD $0x4f9de3ca // sdot v10.4s, v30.16b, v29.4b[0]
+	WORD $0x4f9de3eb // sdot v11.4s, v31.16b, v29.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	WORD $0x4fbde3ca // sdot v10.4s, v30.16b, v29.4b[1]
+	WORD $0x4fbde3eb // sdot v11.4s, v31.16b, v29.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	WORD $0x4f9debca // sdot v10.4s, v30.16b, v29.4b[2]
+	WORD $0x4f9debeb // sdot v11.4s, v31.16b, v29.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	WORD $0x4fbdebca // sdot v10.4s, v30.16b, v29.4b[3]
+	WORD $0x4fbdebeb // sdot v11.4s, v31.16b, v29.4b[3]
+	FLDPQ -256(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V25.S4, V6.S4, V18.S4
+	VFMLA V26.S4, V7.S4, V19.S4
+	FMOVS 36(R6), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V25.S4, V8.S4, V20.S4
+	VFMLA V26.S4, V9.S4, V21.S4
+	FMOVS 36(R7), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d94a // scvtf v10.4s, v10.4s
+	WORD $0x4e21d96b // scvtf v11.4s, v11.4s
+	VFMLA V25.S4, V10.S4, V22.S4
+	VFMLA V26.S4, V11.S4, V23.S4
+	FLDPQ -128(R1), (F30, F31)
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R2), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R3), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R4), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R5), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
+	MOVW 32(R6), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R6), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d4 // fmls v20.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f5 // fmls v21.4s, v31.4s, v25.s[0]
+	MOVW 32(R7), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R7), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d6 // fmls v22.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f7 // fmls v23.4s, v31.4s, v25.s[0]
+	ADD $1280, R1
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	ADD $40, R7
 	SUBS $1, R23
-	BNE block
+	BNE block6
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F22, F23), 0(R10)
+	RET
+rows5:
+	MOVD 40(R0), R12
+	CBNZ R12, zero5
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	FLDPQ 512(R12), (F20, F21)
+	B resumed5
+zero5:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+	WORD $0x6f00e414 // movi v20.2d, #0
+	WORD $0x6f00e415 // movi v21.2d, #0
+resumed5:
+block5:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x6f00e408 // movi v8.2d, #0
+	WORD $0x6f00e409 // movi v9.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	FMOVQ 0(R6), F28
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FMOVQ 16(R6), F28
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	WORD $0x4f9ce3c8 // sdot v8.4s, v30.16b, v28.4b[0]
+	WORD $0x4f9ce3e9 // sdot v9.4s, v31.16b, v28.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	WORD $0x4fbce3c8 // sdot v8.4s, v30.16b, v28.4b[1]
+	WORD $0x4fbce3e9 // sdot v9.4s, v31.16b, v28.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	WORD $0x4f9cebc8 // sdot v8.4s, v30.16b, v28.4b[2]
+	WORD $0x4f9cebe9 // sdot v9.4s, v31.16b, v28.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	WORD $0x4fbcebc8 // sdot v8.4s, v30.16b, v28.4b[3]
+	WORD $0x4fbcebe9 // sdot v9.4s, v31.16b, v28.4b[3]
+	FLDPQ -256(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V25.S4, V6.S4, V18.S4
+	VFMLA V26.S4, V7.S4, V19.S4
+	FMOVS 36(R6), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d908 // scvtf v8.4s, v8.4s
+	WORD $0x4e21d929 // scvtf v9.4s, v9.4s
+	VFMLA V25.S4, V8.S4, V20.S4
+	VFMLA V26.S4, V9.S4, V21.S4
+	FLDPQ -128(R1), (F30, F31)
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R2), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R3), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R4), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R5), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
+	MOVW 32(R6), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R6), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d4 // fmls v20.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f5 // fmls v21.4s, v31.4s, v25.s[0]
+	ADD $1280, R1
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	ADD $40, R6
+	SUBS $1, R23
+	BNE block5
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F20, F21), 0(R10)
+	RET
+rows4:
+	MOVD 40(R0), R12
+	CBNZ R12, zero4
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	FLDPQ 384(R12), (F18, F19)
+	B resumed4
+zero4:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+	WORD $0x6f00e412 // movi v18.2d, #0
+	WORD $0x6f00e413 // movi v19.2d, #0
+resumed4:
+block4:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	WORD $0x6f00e407 // movi v7.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	FMOVQ 0(R5), F27
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FMOVQ 16(R5), F27
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	WORD $0x4f9be3c6 // sdot v6.4s, v30.16b, v27.4b[0]
+	WORD $0x4f9be3e7 // sdot v7.4s, v31.16b, v27.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	WORD $0x4fbbe3c6 // sdot v6.4s, v30.16b, v27.4b[1]
+	WORD $0x4fbbe3e7 // sdot v7.4s, v31.16b, v27.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	WORD $0x4f9bebc6 // sdot v6.4s, v30.16b, v27.4b[2]
+	WORD $0x4f9bebe7 // sdot v7.4s, v31.16b, v27.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	WORD $0x4fbbebc6 // sdot v6.4s, v30.16b, v27.4b[3]
+	WORD $0x4fbbebe7 // sdot v7.4s, v31.16b, v27.4b[3]
+	FLDPQ -256(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FMOVS 36(R5), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d8c6 // scvtf v6.4s, v6.4s
+	WORD $0x4e21d8e7 // scvtf v7.4s, v7.4s
+	VFMLA V25.S4, V6.S4, V18.S4
+	VFMLA V26.S4, V7.S4, V19.S4
+	FLDPQ -128(R1), (F30, F31)
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R2), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R3), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R4), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
+	MOVW 32(R5), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R5), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d2 // fmls v18.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f3 // fmls v19.4s, v31.4s, v25.s[0]
+	ADD $1280, R1
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	ADD $40, R5
+	SUBS $1, R23
+	BNE block4
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F18, F19), 0(R10)
+	RET
+rows3:
+	MOVD 40(R0), R12
+	CBNZ R12, zero3
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	FLDPQ 256(R12), (F16, F17)
+	B resumed3
+zero3:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x6f00e410 // movi v16.2d, #0
+	WORD $0x6f00e411 // movi v17.2d, #0
+resumed3:
+block3:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	FMOVQ 0(R4), F26
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FMOVQ 16(R4), F26
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	WORD $0x4f9ae3c4 // sdot v4.4s, v30.16b, v26.4b[0]
+	WORD $0x4f9ae3e5 // sdot v5.4s, v31.16b, v26.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	WORD $0x4fbae3c4 // sdot v4.4s, v30.16b, v26.4b[1]
+	WORD $0x4fbae3e5 // sdot v5.4s, v31.16b, v26.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	WORD $0x4f9aebc4 // sdot v4.4s, v30.16b, v26.4b[2]
+	WORD $0x4f9aebe5 // sdot v5.4s, v31.16b, v26.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	WORD $0x4fbaebc4 // sdot v4.4s, v30.16b, v26.4b[3]
+	WORD $0x4fbaebe5 // sdot v5.4s, v31.16b, v26.4b[3]
+	FLDPQ -256(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FMOVS 36(R4), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	VFMLA V25.S4, V4.S4, V16.S4
+	VFMLA V26.S4, V5.S4, V17.S4
+	FLDPQ -128(R1), (F30, F31)
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R2), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R3), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
+	MOVW 32(R4), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R4), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953d0 // fmls v16.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953f1 // fmls v17.4s, v31.4s, v25.s[0]
+	ADD $1280, R1
+	ADD $40, R2
+	ADD $40, R3
+	ADD $40, R4
+	SUBS $1, R23
+	BNE block3
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F16, F17), 0(R10)
+	RET
+rows2:
+	MOVD 40(R0), R12
+	CBNZ R12, zero2
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	FLDPQ 128(R12), (F14, F15)
+	B resumed2
+zero2:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+	WORD $0x6f00e40e // movi v14.2d, #0
+	WORD $0x6f00e40f // movi v15.2d, #0
+resumed2:
+block2:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	WORD $0x6f00e402 // movi v2.2d, #0
+	WORD $0x6f00e403 // movi v3.2d, #0
+	FMOVQ 0(R2), F24
+	FMOVQ 0(R3), F25
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FMOVQ 16(R2), F24
+	FMOVQ 16(R3), F25
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	WORD $0x4f99e3c2 // sdot v2.4s, v30.16b, v25.4b[0]
+	WORD $0x4f99e3e3 // sdot v3.4s, v31.16b, v25.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	WORD $0x4fb9e3c2 // sdot v2.4s, v30.16b, v25.4b[1]
+	WORD $0x4fb9e3e3 // sdot v3.4s, v31.16b, v25.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	WORD $0x4f99ebc2 // sdot v2.4s, v30.16b, v25.4b[2]
+	WORD $0x4f99ebe3 // sdot v3.4s, v31.16b, v25.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	WORD $0x4fb9ebc2 // sdot v2.4s, v30.16b, v25.4b[3]
+	WORD $0x4fb9ebe3 // sdot v3.4s, v31.16b, v25.4b[3]
+	FLDPQ -256(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FMOVS 36(R3), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d842 // scvtf v2.4s, v2.4s
+	WORD $0x4e21d863 // scvtf v3.4s, v3.4s
+	VFMLA V25.S4, V2.S4, V14.S4
+	VFMLA V26.S4, V3.S4, V15.S4
+	FLDPQ -128(R1), (F30, F31)
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R2), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
+	MOVW 32(R3), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R3), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953ce // fmls v14.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ef // fmls v15.4s, v31.4s, v25.s[0]
+	ADD $1280, R1
+	ADD $40, R2
+	ADD $40, R3
+	SUBS $1, R23
+	BNE block2
+	FSTPQ (F12, F13), 0(R10)
+	ADD R11, R10, R10
+	FSTPQ (F14, F15), 0(R10)
+	RET
+rows1:
+	MOVD 40(R0), R12
+	CBNZ R12, zero1
+	MOVD 32(R0), R12
+	FLDPQ 0(R12), (F12, F13)
+	B resumed1
+zero1:
+	WORD $0x6f00e40c // movi v12.2d, #0
+	WORD $0x6f00e40d // movi v13.2d, #0
+resumed1:
+block1:
+	WORD $0x6f00e400 // movi v0.2d, #0
+	WORD $0x6f00e401 // movi v1.2d, #0
+	FMOVQ 0(R2), F24
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 0(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	PRFM (R8), PLDL2KEEP
+	ADD R9, R8, R8
+	FLDPQ 128(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 256(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 384(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FMOVQ 16(R2), F24
+	FLDPQ 512(R1), (F30, F31)
+	WORD $0x4f98e3c0 // sdot v0.4s, v30.16b, v24.4b[0]
+	WORD $0x4f98e3e1 // sdot v1.4s, v31.16b, v24.4b[0]
+	FLDPQ 640(R1), (F30, F31)
+	WORD $0x4fb8e3c0 // sdot v0.4s, v30.16b, v24.4b[1]
+	WORD $0x4fb8e3e1 // sdot v1.4s, v31.16b, v24.4b[1]
+	FLDPQ 768(R1), (F30, F31)
+	WORD $0x4f98ebc0 // sdot v0.4s, v30.16b, v24.4b[2]
+	WORD $0x4f98ebe1 // sdot v1.4s, v31.16b, v24.4b[2]
+	FLDPQ 896(R1), (F30, F31)
+	WORD $0x4fb8ebc0 // sdot v0.4s, v30.16b, v24.4b[3]
+	WORD $0x4fb8ebe1 // sdot v1.4s, v31.16b, v24.4b[3]
+	FLDPQ -256(R1), (F30, F31)
+	FMOVS 36(R2), F24
+	WORD $0x4f9893d9 // fmul v25.4s, v30.4s, v24.s[0]
+	WORD $0x4f9893fa // fmul v26.4s, v31.4s, v24.s[0]
+	WORD $0x4e21d800 // scvtf v0.4s, v0.4s
+	WORD $0x4e21d821 // scvtf v1.4s, v1.4s
+	VFMLA V25.S4, V0.S4, V12.S4
+	VFMLA V26.S4, V1.S4, V13.S4
+	FLDPQ -128(R1), (F30, F31)
+	MOVW 32(R2), R12
+	ASR $7, R12, R12
+	SCVTFWS R12, F25
+	FMOVS 36(R2), F24
+	FMULS F24, F25, F25
+	WORD $0x4f9953cc // fmls v12.4s, v30.4s, v25.s[0]
+	WORD $0x4f9953ed // fmls v13.4s, v31.4s, v25.s[0]
+	ADD $1280, R1
+	ADD $40, R2
+	SUBS $1, R23
+	BNE block1
+	FSTPQ (F12, F13), 0(R10)
 	RET
 
 // mulQ4KOneNEON multiplies a Q4_K panel by int8.

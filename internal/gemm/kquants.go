@@ -143,10 +143,17 @@ func (k *kType) step() int { return 2*Panel + kLow + k.high }
 
 // elements is elements 4i to 4i+3 of output o in a packed block of 32, a byte each.
 func (k *kType) elements(w []byte, i, o int) uint32 {
+	return packedElements(w[2*Panel:], k.bits, i, o)
+}
+
+// packedElements is elements of so many bits, after what precedes them in a packed block.
+func packedElements(w []byte, bits, i, o int) uint32 {
 	le := binary.LittleEndian
-	w = w[2*Panel+o*4:]
+	if w = w[o*4:]; bits == 8 {
+		return le.Uint32(w[i*kWords:])
+	}
 	q := le.Uint32(w[i%4*kWords:]) >> (i / 4 * 4) & fourBits
-	switch k.bits {
+	switch bits {
 	case 5:
 		q |= le.Uint32(w[kLow:]) >> i & oneBit << 4
 	case 6:

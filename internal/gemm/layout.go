@@ -11,22 +11,18 @@ const Panel = 32
 //	F32   [K][Panel]f32
 //	F16   [K][Panel]f16
 //	BF16  [K/2][Panel][2]bf16      the even k in the low half; an odd K is padded with zero
-//	Q8_0  [K/32]{ [Panel]f16 scale; [8][Panel][4]u8 }   bytes are weight+128: VPDPBUSD
-//	      wants one operand unsigned, and takes −128·Σx as the accumulator's start
-//
+//	Q8_0, Q4_0, Q4_1, Q5_0, Q5_1  [K/32]: blocks.go
 //	Q4_K, Q5_K, Q6_K  [K/256]: kquants.go
 //
 // Every step of k is a whole number of cache lines, so a panel is one aligned stream.
 const (
-	block       = 32                    // elements of Q8_0 under one scale
-	fileBlock   = 2 + block             // bytes of such a block in a file
-	packedBlock = Panel*2 + Panel*block // and of Panel of them packed
+	block = 32 // elements under one scale
 
 	// xBlock is the bytes of a quantised block of activations, the start of its sum and its scale.
 	xBlock = block + 8
 	xScale = block + 4
 
-	// Group is the number of activations under one int8 scale in a product of a K type. For Q8_0 it is a block. Each scale
+	// Group is the number of activations under one int8 scale in a product of a K type. For the other types it is a block. Each scale
 	// costs multiplications per output and row on top of the 8 + 1 that a block of 32 costs:
 	// of the unit's peak, groups of 32, 64, 128 and 256 leave 80, 84, 86 and 88 % to a product of Q8_0. And the
 	// wider the group, the coarser the steps beside an outlier. Relative error of a dot
@@ -50,8 +46,10 @@ func panelBytes(t Type, in int) int { return steps(t, in) * stepBytes[t] }
 func steps(t Type, in int) int { return (in + stepK[t] - 1) / stepK[t] }
 
 var (
-	stepK     = [NumTypes]int{F32: 1, F16: 1, BF16: 2, Q8_0: block, Q4_K: super, Q5_K: super, Q6_K: super}
-	stepBytes = [NumTypes]int{F32: Panel * 4, F16: Panel * 2, BF16: Panel * 4, Q8_0: packedBlock,
+	stepK     = [NumTypes]int{F32: 1, F16: 1, BF16: 2, Q8_0: block, Q4_0: block, Q4_1: block, Q5_0: block, Q5_1: block, Q4_K: super, Q5_K: super, Q6_K: super}
+	stepBytes = [NumTypes]int{F32: Panel * 4, F16: Panel * 2, BF16: Panel * 4,
+		Q8_0: blockTypes[Q8_0].packed, Q4_0: blockTypes[Q4_0].packed, Q4_1: blockTypes[Q4_1].packed,
+		Q5_0: blockTypes[Q5_0].packed, Q5_1: blockTypes[Q5_1].packed,
 		Q4_K: kTypes[Q4_K].packed, Q5_K: kTypes[Q5_K].packed, Q6_K: kTypes[Q6_K].packed}
 )
 
@@ -60,7 +58,7 @@ func xOffset(t Type, s int, pairs bool) int {
 	switch {
 	case t >= Q4_K:
 		return s * (super / Group) * kGroup
-	case t == Q8_0:
+	case t >= Q8_0:
 		return s * xBlock
 	case t == BF16 && !pairs:
 		return s * 8
@@ -70,7 +68,7 @@ func xOffset(t Type, s int, pairs bool) int {
 
 // quantizedBytes is the size of a row of n activations for integer products with weights of type t.
 func quantizedBytes(t Type, n int) int {
-	if t == Q8_0 {
+	if t < Q4_K {
 		return n / block * xBlock
 	}
 	return n / Group * kGroup

@@ -55,6 +55,8 @@ func TestKernelsAlone(t *testing.T) {
 	const out = 2*Panel + 5
 	for typ, ids := range map[Type][]int{
 		F32: {idF32Few, idF32}, F16: {idF16Few, idF16}, BF16: {idBF16Few, idBF16}, Q8_0: {idQ8One, idQ8Few, idQ8, idWideQ8},
+		Q4_0: {idQ40One, idQ40Few, idQ40, idWide40}, Q4_1: {idQ41One, idQ41Few, idQ41, idWide41},
+		Q5_0: {idQ50One, idQ50Few, idQ50, idWide50}, Q5_1: {idQ51One, idQ51Few, idQ51, idWide51},
 		Q4_K: {idQ4KOne, idQ4KFew, idQ4K, idWide4K}, Q5_K: {idQ5KOne, idQ5KFew, idQ5K, idWide5K}, Q6_K: {idQ6KOne, idQ6KFew, idQ6K, idWide6K},
 	} {
 		for _, in := range []int{2*super - 2, sliceBytes/stepBytes[typ]*stepK[typ]*5/4 + 7} { // one slice, and two
@@ -110,8 +112,8 @@ func inTwo(e *engine, m *Matrix, x *Input, rows int, dst []float32, stride int) 
 	mid := max(1, total/3)
 	bytes, w := stepBytes[m.t], unsafe.Pointer(&m.data[0])
 	if e.wide != 0 {
-		if bytes = wideStep; m.t == Q8_0 {
-			bytes = (4 + block) * Panel
+		if bytes = wideStep; m.t < Q4_K {
+			bytes = (4*blockTypes[m.t].head/(2*Panel) + block) * Panel
 		}
 		b := make([]byte, total*bytes+64)
 		e.unpack(unsafe.Pointer(&b[0]), w, total)

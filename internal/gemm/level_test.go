@@ -207,7 +207,7 @@ func TestNewRefuses(t *testing.T) {
 	for _, c := range []struct {
 		t       Type
 		out, in int
-	}{{NumTypes, 1, 1}, {F32, 0, 1}, {F32, 1, 0}, {F32, -1, 1}, {F32, 1, -1}, {Q8_0, 1, 33}, {Q4_K, 1, 128}, {Q6_K, 1, 288}, {F32, huge, 1}, {F32, 1, huge}, {F32, huge/2 + 1, huge/2 + 1}, {Q8_0, huge / 64, 64}} {
+	}{{NumTypes, 1, 1}, {F32, 0, 1}, {F32, 1, 0}, {F32, -1, 1}, {F32, 1, -1}, {Q8_0, 1, 33}, {Q5_1, 1, 80}, {Q4_K, 1, 128}, {Q6_K, 1, 288}, {F32, huge, 1}, {F32, 1, huge}, {F32, huge/2 + 1, huge/2 + 1}, {Q8_0, huge / 64, 64}} {
 		if m, err := New(c.t, c.out, c.in); err == nil {
 			t.Errorf("New(%v, %d, %d) = %d bytes, want an error", c.t, c.out, c.in, m.Bytes())
 		}
@@ -221,9 +221,13 @@ func FuzzMul(f *testing.F) {
 	f.Add(uint8(1), uint8(9), uint8(33), []byte{1, 0, 0xff, 0x83, 0, 0x7c}, []byte{1, 2, 3})
 	f.Add(uint8(2), uint8(17), uint8(65), []byte{0x40, 0x20, 0x80, 0, 0x80, 0x80}, []byte{0, 0, 0, 0x20, 0xff, 0xff, 0x7f, 0})
 	f.Add(uint8(3), uint8(5), uint8(3), []byte{0, 0x7c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
-	f.Add(uint8(4), uint8(8), uint8(40), []byte{0, 0x7c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
-	f.Add(uint8(5), uint8(5), uint8(69), []byte{1, 2, 3, 255, 254, 77, 9}, []byte{0, 1, 0x80, 0x3f, 9, 8, 0x7f, 0xc0})
-	f.Add(uint8(6), uint8(3), uint8(3), []byte{0xff}, []byte{0xff, 0xff, 0x7f, 0x7f, 0, 0, 0x80, 0xbf})
+	f.Add(uint8(4), uint8(5), uint8(3), []byte{0, 0x3c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
+	f.Add(uint8(5), uint8(6), uint8(9), []byte{0, 0x7c, 1, 0x80, 0x80, 0x7f}, []byte{0, 1, 0x80, 0x3f, 9, 8, 0x7f, 0x40})
+	f.Add(uint8(6), uint8(10), uint8(33), []byte{1, 2, 3, 0x3c, 254, 77, 9}, []byte{0, 1, 0x80, 0x3f, 9, 8, 0x7f, 0xc0})
+	f.Add(uint8(7), uint8(3), uint8(65), []byte{0xff, 0x3b}, []byte{0xff, 0xff, 0x7f, 0x7f, 0, 0, 0x80, 0xbf})
+	f.Add(uint8(8), uint8(8), uint8(40), []byte{0, 0x7c, 0x80, 0x80, 0x80, 0x7f}, []byte{0xff, 0xff, 0x7f, 0x7f})
+	f.Add(uint8(9), uint8(5), uint8(69), []byte{1, 2, 3, 255, 254, 77, 9}, []byte{0, 1, 0x80, 0x3f, 9, 8, 0x7f, 0xc0})
+	f.Add(uint8(10), uint8(3), uint8(3), []byte{0xff}, []byte{0xff, 0xff, 0x7f, 0x7f, 0, 0, 0x80, 0xbf})
 	f.Fuzz(func(t *testing.T, ty, n, out uint8, weights, acts []byte) {
 		typ := allTypes[int(ty)%len(allTypes)]
 		rows, outs, in := int(n)%12+1, int(out)%70+1, len(acts)/4%97+1

@@ -43,8 +43,8 @@ func (m *Matrix) PackRows(src []byte, p0, p1 int) {
 					copy(dst[m.in/2*Panel*4+r*4:], from[(r+1)*row-2:(r+1)*row])
 				}
 			}
-		case Q8_0:
-			packBlocks(dst, from, row, rows)
+		case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+			blockTypes[m.t].pack(dst, from, row, rows)
 		case Q4_K, Q5_K, Q6_K:
 			kTypes[m.t].pack(dst, from, row, rows)
 		}
@@ -95,28 +95,6 @@ func packHalves(dst, src []byte, row, rows int) {
 			for ; len(s) >= 2; s = s[2:] {
 				ne.PutUint16(d, ne.Uint16(s))
 				d = d[min(Panel*2, len(d)):]
-			}
-		}
-	}
-}
-
-// packBlocks transposes the scales of Q8_0 blocks and, four at a time, their elements, which
-// become unsigned. An output beyond the matrix has weight zero: 0x80, and scale zero.
-func packBlocks(dst, src []byte, row, rows int) {
-	const flip = 0x80808080
-	ne := binary.NativeEndian
-	for ; len(dst) > 0; dst, src = dst[packedBlock:], src[min(fileBlock, len(src)):] {
-		scales, d := dst[:Panel*2], dst[Panel*2:packedBlock]
-		for r := range rows {
-			s := src[r*row:][:fileBlock]
-			ne.PutUint16(scales[r*2:], ne.Uint16(s))
-			for i := 0; i < block; i += 4 {
-				ne.PutUint32(d[i*Panel+r*4:], ne.Uint32(s[2+i:])^flip)
-			}
-		}
-		for r := rows; r < Panel; r++ {
-			for i := 0; i < block; i += 4 {
-				ne.PutUint32(d[i*Panel+r*4:], flip)
 			}
 		}
 	}

@@ -22,8 +22,8 @@ func mulPortable(m *Matrix, dst []float32, stride, shift int, x *Input, r0, r1, 
 				rowF16(&acc, w, row)
 			case BF16:
 				rowBF16(&acc, w, row, x.pairs)
-			case Q8_0:
-				rowQ8(&acc, w, row)
+			case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+				blockTypes[m.t].row(&acc, w, row)
 			case Q4_K, Q5_K, Q6_K:
 				kTypes[m.t].row(&acc, w, row)
 			}
@@ -64,20 +64,6 @@ func rowBF16(acc *[Panel]float32, w, x []byte, pairs bool) {
 			u := binary.LittleEndian.Uint32(w[o*4:])
 			acc[o] = fmaFlush(math.Float32frombits(u&0xffff0000), x1, acc[o])
 			acc[o] = fmaFlush(math.Float32frombits(u<<16), x0, acc[o])
-		}
-	}
-}
-
-func rowQ8(acc *[Panel]float32, w, x []byte) {
-	for ; len(w) > 0; w, x = w[packedBlock:], x[xBlock:] {
-		xb, wb := x[:block], w[Panel*2:packedBlock]
-		start, scale := int32(binary.NativeEndian.Uint32(x[block:])), native(x[xScale:])
-		for o := range acc {
-			sum := start
-			for i, xv := range xb {
-				sum += int32(wb[(i/4*Panel+o)*4+i%4]) * int32(int8(xv))
-			}
-			acc[o] = num.FMA(float32(sum), float32(num.F16(binary.LittleEndian.Uint16(w[o*2:]))*scale), acc[o])
 		}
 	}
 }

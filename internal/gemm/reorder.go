@@ -25,13 +25,8 @@ func (m *Matrix) CopyRow(i int, src *Matrix, o int) {
 		for at := 0; at < len(d); at += Panel * 2 {
 			copy(d[at+i*2:][:2], s[at+o*2:])
 		}
-	case Q8_0: // a scale, then words of four elements
-		for at := 0; at < len(d); at += packedBlock {
-			copy(d[at+i*2:][:2], s[at+o*2:])
-			for w := at + Panel*2; w < at+packedBlock; w += Panel * 4 {
-				copy(d[w+i*4:][:4], s[w+o*4:])
-			}
-		}
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+		blockTypes[m.t].copyRow(d, i, s, o)
 	case Q4_K, Q5_K, Q6_K:
 		kTypes[m.t].copyRow(d, i, s, o)
 	}

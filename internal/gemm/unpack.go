@@ -21,14 +21,8 @@ func (m *Matrix) UnpackRow(dst []byte, i int) {
 		for at := 0; at < len(dst); at += word {
 			copy(dst[at:], w[(at/word*Panel+lane)*word:][:word])
 		}
-	case Q8_0:
-		ne := binary.NativeEndian
-		for ; len(dst) > 0; dst, w = dst[fileBlock:], w[packedBlock:] {
-			copy(dst[:2], w[lane*2:])
-			for at := 0; at < block; at += 4 {
-				ne.PutUint32(dst[2+at:], ne.Uint32(w[Panel*2+at*Panel+lane*4:])^0x80808080)
-			}
-		}
+	case Q8_0, Q4_0, Q4_1, Q5_0, Q5_1:
+		blockTypes[m.t].unpack(dst, w, lane)
 	case Q4_K, Q5_K, Q6_K:
 		kTypes[m.t].unpack(dst, w, lane)
 	}

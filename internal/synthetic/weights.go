@@ -58,7 +58,7 @@ func (w *Weights) keep(t tensor.Tensor, err error) (tensor.Tensor, error) {
 func (w *Weights) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	x := w.numbers(name, out*in, 0, 1/math.Sqrt(float64(in)))
 	kind := w.Type
-	if kind == tensor.Q8_0 && in%32 != 0 { // rows are whole blocks
+	if block, _ := kind.Block(); in%block != 0 {
 		kind = tensor.F32
 	}
 	t, err := w.keep(tensor.FromFloat32s(name, kind, []int{out, in}, x))

@@ -126,7 +126,7 @@ func (s Shape) check(typ tensor.Type) error {
 		return err
 	}
 	if !typ.Writable() {
-		return fmt.Errorf("synth: type %v cannot be written: use F32, F16, BF16, Q8_0, Q4_K, Q5_K or Q6_K", typ)
+		return fmt.Errorf("synth: type %v cannot be written: use "+tensor.WritableNames, typ)
 	}
 	block, _ := typ.Block()
 	for _, t := range s.plan() {

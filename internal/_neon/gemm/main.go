@@ -11,7 +11,7 @@ import (
 func main() {
 	f := asm.New("go run ./gemm")
 	floatKernels(f)
-	q8Kernels(f)
+	blockKernels(f)
 	kKernels(f)
 	packedKernels(f)
 	convertKernels(f)

@@ -25,6 +25,7 @@ const (
 type kQuant struct {
 	kernel
 	bits   int
+	before int  // bytes of a packed block before its elements
 	spread int  // AVX2: turns whose sums fit into 16 bits
 	wide   bool // the elements were unpacked to bytes: [8][Panel][4]u8
 	vnni   bool // AVX2 with AVX-VNNI
@@ -49,7 +50,7 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide5KAVX512", maxRows: kRows, zmm: true}, bits: 5, wide: true},
 		{kernel: kernel{name: "mulWide6KAVX512", maxRows: kRows, zmm: true}, bits: 6, wide: true},
 	} {
-		k.doc = k.describe("a")
+		k.doc, k.before = k.describe("a"), kScales
 		k.avx512(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
 	// Sums of so many products of two fit into 16 bits: 2·127·15·8, 2·127·31·4, 2·127·63·2.
@@ -67,7 +68,7 @@ func kQuants() {
 		{kernel: kernel{name: "mulWide5KAVXVNNI", maxRows: vnniRows}, bits: 5, vnni: true, wide: true},
 		{kernel: kernel{name: "mulWide6KAVXVNNI", maxRows: vnniRows}, bits: 6, vnni: true, wide: true},
 	} {
-		k.doc = k.describe("half a")
+		k.doc, k.before = k.describe("half a"), kScales
 		k.avx2(low, map[int]Mem{5: fifth, 6: upper}[k.bits], ones)
 	}
 	for _, k := range []kQuant{
@@ -77,8 +78,10 @@ func kQuants() {
 		{bits: 5, kernel: kernel{name: "unpackQ5KAVX2"}},
 		{bits: 6, kernel: kernel{name: "unpackQ6KAVX2"}},
 	} {
+		k.before = kScales
 		k.unpack(low, map[int]Mem{5: fifth, 6: upper}[k.bits])
 	}
+	blockQuants(low, fifth, ones)
 }
 
 func (k *kQuant) describe(part string) string {
@@ -99,9 +102,9 @@ func kMask(name string, bits uint32) Mem {
 
 func (k *kQuant) block() int {
 	if k.wide {
-		return kScales + kTurns*kWords
+		return k.before + kTurns*kWords
 	}
-	return kScales + kLow + k.high()
+	return k.before + kLow + k.high()
 }
 
 // unpack emits the function that makes bytes of a panel's elements: for many rows that is less work than every few of them doing it anew.
@@ -111,32 +114,14 @@ func (k *kQuant) unpack(low, upper Mem) {
 	Load(Param("dst"), reg.RDI)
 	Load(Param("src"), w)
 	Load(Param("n"), n)
-	dst, t := reg.RDI, Y(4)
-	copies := func(from, to int) { // bytes as they are
-		for at := from; at < to; at += 32 {
-			VMOVDQU(Mem{Base: w, Disp: at}, Y(0))
-			VMOVDQU(Y(0), Mem{Base: dst, Disp: at})
-		}
-	}
+	dst := reg.RDI
 	Label("step")
-	copies(0, k.head())
+	copyBytes(dst, k.head())
 	ADDQ(imm(k.head()), w)
 	ADDQ(imm(k.head()), dst)
 	MOVL(U32(2*kBlocks), left.As32())
 	Label("block")
-	copies(0, kScales)
-	for i := range kTurns {
-		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
-		if k.zmm {
-			ws = []reg.VecPhysical{Z(0), Z(1)}
-		}
-		k.elements(i, low, upper, t, ws...)
-		for v, wv := range ws {
-			VMOVUPS(wv, Mem{Base: dst, Disp: kScales + i*kWords + v*k.width()})
-		}
-	}
-	ADDQ(imm(k.block()), w)
-	ADDQ(imm(kScales+kTurns*kWords), dst)
+	k.unpackBlock(dst, low, upper, nil)
 	DECQ(left)
 	JNZ(LabelRef("block"))
 	DECQ(n)
@@ -145,12 +130,40 @@ func (k *kQuant) unpack(low, upper Mem) {
 	RET()
 }
 
+// copyBytes copies so many from the weights.
+func copyBytes(dst reg.Register, size int) {
+	for at := 0; at < size; at += 32 {
+		VMOVDQU(Mem{Base: w, Disp: at}, Y(0))
+		VMOVDQU(Y(0), Mem{Base: dst, Disp: at})
+	}
+}
+
+// unpackBlock makes bytes of a packed block's elements, more by what add has, and goes on to the next.
+func (k *kQuant) unpackBlock(dst reg.Register, low, upper Mem, add Op) {
+	copyBytes(dst, k.before)
+	for i := range kTurns {
+		ws := []reg.VecPhysical{Y(0), Y(1), Y(2), Y(3)}
+		if k.zmm {
+			ws = []reg.VecPhysical{Z(0), Z(1)}
+		}
+		k.elements(i, low, upper, Y(4), ws...)
+		for v, wv := range ws {
+			if add != nil {
+				VPADDB(add, wv, wv)
+			}
+			VMOVUPS(wv, Mem{Base: dst, Disp: k.before + i*kWords + v*k.width()})
+		}
+	}
+	ADDQ(imm(k.block()), w)
+	ADDQ(imm(k.before+kTurns*kWords), dst)
+}
+
 // elements loads turn i into neighbouring registers. t is for AVX2.
 func (k *kQuant) elements(i int, low, upper Op, t reg.VecPhysical, ws ...reg.VecPhysical) {
 	switch {
 	case k.wide:
 		for v, wv := range ws {
-			at := Mem{Base: w, Disp: kScales + i*kWords + v*k.width()}
+			at := Mem{Base: w, Disp: k.before + i*kWords + v*k.width()}
 			if k.zmm {
 				VMOVUPS(at, wv)
 			} else {
@@ -173,15 +186,15 @@ func (k *kQuant) elements(i int, low, upper Op, t reg.VecPhysical, ws ...reg.Vec
 // upperAt is where the bits of turn i above the low four are.
 func (k *kQuant) upperAt(i int) (at, bit int) {
 	if k.bits == 6 {
-		return kScales + kLow + i/4*kWords, i % 4 * 2
+		return k.before + kLow + i/4*kWords, i % 4 * 2
 	}
-	return kScales + kLow, i
+	return k.before + kLow, i
 }
 
 // lower512 loads the low four bits of turn i.
 func (k *kQuant) lower512(i int, mask Op, ws []reg.VecPhysical) {
 	for v, wv := range ws {
-		at := Mem{Base: w, Disp: kScales + i%4*kWords + v*64}
+		at := Mem{Base: w, Disp: k.before + i%4*kWords + v*64}
 		if i < 4 {
 			VMOVUPS(at, wv)
 		} else {
@@ -212,7 +225,7 @@ func (k *kQuant) upper512(i int, mask Op, ws []reg.VecPhysical) {
 // lower2 is lower512 for registers of half the size.
 func (k *kQuant) lower2(i int, mask Op, ws []reg.VecPhysical) {
 	for v, wv := range ws {
-		VMOVDQU(Mem{Base: w, Disp: kScales + i%4*kWords + v*32}, wv)
+		VMOVDQU(Mem{Base: w, Disp: k.before + i%4*kWords + v*32}, wv)
 		if i >= 4 {
 			VPSRLW(U8(4), wv, wv)
 		}

@@ -54,33 +54,7 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 				}
 				continue
 			}
-			fresh := i%k.spread == 0
-			k.elements(i, low, upper, t, w0, w1)
-			for row := range r {
-				VPBROADCASTD(x(row, i*4), b)
-				for v, wv := range []reg.VecPhysical{w0, w1} {
-					if fresh {
-						VPMADDUBSW(b, wv, sum(row, v))
-						continue
-					}
-					VPMADDUBSW(b, wv, t)
-					VPADDW(t, sum(row, v), sum(row, v))
-				}
-			}
-			if i%k.spread != k.spread-1 {
-				continue
-			}
-			switch first := i < k.spread || k.bits == 6 && i < half+k.spread && i >= half; {
-			case k.spread == kTurns:
-				each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), sum(row, v)) })
-			case first:
-				each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), wide(row, v)) })
-			default:
-				each(r, func(row, v int) {
-					VPMADDWD(ones, sum(row, v), sum(row, v))
-					VPADDD(sum(row, v), wide(row, v), wide(row, v))
-				})
-			}
+			k.turnAVX2(r, i, low, upper, ones, sum, wide, w0, w1, b, t)
 			if k.bits == 6 && i%half == half-1 {
 				for row := range r {
 					VPBROADCASTD(x(row, kHalves+i/half*4), b)
@@ -125,6 +99,37 @@ func (k *kQuant) avx2(low, upper, ones Mem) {
 	}
 }
 
+// turnAVX2 adds the products of turn i to sums of 16 bits, and those to sums of 32 where they are full.
+func (k *kQuant) turnAVX2(r, i int, low, upper, ones Mem, sum, wide func(row, v int) reg.VecPhysical, w0, w1, b, t reg.VecPhysical) {
+	half := kTurns / 2
+	k.elements(i, low, upper, t, w0, w1)
+	for row := range r {
+		VPBROADCASTD(x(row, i*4), b)
+		for v, wv := range []reg.VecPhysical{w0, w1} {
+			if i%k.spread == 0 {
+				VPMADDUBSW(b, wv, sum(row, v))
+				continue
+			}
+			VPMADDUBSW(b, wv, t)
+			VPADDW(t, sum(row, v), sum(row, v))
+		}
+	}
+	if i%k.spread != k.spread-1 {
+		return
+	}
+	switch first := i < k.spread || k.bits == 6 && i < half+k.spread && i >= half; {
+	case k.spread == kTurns:
+		each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), sum(row, v)) })
+	case first:
+		each(r, func(row, v int) { VPMADDWD(ones, sum(row, v), wide(row, v)) })
+	default:
+		each(r, func(row, v int) {
+			VPMADDWD(ones, sum(row, v), sum(row, v))
+			VPADDD(sum(row, v), wide(row, v), wide(row, v))
+		})
+	}
+}
+
 // turnVNNI multiplies turn i, whose sums begin with the block or, of Q6_K, its half.
 func (k *kQuant) turnVNNI(r, i int, low, upper Mem, sum func(row, v int) reg.VecPhysical, w0, w1, b, t reg.VecPhysical) {
 	switch half := kTurns / 2; {
@@ -136,6 +141,11 @@ func (k *kQuant) turnVNNI(r, i int, low, upper Mem, sum func(row, v int) reg.Vec
 	case i == 0:
 		each(r, func(row, v int) { k.zero(sum(row, v)) })
 	}
+	k.dotVNNI(r, i, low, upper, sum, w0, w1, b, t)
+}
+
+// dotVNNI adds the products of turn i to the sums.
+func (k *kQuant) dotVNNI(r, i int, low, upper Mem, sum func(row, v int) reg.VecPhysical, w0, w1, b, t reg.VecPhysical) {
 	k.elements(i, low, upper, t, w0, w1)
 	for row := range r {
 		VPBROADCASTD(x(row, i*4), b)

@@ -14,9 +14,7 @@ func main() {
 
 	ConstraintExpr("!purego")
 	floatKernels()
-	q8AVX512()
 	q8AVX2()
-	q8AVXVNNI()
 	kQuants()
 	packedKernels()
 	fewBF16()

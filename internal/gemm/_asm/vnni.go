@@ -1,8 +1,6 @@
 package main
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	"github.com/mmcloughlin/avo/ir"
 	. "github.com/mmcloughlin/avo/operand"
@@ -31,49 +29,3 @@ func number(r reg.VecPhysical) int { return int(r.PhysicalIndex()) }
 
 // vnniRows is how many rows' sums and parts leave registers for weights and activations.
 const vnniRows = 3
-
-// q8AVXVNNI takes half a panel: 16 outputs.
-func q8AVXVNNI() {
-	k := &kernel{wStep: q8Block, xStep: q8X, name: "mulQ8AVXVNNI", doc: "mulQ8AVXVNNI multiplies half a Q8_0 panel by blocks of int8.", maxRows: vnniRows}
-	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }
-	whole := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) }
-	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
-	scales := dense
-	k.setup = func() { arg(tileScale, scales) }
-	k.begin()
-	for r := 1; r <= k.maxRows; r++ {
-		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
-		Label(lab("rows"))
-		k.resume(r, whole)
-		Label(lab("block"))
-		for row := range r {
-			VPBROADCASTD(x(row, q8Start), sum(row, 0))
-			VMOVDQA(sum(row, 0), sum(row, 1))
-		}
-		for i := range 8 {
-			prefetch(1)
-			VMOVDQU(Mem{Base: w, Disp: q8Scales + i*128}, w0)
-			VMOVDQU(Mem{Base: w, Disp: q8Scales + i*128 + 32}, w1)
-			for row := range r {
-				VPBROADCASTD(x(row, i*4), b)
-				vpdpbusd(b, w0, sum(row, 0))
-				vpdpbusd(b, w1, sum(row, 1))
-			}
-		}
-		VCVTPH2PS(Mem{Base: scales}, w0)
-		VCVTPH2PS(Mem{Base: scales, Disp: 16}, w1)
-		for row := range r {
-			VBROADCASTSS(x(row, q8Scale), b)
-			for v, scale := range []reg.VecPhysical{w0, w1} {
-				VMULPS(scale, b, t)
-				VCVTDQ2PS(sum(row, v), sum(row, v))
-				VFMADD231PS(t, sum(row, v), whole(row, v))
-			}
-		}
-		k.advance(r, 1)
-		ADDQ(imm(q8Block), scales)
-		DECQ(n)
-		JNZ(LabelRef(lab("block")))
-		k.store(r, whole)
-	}
-}

@@ -1,0 +1,232 @@
+package main
+
+import "github.com/grovellm/grove/internal/_neon/asm"
+
+// The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their layout). A step is a block; a row of
+// activations is blocks { 32 int8, int32 −128·Σ of them, f32 scale } (input.go of package gemm). The whole sums stay in registers.
+// Bytes of Q8_0 are weight+128, which SDOT wants signed: sums start from zero.
+const (
+	q8X     = 32 + 8
+	q8Start = 32
+	q8Scale = 36
+)
+
+// blockQuant is a kernel of one of them. Unpacked, a block has f32 for scales and minimums, and signed bytes.
+type blockQuant struct {
+	kQuant
+	min bool
+}
+
+func blockKernels(f *asm.File) {
+	for _, t := range []struct {
+		name string
+		bits int
+		min  bool
+	}{{"Q8", 8, false}, {"Q40", 4, false}, {"Q41", 4, true}, {"Q50", 5, false}, {"Q51", 5, true}} {
+		for i := range shapes {
+			k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X, masks: 1}, bits: t.bits}, t.min}
+			k.describe(i, t.name, "")
+			if t.bits < 8 {
+				k.masks = 2
+				k.maxRows = min(k.maxRows, 5)
+			}
+			k.generate()
+		}
+		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f, vecs: 8, maxRows: 1}, masks: 3}, bits: t.bits}, t.min}
+		k.unpack("unpack" + t.name + "NEON")
+	}
+	for _, min := range []bool{false, true} {
+		k := blockQuant{kQuant{intKernel: intKernel{kernel: kernel{File: f}, xBlock: q8X}, bits: 8, wide: true}, min}
+		k.describe(len(shapes)-1, map[bool]string{false: "WideQ8", true: "WideMin"}[min], ", unpacked,")
+		k.generate()
+	}
+}
+
+// before is the bytes of a block before its elements.
+func (k *blockQuant) before() int {
+	bytes := 64
+	if k.wide {
+		bytes = accRow
+	}
+	if k.min {
+		bytes *= 2
+	}
+	return bytes
+}
+
+func (k *blockQuant) block() int {
+	if k.bits == 8 {
+		return k.before() + turns*words
+	}
+	return k.before() + kLow + k.high()
+}
+
+// setMasks fills the registers of constants that elements takes.
+func (k *blockQuant) setMasks() {
+	if k.bits == 8 {
+		k.setMask(0, 0x80)
+	} else {
+		k.kQuant.setMasks()
+	}
+}
+
+// elements loads a turn of the v-th vector of outputs to a, and of the next to b.
+func (k *blockQuant) elements(turn, v, a, b, t int) {
+	if k.wide || k.bits < 8 {
+		k.kQuant.elements(turn, v, a, b, t)
+		return
+	}
+	k.load(w, turn*words+v*16, a, b)
+	k.I("VEOR V%d.B16, V%d.B16, V%d.B16", k.mask(0), a, a)
+	k.I("VEOR V%d.B16, V%d.B16, V%d.B16", k.mask(0), b, b)
+}
+
+func (k *blockQuant) generate() {
+	k.begin(func() {
+		if k.wide {
+			k.I("ADD $%d, %s", k.before(), w)
+			return
+		}
+		k.arg(tileScale, heads)
+		k.I("ADD $%d, %s", k.before(), w)
+		k.setMasks()
+	})
+	for r := k.maxRows; r >= 1; r-- {
+		k.Label(label("rows", r))
+		k.resume(r, k.part)
+		k.Label(label("block", r))
+		k.begins(r)
+		for turn := range turns {
+			if turn%4 == 0 {
+				k.half(r, turn/4)
+			}
+			if turn < k.vecs {
+				k.prefetch(1)
+			}
+			if k.vecs == 2 && k.masks == 1 { // 6 rows leave one register
+				for v := range k.vecs {
+					k.I("FMOVQ %d(%s), F%d", turn*words+v*16, w, k.temp(0))
+					k.I("VEOR V%d.B16, V%d.B16, V%d.B16", k.mask(0), k.temp(0), k.temp(0))
+					k.dot(r, v, turn, k.temp(0))
+				}
+				continue
+			}
+			for v := 0; v < k.vecs; v += 2 {
+				a, b, t := k.temps(v)
+				k.elements(turn, v, a, b, t)
+				k.dot(r, v, turn, a, b)
+			}
+		}
+		for v := 0; v < k.vecs; v += 2 {
+			a, b := k.temp(0), k.temp(1)
+			k.loadScales(0, v, a, b)
+			k.scaleBlock(r, v, a, b)
+			if k.min {
+				k.loadScales(1, v, a, b)
+				k.minimums(r, v, a, b)
+			}
+		}
+		if k.wide {
+			k.advance(r, k.block())
+		} else {
+			k.advance(r, k.block(), heads)
+		}
+		k.I("SUBS $1, %s", steps)
+		k.I("BNE %s", label("block", r))
+		k.finish(r, k.part)
+		k.I("RET")
+	}
+}
+
+// begins starts the sums of a block: without a minimum, from what is taken off the elements.
+func (k *blockQuant) begins(r int) {
+	for row := range r {
+		start := k.bits < 8 && !k.min
+		if start {
+			k.I("MOVW %d(%s), %s", q8Start, x(row), tmp)
+			k.I("ASR $%d, %s, %s", 8-k.bits, tmp, tmp)
+		}
+		for v := range k.vecs {
+			if start {
+				k.I("VDUP %s, V%d.S4", tmp, k.sum(row, v))
+			} else {
+				k.Zero(k.sum(row, v))
+			}
+		}
+	}
+}
+
+// loadScales loads the scales of the v-th vector of outputs, and of the next; or, the second of a block's, the minimums.
+func (k *blockQuant) loadScales(which, v, a, b int) {
+	if k.wide {
+		k.load(w, which*accRow-k.before()+v*16, a, b)
+	} else {
+		k.halves(which*64, v, a, b)
+	}
+}
+
+// scaleBlock adds the sums, times a and b and the scale of the row's block, to the whole sums.
+func (k *blockQuant) scaleBlock(r, v, a, b int) {
+	d, t, u := k.temp(2), k.temp(3), k.temp(4)
+	for row := range r {
+		k.I("FMOVS %d(%s), F%d", q8Scale, x(row), d)
+		k.FmulElem(t, a, d, 0)
+		k.FmulElem(u, b, d, 0)
+		k.IntToFloat(k.sum(row, v), k.sum(row, v))
+		k.IntToFloat(k.sum(row, v+1), k.sum(row, v+1))
+		k.Fmla(k.part(row, v), k.sum(row, v), t)
+		k.Fmla(k.part(row, v+1), k.sum(row, v+1), u)
+	}
+}
+
+// minimums adds a and b, times the sum of the row's block, to the whole sums.
+func (k *blockQuant) minimums(r, v, a, b int) {
+	d, t := k.temp(2), k.temp(3)
+	for row := range r {
+		k.I("MOVW %d(%s), %s", q8Start, x(row), tmp)
+		k.I("ASR $7, %s, %s", tmp, tmp)
+		k.I("SCVTFWS %s, F%d", tmp, t)
+		k.I("FMOVS %d(%s), F%d", q8Scale, x(row), d)
+		k.I("FMULS F%d, F%d, F%d", d, t, t)
+		k.FmlsElem(k.part(row, v), a, t, 0) // the sum is negative
+		k.FmlsElem(k.part(row, v+1), b, t, 0)
+	}
+}
+
+// unpack emits the function that makes signed bytes of a panel's elements, and f32 of its scales, for many rows.
+func (k *blockQuant) unpack(name string) {
+	k.Func(name, name+" unpacks n blocks of 32 of a panel.", 24)
+	const dst = "R2"
+	k.I("MOVD dst+0(FP), %s", dst)
+	k.I("MOVD src+8(FP), %s", heads)
+	k.I("MOVD n+16(FP), %s", steps)
+	k.setMasks()
+	if k.bits < 8 {
+		k.setMask(2, 1<<(k.bits-1))
+	}
+	k.Label("block")
+	for at := 0; at < k.before(); at += 64 {
+		for v := 0; v < k.vecs; v += 2 {
+			k.halves(at, v, v, v+1)
+			k.store(dst, 2*at+v*16, v, v+1)
+		}
+	}
+	k.I("ADD $%d, %s, %s", k.before(), heads, w)
+	k.I("ADD $%d, %s", 2*k.before(), dst)
+	for turn := range turns {
+		for v := 0; v < k.vecs; v += 2 {
+			a := v % 4 * 2
+			k.elements(turn, v, a, a+1, a+2)
+			if k.bits < 8 && !k.min {
+				k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a, a)
+				k.I("VSUB V%d.B16, V%d.B16, V%d.B16", k.mask(2), a+1, a+1)
+			}
+			k.store(dst, turn*words+v*16, a, a+1)
+		}
+	}
+	k.I("ADD $%d, %s", k.block(), heads)
+	k.I("ADD $%d, %s", turns*words, dst)
+	k.I("SUBS $1, %s", steps)
+	k.I("BNE block")
+	k.I("RET")
+}

@@ -1,0 +1,267 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their layout). A step is a block; a row of
+// activations is blocks { 32 int8, int32 −128·Σ of them, f32 scale } (input.go).
+const (
+	q8X     = 32 + 8
+	q8Start = 32
+	q8Scale = 36
+	q8Rows  = 5 // AVX-512: more leave too few registers for activations
+)
+
+// blockQuant is a kernel of one of them.
+type blockQuant struct {
+	kQuant
+	typ string
+	min bool // there is a minimum
+}
+
+func blockQuants(low, fifth, ones Mem) {
+	for _, t := range []blockQuant{
+		{typ: "Q8", kQuant: kQuant{bits: 8}},
+		{typ: "Q40", kQuant: kQuant{bits: 4}}, {typ: "Q41", kQuant: kQuant{bits: 4}, min: true},
+		{typ: "Q50", kQuant: kQuant{bits: 5}}, {typ: "Q51", kQuant: kQuant{bits: 5}, min: true},
+	} {
+		if t.before, t.wide = 64, t.bits == 8; t.min {
+			t.before = 128
+		}
+		t.xStep, t.wStep = q8X, t.block()
+
+		k := t
+		k.describe("AVX512", "a")
+		k.maxRows, k.zmm = q8Rows, true
+		k.avx512(low, fifth)
+
+		k = t
+		k.describe("AVXVNNI", "half a")
+		k.maxRows, k.vnni = vnniRows, true
+		k.avx2(low, fifth, ones)
+
+		switch k = t; k.bits { // as many turns as fit: see kQuants
+		case 4:
+			k.maxRows, k.spread = 3, 8
+		case 5:
+			k.maxRows, k.spread = 2, 4
+		default:
+			continue
+		}
+		k.describe("AVX2", "half a")
+		k.avx2(low, fifth, ones)
+		if t.typ == "Q50" {
+			k.unpack(low, fifth)
+		}
+	}
+}
+
+func (k *blockQuant) describe(level, part string) {
+	k.name = "mul" + k.typ + level
+	k.doc = fmt.Sprintf("%s multiplies %s %s panel by blocks of int8.", k.name, part, map[string]string{
+		"Q8": "Q8_0", "Q40": "Q4_0", "Q41": "Q4_1", "Q50": "Q5_0", "Q51": "Q5_1"}[k.typ])
+}
+
+// prefetches spreads so many over the turns of a block.
+func prefetches(count int) (each [kTurns]int) {
+	for i := range each {
+		each[i] = (count + kTurns - 1 - i) / kTurns
+	}
+	return each
+}
+
+// lines is the cache lines of a packed block.
+func (k *blockQuant) lines() int { return k.block() / 64 }
+
+// start loads what the sums of a row begin with.
+func (k *blockQuant) start(row int, to reg.VecPhysical) {
+	VPBROADCASTD(x(row, q8Start), to)
+	if k.bits < 8 {
+		VPSRAD(U8(8-k.bits), to, to)
+	}
+}
+
+// avx512 keeps all of its rows in registers: the integer sums of a block and the whole sums. A block costs the multiply
+// unit 8 VPDPBUSD, the product of the two scales and 1 FMA per vector of outputs: 80 % of the unit's peak is left for the products.
+// (Conversions and prefetches go elsewhere and are free.) Four activations are broadcast
+// once for both vectors: where the unit takes two products a cycle (Zen 5), loads would
+// otherwise be what there is too little of.
+func (k *blockQuant) avx512(low, fifth Mem) {
+	lowMask, fifthMask := Z(27), Z(28)
+	k.setup = func() {
+		if k.bits < 8 {
+			VMOVUPS(low, lowMask)
+			VMOVUPS(fifth, fifthMask)
+		}
+	}
+	k.begin()
+	for r := 1; r <= k.maxRows; r++ {
+		Label(fmt.Sprintf("rows%d", r))
+		k.resume(r, q8Whole)
+		TESTQ(dense, dense)
+		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
+		k.body512(r, fmt.Sprintf("dense%d", r), prefetches(k.lines()), lowMask, fifthMask)
+		k.body512(r, fmt.Sprintf("sparse%d", r), [kTurns]int{1, 0, 0, 1, 0, 0, 1, 0}, lowMask, fifthMask)
+	}
+}
+
+func q8Sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
+func q8Whole(row, v int) reg.VecPhysical { return Z((q8Rows+row)*vecs + v) }
+
+// body512 is the body for r rows, with so many prefetches in each turn.
+func (k *blockQuant) body512(r int, name string, prefetches [kTurns]int, low, fifth Op) {
+	const free = 2 * q8Rows * vecs
+	w0, w1 := Z(30), Z(31)
+	temps := 30 - free
+	if k.bits < 8 {
+		temps = 27 - free // the masks, and what elements takes
+	}
+	temp := func(i int) reg.VecPhysical { return Z(free + i%temps) }
+
+	Label(name)
+	for row := range r {
+		if k.min {
+			k.zero(q8Sum(row, 0))
+			k.zero(q8Sum(row, 1))
+			continue
+		}
+		k.start(row, q8Sum(row, 0))
+		VMOVDQA64(q8Sum(row, 0), q8Sum(row, 1))
+	}
+	for i, count := range prefetches {
+		prefetch(count)
+		k.elements(i, low, fifth, nil, w0, w1)
+		for row := range r {
+			b := temp(row)
+			VPBROADCASTD(x(row, i*4), b)
+			VPDPBUSD(b, w0, q8Sum(row, 0))
+			VPDPBUSD(b, w1, q8Sum(row, 1))
+		}
+	}
+	VCVTPH2PS(Mem{Base: w}, w0)
+	VCVTPH2PS(Mem{Base: w, Disp: 32}, w1)
+	for row := range r {
+		d, t := temp(2*row), temp(2*row+1)
+		VBROADCASTSS(x(row, q8Scale), d)
+		VMULPS(w1, d, t)
+		VMULPS(w0, d, d)
+		for v, f := range []reg.VecPhysical{d, t} {
+			VCVTDQ2PS(q8Sum(row, v), q8Sum(row, v))
+			VFMADD231PS(f, q8Sum(row, v), q8Whole(row, v))
+		}
+	}
+	if k.min {
+		VCVTPH2PS(Mem{Base: w, Disp: 64}, w0)
+		VCVTPH2PS(Mem{Base: w, Disp: 96}, w1)
+		for row := range r {
+			k.minimum(row, temp(2*row), temp(2*row+1), w0, w1, q8Whole)
+		}
+	}
+	k.advance(r, 1)
+	DECQ(n)
+	JNZ(LabelRef(name))
+	k.store(r, q8Whole)
+}
+
+// minimum adds the minimums, times the sum of a row's block.
+func (k *blockQuant) minimum(row int, sum, scale, m0, m1 reg.VecPhysical, whole func(row, v int) reg.VecPhysical) {
+	VPBROADCASTD(x(row, q8Start), sum)
+	VPSRAD(U8(7), sum, sum)
+	VCVTDQ2PS(sum, sum)
+	VBROADCASTSS(x(row, q8Scale), scale)
+	VMULPS(scale, sum, sum) // the sum is negative
+	VFNMADD231PS(sum, m0, whole(row, 0))
+	VFNMADD231PS(sum, m1, whole(row, 1))
+}
+
+// avx2 takes half a panel: 16 outputs.
+func (k *blockQuant) avx2(low, fifth, ones Mem) {
+	sum := func(row, v int) reg.VecPhysical { return Y(row*vecs + v) }              // without AVX-VNNI of 16 bits, then of 32
+	wide := func(row, v int) reg.VecPhysical { return Y((k.maxRows+row)*vecs + v) } // of 32 bits, where 16 do not do for a block
+	whole, sums := wide, sum
+	if !k.vnni && k.spread < kTurns {
+		whole = func(row, v int) reg.VecPhysical { return Y((2*k.maxRows+row)*vecs + v) }
+		sums = wide
+	}
+	w0, w1, b, t := Y(12), Y(13), Y(14), Y(15)
+	scales := dense
+	k.setup = func() { arg(tileScale, scales) }
+	k.begin()
+	for r := 1; r <= k.maxRows; r++ {
+		lab := func(s string) string { return fmt.Sprintf("%s%d", s, r) }
+		Label(lab("rows"))
+		k.resume(r, whole)
+		Label(lab("block"))
+		for row := range r {
+			switch {
+			case !k.vnni:
+			case k.min:
+				k.zero(sum(row, 0))
+				k.zero(sum(row, 1))
+			default:
+				k.start(row, sum(row, 0))
+				VMOVDQA(sum(row, 0), sum(row, 1))
+			}
+		}
+		for i, count := range prefetches(min(kTurns, (k.lines()+1)/2)) {
+			prefetch(count)
+			if k.vnni {
+				k.dotVNNI(r, i, low, fifth, sum, w0, w1, b, t)
+			} else {
+				k.turnAVX2(r, i, low, fifth, ones, sum, wide, w0, w1, b, t)
+			}
+		}
+		VCVTPH2PS(Mem{Base: scales}, w0)
+		VCVTPH2PS(Mem{Base: scales, Disp: 16}, w1)
+		for row := range r {
+			if !k.vnni && !k.min {
+				k.start(row, b)
+				VPADDD(b, sums(row, 0), sums(row, 0))
+				VPADDD(b, sums(row, 1), sums(row, 1))
+			}
+			VBROADCASTSS(x(row, q8Scale), b)
+			for v, scale := range []reg.VecPhysical{w0, w1} {
+				VMULPS(scale, b, t)
+				VCVTDQ2PS(sums(row, v), sums(row, v))
+				VFMADD231PS(t, sums(row, v), whole(row, v))
+			}
+		}
+		if k.min {
+			VCVTPH2PS(Mem{Base: scales, Disp: 64}, w0)
+			VCVTPH2PS(Mem{Base: scales, Disp: 80}, w1)
+			for row := range r {
+				k.minimum(row, b, t, w0, w1, whole)
+			}
+		}
+		k.advance(r, 1)
+		ADDQ(imm(k.block()), scales)
+		DECQ(n)
+		JNZ(LabelRef(lab("block")))
+		k.store(r, whole)
+	}
+}
+
+// unpack emits the function that makes a panel of Q8_0 of one of Q5_0. With AVX-VNNI that is less work for many rows than every
+// few of them unpacking it anew; elsewhere it is not, nor is it of Q4_0.
+func (k *blockQuant) unpack(low, fifth Mem) {
+	TEXT("unpackQ50AVX2", NOSPLIT, "func(dst, src *byte, n int)")
+	Doc("unpackQ50AVX2 unpacks n blocks of 32 of a Q5_0 panel to those of Q8_0.")
+	dst, more := reg.RDI, Y(5)
+	Load(Param("dst"), dst)
+	Load(Param("src"), w)
+	Load(Param("n"), n)
+	MOVL(U32(0x01010101*(128-16)), tmp.As32())
+	VMOVD(tmp.As32(), X(5))
+	VPBROADCASTD(X(5), more)
+	Label("block")
+	k.unpackBlock(dst, low, fifth, more)
+	DECQ(n)
+	JNZ(LabelRef("block"))
+	VZEROUPPER()
+	RET()
+}
