@@ -49,11 +49,15 @@ var accuracyCases = []struct {
 	{tensor.Q4_K, nn.KVF32, map[float32]float64{1: 0.35867, 10: 1.41642, 40: 3.57368}, never},
 	{tensor.Q5_K, nn.KVF32, map[float32]float64{1: 0.35268, 10: 1.44951, 40: 3.48911}, never},
 	{tensor.Q6_K, nn.KVF32, map[float32]float64{1: 0.32730, 10: 1.41852, 40: 3.43996}, never},
+	{tensor.Q5_1, nn.KVF32, map[float32]float64{1: 0.26109, 10: 0.72497, 40: 2.31966}, 10},
+	{tensor.Q5_0, nn.KVF32, map[float32]float64{1: 0.25629, 10: 0.71674, 40: 2.17902}, 10},
+	{tensor.Q4_1, nn.KVF32, map[float32]float64{1: 0.26630, 10: 0.74118, 40: 2.26049}, 10},
+	{tensor.Q4_0, nn.KVF32, map[float32]float64{1: 0.25943, 10: 0.68876, 40: 2.19548}, 10},
 	{tensor.BF16, nn.KVF32, map[float32]float64{1: 0.08184, 10: 0.08171, 40: 0.08171}, 1},
 	{tensor.BF16, nn.KVBF16, map[float32]float64{1: 0.11123, 10: 0.10648, 40: 0.10648}, 1},
 }
 
-// Both engines round alike what becomes BF16, and blocks of Q8_0 in which one outlier alone decides the scale. Chance then decides
+// Both engines round alike what becomes BF16, and blocks of 32 in which one outlier alone decides the scale. Chance then decides
 // whose error is the larger, by some 1 %.
 const (
 	chance = 1.02
