@@ -80,9 +80,11 @@ func pairsAVX512BF16() {
 // packOrder puts the dwords right again that VPACKSSDW and VPACKSSWB leave, which work within 128 bits.
 var packOrder Mem
 
-// quantizeQ8 is quantizeRow for Q8_0, four blocks at a time: what is of a block alone is then an element of a vector.
+// quantizeQ8 is quantizeRow for Q8_0, four blocks at a time: what is of a block alone is then an element of a vector. Each step waits for
+// the one before. So two fours take turns step by step: one goes on while the other waits.
 type quantizeQ8 struct {
 	dst, src              reg.GPPhysical
+	at                    int // of the first block
 	invs, keeps           Mem // of each block: 127/top, and whether it can be quantised
 	narrows, scales, lost Mem // what it is multiplied by before it is rounded; its scale; NaN, or zero where there is no NaN
 }
@@ -105,13 +107,16 @@ func quantizeQ8Kernel() {
 		belowFloor: constant("quantBelowFloor", (127-100)<<23-1), belowInf: constant("quantBelowInf", 0x7f800000-1),
 		nan: constant("quantNaN", 0x7fc00000), ones: constant("quantOnes", 0x01010101), words: constant("quantWords", 0x00010001),
 	}
-	new(quantizeQ8).generate(&c)
+	quantizeQ8Body(&c)
 }
 
 type quantConstants struct{ abs, steps, narrower, one, belowFloor, belowInf, nan, ones, words Mem }
 
 // x is the memory of the i-th vector of block b.
-func (k *quantizeQ8) x(b, i int) Mem { return Mem{Base: k.src, Disp: b*128 + i*32} }
+func (k *quantizeQ8) x(b, i int) Mem { return Mem{Base: k.src, Disp: (k.at+b)*128 + i*32} }
+
+// to is the memory of the result of block b, at an offset.
+func (k *quantizeQ8) to(b, at int) Mem { return Mem{Base: k.dst, Disp: (k.at+b)*q8X + at} }
 
 func X(i int) reg.VecPhysical { return vector(i, reg.S128) }
 
@@ -127,29 +132,51 @@ func transpose() {
 	VUNPCKLPD(X(2), X(5), X(2))
 }
 
-func (k *quantizeQ8) generate(c *quantConstants) {
+func quantizeQ8Body(c *quantConstants) {
 	TEXT("quantizeAVX2", NOSPLIT, "func(dst *byte, src *float32, n int)")
 	Doc("quantizeAVX2 quantises n f32, a multiple of 128, to blocks of int8.")
-	k.dst, k.src = reg.RDI, reg.RSI
-	Load(Param("dst"), k.dst)
-	Load(Param("src"), k.src)
+	dst, src := reg.RDI, reg.RSI
+	Load(Param("dst"), dst)
+	Load(Param("src"), src)
 	Load(Param("n"), n)
-	for _, m := range []*Mem{&k.invs, &k.keeps, &k.narrows, &k.scales, &k.lost} {
-		*m = AllocLocal(16)
+	fours := []quantizeQ8{{dst: dst, src: src}, {dst: dst, src: src, at: 4}}
+	for i := range fours {
+		k := &fours[i]
+		for _, m := range []*Mem{&k.invs, &k.keeps, &k.narrows, &k.scales, &k.lost} {
+			*m = AllocLocal(16)
+		}
 	}
-	Label("blocks")
-	k.tops(c)
-	for b := range 4 {
-		k.sums(b, c)
-	}
-	k.fit(c)
-	k.integers(c)
-	ADDQ(imm(4*128), k.src)
-	ADDQ(imm(4*q8X), k.dst)
-	SUBQ(imm(128), n)
-	JNZ(LabelRef("blocks"))
+	Label("eight")
+	CMPQ(n, imm(256))
+	JLT(LabelRef("four"))
+	quantizeFours(fours, c)
+	JMP(LabelRef("eight"))
+	Label("four")
+	TESTQ(n, n)
+	JZ(LabelRef("done"))
+	quantizeFours(fours[:1], c)
+	Label("done")
 	VZEROUPPER()
 	RET()
+}
+
+func quantizeFours(fours []quantizeQ8, c *quantConstants) {
+	for i := range fours {
+		fours[i].tops(c)
+	}
+	for i := range fours {
+		for b := range 4 {
+			fours[i].sums(b, c)
+		}
+		fours[i].fit(c)
+	}
+	for i := range fours {
+		fours[i].integers(c)
+	}
+	blocks := 4 * len(fours)
+	ADDQ(imm(blocks*128), fours[0].src)
+	ADDQ(imm(blocks*q8X), fours[0].dst)
+	SUBQ(imm(blocks*32), n)
 }
 
 // tops finds the largest magnitude of each block, on the bits as integers, which puts infinities and NaNs on top, and what follows from it.
@@ -256,7 +283,7 @@ func (k *quantizeQ8) integers(c *quantConstants) {
 		VPERMD(Y(4), Y(5), Y(4))
 		VPBROADCASTD(k.keeps.Offset(4*b), Y(5))
 		VPAND(Y(5), Y(4), Y(4))
-		VMOVDQU(Y(4), Mem{Base: k.dst, Disp: b * q8X})
+		VMOVDQU(Y(4), k.to(b, 0))
 		VPMADDUBSW(Y(4), ones, Y(4)) // the sum: pairs to 16 bits, pairs of those to 32, and across
 		VPMADDWD(c.words, Y(4), Y(b))
 	}
@@ -270,8 +297,8 @@ func (k *quantizeQ8) integers(c *quantConstants) {
 	VPSUBD(X(0), X(1), X(0))
 	VMOVUPS(k.scales, X(1))
 	for b := range 4 {
-		VPEXTRD(U8(b), X(0), Mem{Base: k.dst, Disp: b*q8X + q8Start})
-		VPEXTRD(U8(b), X(1), Mem{Base: k.dst, Disp: b*q8X + q8Scale})
+		VPEXTRD(U8(b), X(0), k.to(b, q8Start))
+		VPEXTRD(U8(b), X(1), k.to(b, q8Scale))
 	}
 }
 
