@@ -15,28 +15,28 @@ type Message = chat.Message
 // Chat answers a conversation, laid out by the chat template in the model's files. What messages say is text: the
 // name of a control token in one does not become that token. See Generate.
 func (m *Model) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
-	return m.NewSession().chat(ctx, messages, r, true)
+	return m.chat(ctx, messages, r)
 }
 
 // Chat is Model.Chat within the session: of a conversation that goes on, only what is new is read.
 func (s *Session) Chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
-	return s.chat(ctx, messages, r, false)
+	return s.alone(s.m.chat(ctx, messages, s.of(r)))
 }
 
-func (s *Session) chat(ctx context.Context, messages []Message, r Request, once bool) iter.Seq2[Chunk, error] {
+func (m *Model) chat(ctx context.Context, messages []Message, r Request) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
-		tokens, err := s.m.TokenizeChat(messages)
+		tokens, err := m.TokenizeChat(messages)
 		if err != nil {
 			yield(Chunk{}, err)
 			return
 		}
-		layout, err := s.m.Layout()
+		layout, err := m.Layout()
 		if err != nil {
 			yield(Chunk{}, err)
 			return
 		}
 		r.Stop = append(slices.Clone(r.Stop), layout.Stop()...)
-		s.generate(ctx, tokens, r, once)(yield)
+		m.generate(ctx, tokens, r)(yield)
 	}
 }
 

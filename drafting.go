@@ -16,7 +16,6 @@ import (
 	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/speculate"
 )
 
 // drafting is what a model's generations draft with.
@@ -32,28 +31,31 @@ type drafting struct {
 	adapt    *AdaptOptions                 // nil: drafters do not learn
 	adapters map[learn.Head]*adapt.Adapter // of the heads that do
 
-	controllers map[string]*speculate.Controller // what was learned of drafters, by text, outlives a generation
+	making   sync.Mutex
+	drafters map[string]draft.Drafter // by text; a drafter outlives a generation, as does what was learned of it
 }
 
-// maxControllers bounds what is kept of drafters; those beyond learn anew in each session.
-const maxControllers = 64
+// maxDrafters bounds the drafters that are kept. Those beyond are made for one generation, and share what was learned of them.
+const maxDrafters = 64
 
-// options are those of a loop for a method.
-func (d *drafting) options(how method) speculate.Options {
-	o := speculate.Options{Accept: how.accept, Uncontrolled: how.uncontrolled}
-	if how.uncontrolled || how.drafter == "" || how.drafter == draft.Plain {
-		return o
+// use returns the drafter that text describes, and the name under which what is learned of it is kept; nil for none.
+func (d *drafting) use(m *Model, text string) (draft.Drafter, string, error) {
+	d.making.Lock()
+	defer d.making.Unlock()
+	if o := d.drafters[text]; o != nil {
+		return o, text, nil
 	}
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if o.Controller = d.controllers[how.drafter]; o.Controller == nil && len(d.controllers) < maxControllers {
-		if d.controllers == nil {
-			d.controllers = map[string]*speculate.Controller{}
-		}
-		o.Controller = speculate.NewController()
-		d.controllers[how.drafter] = o.Controller
+	o, err := m.drafter(text)
+	switch {
+	case err != nil || o == nil:
+		return nil, "", err
+	case len(d.drafters) >= maxDrafters:
+		return o, "other", nil
+	case d.drafters == nil:
+		d.drafters = map[string]draft.Drafter{}
 	}
-	return o
+	d.drafters[text] = o
+	return o, text, nil
 }
 
 // openDraft opens the draft model at path on the model's workers, once.

@@ -1,29 +1,54 @@
 package grove
 
 import (
+	"context"
 	"fmt"
+	"path/filepath"
 	"testing"
+
+	"github.com/grovellm/grove/model/synth"
 )
 
-// What a controller has learned of a drafter serves every later generation with it, and only with it; what is kept is bounded.
-func TestControllersAreKept(t *testing.T) {
-	var d drafting
-	a := d.options(method{drafter: "lookup"}).Controller
-	if a == nil || d.options(method{drafter: "lookup", accept: "rejection"}).Controller != a {
-		t.Error("a drafter's controller is not kept")
+// A drafter serves every later generation that names it, and what is kept is bounded.
+func TestDraftersAreKept(t *testing.T) {
+	shape, err := synth.Lookup("tiny-llama2")
+	if err != nil {
+		t.Fatal(err)
 	}
-	if d.options(method{drafter: "lookup:min=2"}).Controller == a {
-		t.Error("two drafters share a controller")
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{}); err != nil {
+		t.Fatal(err)
 	}
-	for _, m := range []method{{}, {drafter: "plain"}, {drafter: "lookup", uncontrolled: true}} {
-		if o := d.options(m); o.Controller != nil || o.Uncontrolled != m.uncontrolled {
-			t.Errorf("%+v: %+v", m, o)
+	m, err := Open(path, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	d := &m.drafting
+	use := func(text string) (any, string) {
+		t.Helper()
+		o, name, err := d.use(m, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o, name
+	}
+	a, name := use("lookup")
+	if b, _ := use("lookup"); a != b || name != "lookup" {
+		t.Errorf("a drafter is not kept, or is called %q", name)
+	}
+	if b, _ := use("lookup:min=2"); a == b {
+		t.Error("two drafters are the same")
+	}
+	for _, none := range []string{"", "plain"} {
+		if o, name, err := d.use(m, none); o != nil || name != "" || err != nil {
+			t.Errorf("%q: %v, %q, %v", none, o, name, err)
 		}
 	}
-	for i := range 10 * maxControllers {
-		d.options(method{drafter: fmt.Sprintf("lookup:min=%d", i)})
+	for i := range 3 * maxDrafters {
+		_, name = use(fmt.Sprintf("lookup:min=%d", 3+i))
 	}
-	if len(d.controllers) > maxControllers {
-		t.Errorf("%d controllers are kept", len(d.controllers))
+	if len(d.drafters) > maxDrafters || name != "other" {
+		t.Errorf("%d drafters are kept, and the last is called %q", len(d.drafters), name)
 	}
 }

@@ -81,7 +81,7 @@ func TestDrafterTarget(t *testing.T) {
 			t.Fatal(err)
 		}
 		spied.open = nil
-		for _, text := range []string{"spy:" + path, "spy:" + filepath.Join(filepath.Dir(path), ".", "x", "..", filepath.Base(path)), "spy"} {
+		for _, text := range []string{"spy:" + path, "spy:" + filepath.Dir(path) + "/./x/../" + filepath.Base(path), "spy"} {
 			collect(t, m, "a b c", grove.Request{MaxTokens: 3, Drafter: text})
 		}
 		got := spied.last

@@ -18,7 +18,22 @@ type Chunk struct {
 	Tokens  []int32 // the tokens of the round, a token that ends the text included
 	Drafted int     // how many of them, from the first, were drafted; the others are the model's own
 
+	Logprobs       []TokenLogprobs // of Tokens, where Request.Logprobs asked for them
+	PromptLogprobs []TokenLogprobs // in the first chunk alone, of the prompt's tokens; the first token has none: it is 0
+
 	Result *Result // how it all went, in the last chunk alone
+}
+
+// TokenLogprobs are the log-probabilities at one place of a text.
+type TokenLogprobs struct {
+	Logprob           // of the token that is there
+	Top     []Logprob // of the likeliest tokens, the likeliest first
+}
+
+// Logprob is a token's log-probability.
+type Logprob struct {
+	Token   int32
+	Logprob float32
 }
 
 // Piece is text that was drafted and accepted, or the model's own.
@@ -69,12 +84,12 @@ var (
 // error ends it. Breaking out of the loop, or ending ctx, stops the work. Each range over what
 // Generate returns generates anew.
 func (m *Model) Generate(ctx context.Context, prompt string, r Request) iter.Seq2[Chunk, error] {
-	return m.NewSession().generateText(ctx, prompt, r, true)
+	return m.generateText(ctx, prompt, r)
 }
 
 // GenerateTokens is Generate for a prompt of tokens. It needs no tokenizer, and without one yields no text.
 func (m *Model) GenerateTokens(ctx context.Context, prompt []int32, r Request) iter.Seq2[Chunk, error] {
-	return m.NewSession().generate(ctx, prompt, r, true)
+	return m.generate(ctx, prompt, r)
 }
 
 // Collect runs a generation to its end.

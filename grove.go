@@ -1,14 +1,18 @@
 package grove
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/engine"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 )
@@ -42,6 +46,12 @@ type Options struct {
 	Pad     int64
 	PadType tensor.Type
 
+	// Generations share one engine (package engine). Parallel is how many it runs at the same time, 0: 64; Queue how many
+	// more may wait, 0: no limit. CacheMemory bounds the memory of keys and values in bytes, 0: no limit. What finished
+	// generations leave there, for later prompts that begin alike, is dropped first.
+	Parallel, Queue int
+	CacheMemory     int64
+
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
 
@@ -55,6 +65,8 @@ type Model struct {
 	m        *model.Model
 	layout   func() (*chat.Layout, error) // made when first asked for
 	drafting drafting
+	engine   *engine.Engine
+	sessions atomic.Int64 // made so far
 }
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
@@ -78,6 +90,12 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 		return nil, optionf("Pad", "%d: want the parameters to reach, or 0 for no padding", o.Pad)
 	case o.Adapt != nil && (o.Adapt.Threads < 0 || o.Adapt.Threads > maxThreads):
 		return nil, optionf("Adapt", "Threads is %d: want 0 (one) to %d", o.Adapt.Threads, maxThreads)
+	case o.Parallel < 0:
+		return nil, optionf("Parallel", "%d: want 1 or more generations, or 0 for %d", o.Parallel, engine.DefaultParallel)
+	case o.Queue < 0:
+		return nil, optionf("Queue", "%d: want 1 or more generations, or 0 for no limit", o.Queue)
+	case o.CacheMemory < 0:
+		return nil, optionf("CacheMemory", "%d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
 	case o.Draft != "" && o.DraftGGUF != nil:
 		return nil, optionf("Draft", "DraftGGUF is set as well: give one of them")
 	}
@@ -85,7 +103,10 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	if err != nil {
 		return nil, err
 	}
-	g := New(m)
+	g, err := newModel(m, engine.Options{Parallel: o.Parallel, Queue: o.Queue, CacheMemory: o.CacheMemory})
+	if err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	g.drafting.adapt = o.Adapt
 	if o.ChatTemplate != "" {
 		layout, err := g.parseTemplate(o.ChatTemplate)
@@ -111,16 +132,32 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 
 // New makes a Model of one opened with package model. Closing it closes m.
 func New(m *model.Model) *Model {
-	return &Model{m: m, layout: sync.OnceValues(func() (*chat.Layout, error) {
+	g, err := newModel(m, engine.Options{})
+	if err != nil { // the defaults are valid
+		panic(err)
+	}
+	return g
+}
+
+func newModel(m *model.Model, o engine.Options) (*Model, error) {
+	o.Pages = []*nn.Pages{m.NewCache().Pages()}
+	e, err := engine.New(speculate.Model(m), o)
+	if err != nil {
+		return nil, err
+	}
+	return &Model{m: m, engine: e, layout: sync.OnceValues(func() (*chat.Layout, error) {
 		if m.Tokenizer == nil {
 			return nil, errNoTokenizer
 		}
 		return chat.New(m.Tokenizer)
-	})}
+	})}, nil
 }
 
 // Close closes the model and its draft models. No generation may be under way.
-func (m *Model) Close() error { return errors.Join(m.drafting.close(), m.m.Close()) }
+func (m *Model) Close() error {
+	m.engine.Close()
+	return errors.Join(m.drafting.close(), m.m.Close())
+}
 
 // Config is the model's shape.
 func (m *Model) Config() model.Config { return m.m.Config }
@@ -133,6 +170,13 @@ func (m *Model) Target() draft.Target {
 		Heads: m.drafting.heads, Shared: &m.drafting.shared,
 	}
 }
+
+// EngineStats say what the model's generations do and did; see package engine.
+func (m *Model) EngineStats() engine.Stats { return m.engine.Stats() }
+
+// Drain refuses new generations with engine.ErrClosed, and waits for those under way until ctx ends. It returns ctx's error
+// if some are left.
+func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 
 // HasDraft reports whether the model was opened with a draft model.
 func (m *Model) HasDraft() bool { return m.drafting.model != nil }

@@ -157,7 +157,9 @@ func TestChat(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want, err := grove.Collect(m.Chat(ctx, talk, r))
+		alone := r
+		alone.FreshPrompt = true
+		want, err := grove.Collect(m.Chat(ctx, talk, alone))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,6 +41,19 @@ type Request struct {
 	Predict       string
 	PredictTokens []int32
 
+	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
+	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before temperature, penalties and biases.
+	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew.
+	Logprobs       bool
+	TopLogprobs    int
+	PromptLogprobs bool
+
+	// Requests of a higher Priority start first. Those of one Tenant share the beginnings of their prompts, and tenants
+	// share the machine evenly. FreshPrompt computes the whole prompt and shares nothing.
+	Priority    int
+	Tenant      string
+	FreshPrompt bool
+
 	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
 
 	// OnRound, when set, is called after every round of speculation, before its text is yielded.
@@ -49,6 +62,9 @@ type Request struct {
 
 // DefaultBudget is the budget of a Request that names none.
 const DefaultBudget = speculate.DefaultBudget
+
+// MaxTopLogprobs is the most that Request.TopLogprobs may be.
+const MaxTopLogprobs = 20
 
 // maxBudget is far beyond any tree worth verifying.
 const maxBudget = 4096
@@ -68,6 +84,8 @@ func (r *Request) validate() error {
 		return optionf("Budget", "%d: want 2 to %d nodes, or 0 for the default of %d", r.Budget, maxBudget, DefaultBudget)
 	case r.Accept != "" && r.Accept != "coupled" && r.Accept != "rejection":
 		return optionf("Accept", "%q: want coupled or rejection", r.Accept)
+	case r.TopLogprobs < 0 || r.TopLogprobs > MaxTopLogprobs:
+		return optionf("TopLogprobs", "%d: want 0 to %d", r.TopLogprobs, MaxTopLogprobs)
 	case len(r.Stop) > maxStops:
 		return optionf("Stop", "%d strings: want at most %d", len(r.Stop), maxStops)
 	}

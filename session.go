@@ -2,176 +2,203 @@ package grove
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"slices"
+	"sync"
 	"sync/atomic"
 
+	"github.com/grovellm/grove/engine"
 	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
+	"github.com/grovellm/grove/tree"
 )
 
-// Session is a place for generations that follow each other, such as the turns of a conversation: what the
-// next prompt has in common with the last prompt and its answer is not computed again, neither by the
-// model nor by a drafter that read it. The tokens are the same as without a session. One generation
-// uses it at a time.
+// Session is a place for generations that follow each other, such as the turns of a conversation. Generations of a model
+// share what they computed of prompts that begin alike; a session's share it with each other alone, and Close
+// drops it. The tokens are the same as without a session. One generation uses it at a time.
 type Session struct {
-	m     *Model
-	cache speculate.Cache
-	text  []int32 // what the cache holds
-	loops map[method]*lane
-	busy  atomic.Bool
-}
-
-// lane is a loop of the session, and what its drafter computed of the last text that it drafted.
-type lane struct {
-	*speculate.Loop
-	kept *speculate.Kept
+	m    *Model
+	name string // part of its requests' tenant
+	busy atomic.Bool
 }
 
 // NewSession returns an empty session. Close it to give its memory back to the model.
-func (m *Model) NewSession() *Session { return &Session{m: m} }
+func (m *Model) NewSession() *Session {
+	return &Session{m: m, name: fmt.Sprintf("session %d", m.sessions.Add(1))}
+}
 
 // Close gives the session's memory back. No generation may be under way.
-func (s *Session) Close() {
-	if s.cache != nil {
-		s.cache.Free()
-	}
-	for _, l := range s.loops {
-		l.kept.Close()
-	}
-	*s = Session{m: s.m}
-}
+func (s *Session) Close() { s.m.engine.Forget(s.name) }
 
 // Generate is Model.Generate within the session.
 func (s *Session) Generate(ctx context.Context, prompt string, r Request) iter.Seq2[Chunk, error] {
-	return s.generateText(ctx, prompt, r, false)
+	return s.alone(s.m.generateText(ctx, prompt, s.of(r)))
 }
 
 // GenerateTokens is Model.GenerateTokens within the session.
 func (s *Session) GenerateTokens(ctx context.Context, prompt []int32, r Request) iter.Seq2[Chunk, error] {
-	return s.generate(ctx, prompt, r, false)
+	return s.alone(s.m.generate(ctx, prompt, s.of(r)))
 }
 
-// generateText tokenizes and generates. once frees the session at the end.
-func (s *Session) generateText(ctx context.Context, prompt string, r Request, once bool) iter.Seq2[Chunk, error] {
-	return func(yield func(Chunk, error) bool) {
-		tokens, err := s.m.Tokenize(prompt)
-		if err != nil {
-			yield(Chunk{}, err)
-			return
-		}
-		s.generate(ctx, tokens, r, once)(yield)
-	}
+// of makes a request the session's.
+func (s *Session) of(r Request) Request {
+	r.Tenant = s.name
+	return r
 }
 
-func (s *Session) generate(ctx context.Context, prompt []int32, r Request, once bool) iter.Seq2[Chunk, error] {
+// alone refuses a generation while another is under way in the session.
+func (s *Session) alone(chunks iter.Seq2[Chunk, error]) iter.Seq2[Chunk, error] {
 	return func(yield func(Chunk, error) bool) {
 		if !s.busy.CompareAndSwap(false, true) {
 			yield(Chunk{}, errBusy)
 			return
 		}
 		defer s.busy.Store(false)
-		if once {
-			defer s.Close()
-		}
-		if err := s.run(ctx, prompt, r, yield); err != nil {
-			yield(Chunk{}, err)
-		}
+		chunks(yield)
 	}
 }
 
-// run generates. It returns an error only while yield still wants more.
-func (s *Session) run(ctx context.Context, prompt []int32, r Request, yield func(Chunk, error) bool) error {
-	if err := s.m.check(prompt, &r); err != nil {
-		return err
-	}
-	loop, err := s.loop(method{r.Drafter, r.Accept, r.Uncontrolled})
-	if err != nil {
-		return err
-	}
-	if err := s.rewind(prompt); err != nil {
-		return err
-	}
-	out, request := s.m.request(&r)
-	request.Cache, request.Kept = s.cache, loop.kept
-	seq, err := loop.Start(prompt, request)
-	if err != nil {
-		return err
-	}
-	defer seq.Close()
-	defer func() {
-		s.text = append(s.text[:0], seq.Text()[:s.cache.Len()]...)
-		if kept, err := seq.Keep(); err == nil && kept != nil {
-			loop.kept.Close()
-			loop.kept = kept
+// generateText tokenizes and generates.
+func (m *Model) generateText(ctx context.Context, prompt string, r Request) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		tokens, err := m.Tokenize(prompt)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
 		}
-	}()
+		m.generate(ctx, tokens, r)(yield)
+	}
+}
 
-	for one := []*speculate.Sequence{seq}; ; {
-		if err := loop.Step(ctx, one); err != nil {
-			return err
+// generate submits a request to the engine and yields what comes.
+func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Seq2[Chunk, error] {
+	return func(yield func(Chunk, error) bool) {
+		if err := m.check(prompt, &r); err != nil {
+			yield(Chunk{}, err)
+			return
 		}
-		if err := seq.Err(); err != nil {
-			return err
+		d, name, err := m.drafting.use(m, r.Drafter)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
 		}
-		if len(seq.Fresh()) == 0 {
-			continue // a part of the prompt
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
+		q := engine.Request{
+			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: r.Tenant, Fresh: r.FreshPrompt,
+			Step: g.step, Done: g.done,
 		}
-		c := Chunk{Tokens: slices.Clone(seq.Fresh())}
-		if t, path := seq.Round(); t != nil {
-			c.Drafted = len(path) - 1
-			if r.OnRound != nil {
-				r.OnRound(Round{Tree: t, Path: path, Next: c.Tokens[len(c.Tokens)-1], Budget: seq.Budget(), Stats: seq.Stats()})
+		q.Drafter, q.Name = d, name
+		if err := m.engine.Submit(ctx, q); err != nil {
+			yield(Chunk{}, err)
+			return
+		}
+		g.deliver(ctx, yield)
+	}
+}
+
+// generation is one request on its way from the engine, which fills it, to the caller, who empties it.
+type generation struct {
+	m      *Model
+	r      *Request
+	prompt []int32
+
+	// The engine's goroutine's own.
+	out   output
+	all   []int32 // emitted
+	probs logprobs
+
+	came  chan struct{} // there is something new
+	mu    sync.Mutex
+	ready []delivery
+	ended bool
+	err   error
+}
+
+// delivery is a chunk, and the round it comes from where the caller wants to see that.
+type delivery struct {
+	chunk Chunk
+	round *Round
+}
+
+// step takes what the engine's step brought.
+func (g *generation) step(u *engine.Update) {
+	var d delivery
+	c := &d.chunk
+	c.Tokens = slices.Clone(u.Tokens)
+	if u.Tree != nil {
+		c.Drafted = len(u.Path) - 1
+		if g.r.OnRound != nil {
+			stats := *u.Stats
+			stats.Depths = slices.Clone(stats.Depths)
+			d.round = &Round{Tree: tree.New(0), Path: slices.Clone(u.Path), Next: c.Tokens[len(c.Tokens)-1], Budget: u.Budget, Stats: &stats}
+			d.round.Tree.Copy(u.Tree)
+		}
+	}
+	g.all = append(g.all, c.Tokens...)
+	if u.Finish != speculate.Running {
+		c.Result = g.result(u)
+	}
+	c.Text, c.Pieces = g.out.take(c.Drafted)
+	if g.probs.prompt > 0 {
+		c.PromptLogprobs, c.Logprobs = g.probs.take()
+	}
+	if g.r.PromptLogprobs && len(g.all) == len(c.Tokens) { // the first token has none
+		c.PromptLogprobs = append([]TokenLogprobs{{Logprob: Logprob{Token: g.prompt[0]}}}, c.PromptLogprobs...)
+	}
+	if !g.r.Logprobs {
+		c.Logprobs = nil
+	}
+	g.put(func() { g.ready = append(g.ready, d) })
+}
+
+// done takes the end of the request.
+func (g *generation) done(err error) { g.put(func() { g.ended, g.err = true, err }) }
+
+// put changes what is ready and wakes the caller.
+func (g *generation) put(change func()) {
+	g.mu.Lock()
+	change()
+	g.mu.Unlock()
+	select {
+	case g.came <- struct{}{}:
+	default:
+	}
+}
+
+// deliver yields what comes until the end.
+func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool) {
+	for {
+		select {
+		case <-g.came:
+		case <-ctx.Done():
+		}
+		g.mu.Lock()
+		ready, ended, err := g.ready, g.ended, g.err
+		g.ready = nil
+		g.mu.Unlock()
+		for _, d := range ready {
+			if ctx.Err() != nil {
+				break
+			}
+			if d.round != nil {
+				g.r.OnRound(*d.round)
+			}
+			if !yield(d.chunk, nil) || d.chunk.Result != nil {
+				return
 			}
 		}
-		if seq.Finish() != speculate.Running {
-			c.Result = result(seq, out)
+		switch {
+		case ctx.Err() != nil:
+			yield(Chunk{}, context.Cause(ctx))
+			return
+		case ended:
+			yield(Chunk{}, err)
+			return
 		}
-		c.Text, c.Pieces = out.take(c.Drafted)
-		if !yield(c, nil) || c.Result != nil {
-			return nil
-		}
 	}
-}
-
-// method is how a request wants to be decoded.
-type method struct {
-	drafter      string
-	accept       string
-	uncontrolled bool
-}
-
-// loop returns the session's loop for a method, made when first asked for.
-func (s *Session) loop(how method) (*lane, error) {
-	if l := s.loops[how]; l != nil {
-		return l, nil
-	}
-	d, err := s.m.drafter(how.drafter)
-	if err != nil {
-		return nil, err
-	}
-	l, err := speculate.New(speculate.Model(s.m.m), d, s.m.drafting.options(how))
-	if err != nil {
-		return nil, err
-	}
-	if s.loops == nil {
-		s.loops = map[method]*lane{}
-	}
-	s.loops[how] = &lane{Loop: l}
-	return s.loops[how], nil
-}
-
-// rewind cuts the cache down to what it has in common with the prompt.
-func (s *Session) rewind(prompt []int32) error {
-	if s.cache == nil {
-		s.cache = speculate.Model(s.m.m).NewCache()
-	}
-	n := 0
-	for n < len(prompt) && n < len(s.text) && prompt[n] == s.text[n] {
-		n++
-	}
-	s.text = s.text[:n]
-	return s.cache.Truncate(n)
 }
 
 // check refuses requests that this model cannot serve.
@@ -208,12 +235,16 @@ func (m *Model) check(prompt []int32, r *Request) error {
 	return nil
 }
 
-// request is r as the loop takes it, and where its tokens become text.
-func (m *Model) request(r *Request) (*output, speculate.Request) {
-	out := &output{stopper: stopper{stops: r.Stop}}
-	q := speculate.Request{Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Stop: out.push, Predicted: r.PredictTokens}
-	if t := m.m.Tokenizer; t != nil {
-		out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true})
+// request is the generation as the loop takes it.
+func (g *generation) request() speculate.Request {
+	r := g.r
+	g.out.stopper.stops = r.Stop
+	q := speculate.Request{
+		Sampling: r.Sampling, MaxTokens: r.MaxTokens, Budget: r.Budget, Accept: r.Accept, Uncontrolled: r.Uncontrolled,
+		Stop: g.out.push, Predicted: r.PredictTokens,
+	}
+	if t := g.m.m.Tokenizer; t != nil {
+		g.out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true})
 		if !r.IgnoreEnd {
 			q.End = t.IsEOG
 		}
@@ -221,17 +252,21 @@ func (m *Model) request(r *Request) (*output, speculate.Request) {
 			q.Predicted = t.Encode(r.Predict, tokenizer.EncodeOptions{})
 		}
 	}
-	return out, q
+	if r.Logprobs || r.PromptLogprobs {
+		g.probs = logprobs{top: r.TopLogprobs, prompt: len(g.prompt)}
+		q.Logits, q.PromptLogits = g.probs.add, r.PromptLogprobs
+	}
+	return q
 }
 
-// result is what a sequence that is done came to.
-func result(seq *speculate.Sequence, out *output) *Result {
-	r := &Result{Tokens: slices.Clone(seq.Output()), Finish: seq.Finish(), Stats: *seq.Stats()}
+// result is what the generation came to.
+func (g *generation) result(u *engine.Update) *Result {
+	r := &Result{Tokens: g.all, Finish: u.Finish, Stats: *u.Stats}
 	r.Stats.Depths = slices.Clone(r.Stats.Depths)
-	if r.Finish != FinishStop && out.flush() {
+	if r.Finish != FinishStop && g.out.flush() {
 		r.Finish = FinishStop
 	}
-	r.Stop = out.stopper.found
-	r.Text = out.all.String()
+	r.Stop = g.out.stopper.found
+	r.Text = g.out.all.String()
 	return r
 }

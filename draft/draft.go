@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -48,6 +49,10 @@ type Drafter interface {
 	// needs their taps; n if it needs none. The rows before come without a Pass.
 	Resume(s State, n int, from State, common int) (first int)
 
+	// Pages lists the memory in which the drafter's sequences keep what they computed of their texts. A program that
+	// bounds memory counts it.
+	Pages() []*nn.Pages
+
 	// ListStats counts, since the drafter was made, what its head computed over shortlists (package shortlist); zeros
 	// where its head computes all tokens.
 	ListStats() ListStats
@@ -61,6 +66,9 @@ func (Base) Taps() []int { return nil }
 
 // Resume needs no row again: the drafter reads tokens alone, and has computed nothing of them to share.
 func (Base) Resume(s State, n int, from State, common int) (first int) { return n }
+
+// Pages is empty: the drafter keeps tokens alone.
+func (Base) Pages() []*nn.Pages { return nil }
 
 // ListStats is zero: the drafter has no head, or one that computes all tokens.
 func (Base) ListStats() ListStats { return ListStats{} }

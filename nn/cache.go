@@ -18,6 +18,7 @@ type Pages struct {
 
 	mu   sync.Mutex
 	free []*page
+	used int // pages that caches have
 }
 
 // PageRows is the number of rows of a cache page.
@@ -43,6 +44,7 @@ func (p *Pages) RowBytes() int {
 func (p *Pages) get() *page {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.used++
 	var g *page
 	if n := len(p.free); n > 0 {
 		g = p.free[n-1]
@@ -66,6 +68,14 @@ func (p *Pages) put(g *page) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.free = append(p.free, g)
+	p.used--
+}
+
+// InUse is the memory of the pages that caches have, in bytes; pages that several caches share count once.
+func (p *Pages) InUse() int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return int64(p.used) * PageRows * int64(p.RowBytes())
 }
 
 // Cache is the keys and values of one sequence. Rows [0, Len) are committed, in position

@@ -69,7 +69,12 @@ func (s *Sequence) settle() error {
 func (s *Sequence) list() {
 	s.asked = s.asked[:0]
 	if s.prefilling {
-		if s.cache.Len()+s.tree.Len() == s.prompt {
+		switch {
+		case s.r.PromptLogits:
+			for i := range s.tree.Token {
+				s.asked = append(s.asked, int32(i))
+			}
+		case s.cache.Len()+s.tree.Len() == s.prompt:
 			s.asked = append(s.asked, int32(s.tree.Len()-1))
 		}
 		return
@@ -94,11 +99,10 @@ func (s *Sequence) accept(number int) error {
 	} else {
 		for {
 			var err error
-			next, err = s.rule.next(s, l.pass.Logits(number, s.walk.Node()), s.walk.Nodes())
+			next, err = s.choose(l.pass.Logits(number, s.walk.Node()), s.walk.Nodes())
 			if err != nil {
 				return err
 			}
-			s.emit(next)
 			if s.finish != Running || !s.walk.Follow(next) {
 				break
 			}
@@ -118,17 +122,36 @@ func (s *Sequence) accept(number int) error {
 			Pass: &s.group.view, Sequence: number, Skip: s.skipped,
 		})
 	}
-	if s.prefilling && len(s.asked) > 0 { // the prompt has been read: its last row gives the first token
-		token, err := s.rule.next(s, l.pass.Logits(number, 0), nil)
-		if err != nil {
+	if s.prefilling && s.r.PromptLogits {
+		from := s.cache.Len() - len(s.path)
+		for i := range s.asked {
+			if place := from + i + 1; place < s.prompt {
+				s.r.Logits(place, s.text[place], l.pass.Logits(number, i))
+			}
+		}
+	}
+	if s.prefilling && s.cache.Len() == s.prompt { // its last row gives the first token
+		if _, err := s.choose(l.pass.Logits(number, len(s.asked)-1), nil); err != nil {
 			return err
 		}
-		s.emit(token)
 		l.delta = Stats{Tokens: 1, Depths: l.delta.Depths[:0]}
 		s.stats.Add(&l.delta)
 		l.stats.Add(&l.delta)
 	}
 	return nil
+}
+
+// choose emits the target's own token. nodes are those of the tree that the walk stands on.
+func (s *Sequence) choose(logits []float32, nodes []int32) (int32, error) {
+	token, err := s.rule.next(s, logits, nodes)
+	if err != nil {
+		return 0, err
+	}
+	if s.r.Logits != nil {
+		s.r.Logits(len(s.text), token, logits)
+	}
+	s.emit(token)
+	return token, nil
 }
 
 // emit adds a token to the text and sees whether it is the last.

@@ -27,6 +27,12 @@ type Request struct {
 	// accepted beyond it is never emitted nor cached. Either may be nil.
 	End, Stop func(token int32) bool
 
+	// Logits, where given, is called with each token of the output, its place in the text, and the logits that it was chosen
+	// from. With PromptLogits the same goes for the tokens of the prompt from the second on, and Cache is empty. The
+	// slice lasts for the call.
+	Logits       func(place int, token int32, logits []float32)
+	PromptLogits bool
+
 	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
 
 	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The
@@ -98,6 +104,8 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		return nil, fmt.Errorf("speculate: the prompt has no tokens: give it at least one, such as the beginning-of-text token")
 	case len(prompt) >= context:
 		return nil, fmt.Errorf("speculate: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
+	case r.PromptLogits && (r.Logits == nil || r.Cache != nil && r.Cache.Len() > 0):
+		return nil, fmt.Errorf("speculate: PromptLogits is set: give Logits too, and no Cache with rows")
 	case r.MaxTokens < 0:
 		return nil, fmt.Errorf("speculate: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
 	}

@@ -16,6 +16,7 @@ type Target interface {
 	Context() int // most tokens of a text
 	NewCache() Cache
 	CheckCache(Cache) error // says why a cache is not one that NewCache made; nil: it is
+	ForkCache(Cache) Cache  // a second cache with the same committed rows, which shares their memory
 	NewPass() Pass
 }
 
@@ -58,6 +59,8 @@ func (t modelTarget) CheckCache(c Cache) error {
 	_, err := t.cache(c)
 	return err
 }
+
+func (t modelTarget) ForkCache(c Cache) Cache { return c.(*nn.Cache).Fork() }
 
 // cache is c as one of the model's.
 func (t modelTarget) cache(c Cache) (*nn.Cache, error) {

@@ -28,7 +28,13 @@ func (t *toy) NewCache() Cache {
 	return &toyCache{}
 }
 
-func (t *toy) CheckCache(c Cache) error       { return checkCache[*toyCache](c) }
+func (t *toy) CheckCache(c Cache) error { return checkCache[*toyCache](c) }
+func (t *toy) ForkCache(c Cache) Cache {
+	return &toyCache{rows: slices.Clone(c.(*toyCache).rows)}
+}
+func (t *still) ForkCache(c Cache) Cache      { fork := *c.(*stillCache); return &fork }
+func (t *simTarget) ForkCache(c Cache) Cache  { fork := *c.(*stillCache); return &fork }
+func (t *lawTarget) ForkCache(c Cache) Cache  { fork := *c.(*stillCache); return &fork }
 func (t *still) CheckCache(c Cache) error     { return checkCache[*stillCache](c) }
 func (t *simTarget) CheckCache(c Cache) error { return checkCache[*stillCache](c) }
 func (t *lawTarget) CheckCache(c Cache) error { return checkCache[*stillCache](c) }
@@ -182,6 +188,7 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 // hostile drafts at random: right tokens (it is told the output), wrong ones, duplicated branches, trees beyond
 // budget and depth. It checks that it is told the text and its taps, in order and without gaps.
 type hostile struct {
+	draft.Base
 	r      *rapid.T
 	t      *toy
 	output map[int32][]int32 // by first prompt token: the whole text
@@ -190,8 +197,6 @@ type hostile struct {
 
 	network bool // it says that a network made its trees
 }
-
-func (h *hostile) ListStats() draft.ListStats { return draft.ListStats{} }
 
 type hostileState struct {
 	h        *hostile

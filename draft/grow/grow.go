@@ -142,6 +142,9 @@ const rankedLeast = 8
 // Taps are those of the model.
 func (d *Drafter) Taps() []int { return d.Model.Taps() }
 
+// Pages is the memory of what the model read; see draft.Drafter.
+func (d *Drafter) Pages() []*nn.Pages { return []*nn.Pages{d.Model.NewText().Cache.Pages()} }
+
 // Resume shares what the model has read of another sequence; see draft.Drafter.
 func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text

@@ -109,6 +109,9 @@ type drafter struct {
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
+// Pages is the memory of the heads' contexts; see draft.Drafter.
+func (d *drafter) Pages() []*nn.Pages { return []*nn.Pages{&d.pages} }
+
 // Resume shares the context of another sequence; see draft.Drafter.
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text

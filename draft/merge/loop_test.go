@@ -25,6 +25,7 @@ func (t *toy) Context() int              { return 60 }
 func (t *toy) NewCache() speculate.Cache { return new(toyCache) }
 func (t *toy) NewPass() speculate.Pass   { return &toyPass{t: t} }
 
+func (t *toy) ForkCache(speculate.Cache) speculate.Cache { panic("no cache is shared") }
 func (t *toy) CheckCache(speculate.Cache) error { return nil }
 
 func (t *toy) logits(text []int32) []float32 {

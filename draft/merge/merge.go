@@ -25,6 +25,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -144,6 +145,18 @@ type state struct {
 
 // Taps are those of all parts.
 func (d *drafter) Taps() []int { return d.taps }
+
+// Pages are those of all parts.
+func (d *drafter) Pages() (all []*nn.Pages) {
+	for i := range d.parts {
+		for _, p := range d.parts[i].Drafter.Pages() {
+			if !slices.Contains(all, p) {
+				all = append(all, p)
+			}
+		}
+	}
+	return all
+}
 
 // ListStats are the sums over all parts.
 func (d *drafter) ListStats() (sum draft.ListStats) {

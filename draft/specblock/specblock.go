@@ -224,6 +224,9 @@ type worker struct {
 
 func (d *drafter) Taps() []int { return d.n.Taps }
 
+// Pages is the memory of the heads' entries; see draft.Drafter.
+func (d *drafter) Pages() []*nn.Pages { return []*nn.Pages{&d.pages} }
+
 // Resume shares the entries of another sequence; see draft.Drafter.
 func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text

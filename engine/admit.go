@@ -1,0 +1,210 @@
+// Which requests run, and what their memory is.
+
+package engine
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/speculate"
+)
+
+// ageing is how long a request waits before it counts as one of the next higher priority.
+const ageing = 10 * time.Second
+
+// wait orders waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
+// in the order of Submit.
+func (e *Engine) order(a, b *job) int {
+	now := time.Now()
+	priority := func(j *job) int { return j.Priority + int(now.Sub(j.began)/ageing) }
+	return cmp.Or(
+		cmp.Compare(priority(b), priority(a)),
+		cmp.Compare(e.served[a.Tenant], e.served[b.Tenant]),
+		cmp.Compare(a.number, b.number))
+}
+
+// serve notes that a tenant got so many tokens. A tenant that comes back counts from the least served one, so that a pause
+// earns nothing.
+func (e *Engine) serve(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
+
+// join makes a tenant known.
+func (e *Engine) join(tenant string) {
+	if _, known := e.served[tenant]; known {
+		return
+	}
+	least, any := 0.0, false
+	for _, n := range e.served {
+		if !any || n < least {
+			least, any = n, true
+		}
+	}
+	e.served[tenant] = least
+}
+
+// admit starts waiting requests while there is room for them.
+func (e *Engine) admit() {
+	for _, j := range e.queue {
+		e.join(j.Tenant)
+	}
+	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
+		slices.SortFunc(e.queue, e.order)
+		at := slices.IndexFunc(e.queue, func(j *job) bool { return !e.prefixes.comes(e, j) })
+		if at < 0 {
+			return // all wait for prefixes that are being computed
+		}
+		j := e.queue[at]
+		need := e.rowBytes(&j.Request) * int64(len(j.text)+speculate.DefaultBudget)
+		if len(e.running) > 0 && !e.fits(need) {
+			return
+		}
+		e.fits(need) // drops prefixes, if that makes room
+		e.queue = slices.Delete(e.queue, at, at+1)
+		if err := e.begin(j); err != nil {
+			e.stats.Failed++
+			if j.Done != nil {
+				j.Done(err)
+			}
+		}
+	}
+}
+
+// begin starts a request's sequence.
+func (e *Engine) begin(j *job) error {
+	r := j.Request.Request
+	if emitted := len(j.text) - len(j.Prompt); r.MaxTokens > 0 {
+		r.MaxTokens -= emitted
+	}
+	r.Cache = e.target.NewCache()
+	if !j.Fresh && !r.PromptLogits {
+		if p := e.prefixes.find(e, j); p != nil {
+			r.Cache.Free()
+			r.Cache, r.Kept = p.cache, p.kept
+			if p.made {
+				defer p.kept.Close()
+			}
+		}
+	}
+	if len(j.text) > len(j.Prompt) {
+		r.PromptLogits = false // the callers have had them
+	}
+	seq, err := e.loop.Start(j.text, r)
+	if err != nil {
+		r.Cache.Free()
+		return err
+	}
+	j.seq, j.start = seq, time.Now()
+	e.running = append(e.running, j)
+	e.serve(j, seq.Stats().Prompt-seq.Stats().Reused)
+	if len(j.text) == len(j.Prompt) {
+		e.stats.PromptTokens += int64(seq.Stats().Prompt)
+		e.stats.CachedTokens += int64(seq.Stats().Reused)
+	}
+	if r.Drafter != nil {
+		for _, p := range r.Drafter.Pages() {
+			if !slices.Contains(e.pages, p) {
+				e.pages = append(e.pages, p)
+			}
+		}
+	}
+	return nil
+}
+
+// rowBytes is the memory that a token of a request's text takes, at most.
+func (e *Engine) rowBytes(r *Request) (bytes int64) {
+	pages := e.o.Pages
+	if r.Drafter != nil {
+		pages = append(slices.Clip(pages), r.Drafter.Pages()...)
+	}
+	for _, p := range pages {
+		bytes += int64(p.RowBytes())
+	}
+	return bytes
+}
+
+// inUse is the memory of all keys and values.
+func (e *Engine) inUse() (bytes int64) {
+	for _, p := range e.pages {
+		bytes += p.InUse()
+	}
+	return bytes
+}
+
+// fits reports whether so many bytes more are within the limit, and drops prefixes to make it so.
+func (e *Engine) fits(bytes int64) bool {
+	limit := e.o.CacheMemory
+	if limit == 0 {
+		return true
+	}
+	for e.inUse()+bytes > limit && len(e.prefixes.list) > 0 {
+		e.prefixes.drop(1)
+	}
+	return e.inUse()+bytes <= limit
+}
+
+// makeRoom sees to it that the next step fits into the memory. It preempts requests while it does not: the one of the lowest
+// priority that began last. The last one left goes on, unless it cannot fit.
+func (e *Engine) makeRoom() {
+	if e.o.CacheMemory == 0 {
+		return
+	}
+	for {
+		need := int64(0)
+		for _, j := range e.running {
+			rows := nn.PageRows + speculate.DefaultBudget
+			if j.reading() {
+				rows = nn.PageRows + speculate.DefaultChunk
+			}
+			need += e.rowBytes(&j.Request) * int64(min(rows, e.target.Context()-len(j.text)+1))
+		}
+		if len(e.running) == 0 || e.fits(need) {
+			return
+		}
+		if len(e.running) == 1 {
+			j := e.running[0]
+			if e.inUse() > e.o.CacheMemory {
+				e.fail(j, fmt.Errorf("engine: %d tokens of the text take %d bytes of keys and values, and the limit is %d: generate fewer, or raise the limit", len(j.text), e.inUse(), e.o.CacheMemory))
+			}
+			return
+		}
+		e.preempt(slices.MinFunc(e.running, func(a, b *job) int {
+			return cmp.Or(cmp.Compare(a.Priority, b.Priority), b.start.Compare(a.start), cmp.Compare(b.number, a.number))
+		}))
+	}
+}
+
+// preempt stops a running request and queues it again. Its text so far is its prompt then, and goes on as it would have.
+func (e *Engine) preempt(j *job) {
+	e.stats.Preempted++
+	e.account(j)
+	j.sum()
+	j.stats = j.whole
+	j.stats.Depths = slices.Clone(j.whole.Depths)
+	j.text = slices.Clone(j.seq.Text())
+	e.release(j, false)
+	e.queue = append(e.queue, j)
+}
+
+// account adds what a sequence that ends came to, to its drafter's figures.
+func (e *Engine) account(j *job) {
+	if j.Name == "" {
+		return
+	}
+	at := slices.IndexFunc(e.stats.Drafters, func(d DrafterStats) bool { return d.Name == j.Name })
+	if at < 0 {
+		at = len(e.stats.Drafters)
+		e.stats.Drafters = append(e.stats.Drafters, DrafterStats{Name: j.Name})
+	}
+	d := &e.stats.Drafters[at]
+	d.Stats.Add(j.seq.Stats())
+	d.Speedup = e.loop.Speedup(j.Name)
+}
+
+// count notes what is under way.
+func (e *Engine) count() {
+	e.stats.Running = len(e.running)
+	e.stats.CacheBytes, e.stats.CacheLimit = e.inUse(), e.o.CacheMemory
+	e.stats.PrefixBytes = e.prefixes.bytes
+}

@@ -1,0 +1,373 @@
+// Package engine runs many requests over one target in shared passes.
+//
+// One goroutine steps while there is work. A step has three parts: choose, which drops requests whose context ended, admits
+// waiting ones and makes room in the cache memory; a pass of package speculate's loop for all running requests, in
+// which rounds of speculation and chunks of prompts stand side by side; deliver, which tells the callers.
+//
+// The tokens of a request do not depend on the other requests: logits are the same to the bit in every batch, and noise
+// is a function of seed, position and token. So the engine may stop a request at any step, drop its memory, and start it
+// again later with its text as the prompt (preemption by recomputation).
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/tree"
+)
+
+// Options of an engine.
+type Options struct {
+	Parallel int // requests that run at the same time at most; 0: DefaultParallel
+	Queue    int // requests that may wait at most; 0: no limit
+
+	// CacheMemory bounds the memory of keys and values, the drafters' included, in bytes; 0: none. Prefixes are what
+	// requests that ended leave there for prompts that begin alike. They are dropped first, and without a limit take
+	// DefaultPrefixMemory at most.
+	CacheMemory int64
+
+	Pages []*nn.Pages // where the target keeps keys and values
+
+	Loop speculate.Options
+}
+
+// What options are where they are 0.
+const (
+	DefaultParallel     = 64
+	DefaultPrefixMemory = 256 << 20
+)
+
+// promptSlowdown bounds how long requests that decode wait for prompts: a step that reads prompts beside them takes at most
+// about so many times a step without. Chosen as a compromise: at 2 a prompt of 4,000 tokens takes about twice as long
+// to read as at 4, and at 4 the gaps between tokens are twice as long meanwhile.
+const promptSlowdown = 3
+
+// Request is one text to generate.
+type Request struct {
+	speculate.Request
+	Prompt []int32
+
+	Priority int    // higher ones start first
+	Tenant   string // tenants share the machine evenly, and no prefixes with each other
+	Fresh    bool   // the whole prompt is computed, even where there is a prefix
+
+	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
+	// text came to its end. Both are called by the engine's goroutine and must not block.
+	Step func(*Update)
+	Done func(err error)
+}
+
+// Update is what a step brought to a request. It lasts for the call.
+type Update struct {
+	Tokens []int32    // emitted
+	Tree   *tree.Tree // what the round verified; nil where the tokens come from the prompt's last row
+	Path   []int32    // its nodes that were accepted, the root first
+	Budget int        // nodes that the controller allowed the tree
+	Finish speculate.Finish
+	Stats  *speculate.Stats // of the request so far
+}
+
+// Engine runs requests over one target.
+type Engine struct {
+	target speculate.Target
+	loop   *speculate.Loop
+	o      Options
+	pages  []*nn.Pages // of the target and of all drafters seen
+
+	mu      sync.Mutex
+	queue   []*job // waiting, in the order of Submit
+	working bool   // the goroutine runs
+	closed  bool
+	stats   Stats
+	served  map[string]float64 // tokens of each tenant that has requests
+	idle    chan struct{}      // closed when nothing is left to do; nil while nobody waits for that
+
+	// The goroutine's own.
+	running  []*job
+	prefixes prefixes
+	step     []*speculate.Sequence
+}
+
+// job is a request in the engine.
+type job struct {
+	Request
+	ctx context.Context
+
+	seq    *speculate.Sequence // while it runs
+	text   []int32             // prompt and output
+	stats  speculate.Stats     // of the sequences before seq
+	whole  speculate.Stats     // stats and seq's
+	began  time.Time           // when it was submitted
+	start  time.Time           // when it began to run; the last one that did is preempted first
+	number int64               // in the order of Submit
+}
+
+// New returns an engine.
+func New(target speculate.Target, o Options) (*Engine, error) {
+	switch {
+	case o.Parallel < 0:
+		return nil, fmt.Errorf("engine: Parallel is %d: want 1 or more, or 0 for %d", o.Parallel, DefaultParallel)
+	case o.Queue < 0:
+		return nil, fmt.Errorf("engine: Queue is %d: want 1 or more, or 0 for no limit", o.Queue)
+	case o.CacheMemory < 0:
+		return nil, fmt.Errorf("engine: CacheMemory is %d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
+	}
+	if o.Parallel == 0 {
+		o.Parallel = DefaultParallel
+	}
+	loop, err := speculate.New(target, nil, o.Loop)
+	if err != nil {
+		return nil, err
+	}
+	return &Engine{target: target, loop: loop, o: o, pages: o.Pages, served: map[string]float64{}}, nil
+}
+
+// Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
+// ErrClosed, and requests that can never run; Done is not called then.
+func (e *Engine) Submit(ctx context.Context, r Request) error {
+	if err := e.check(&r); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	switch {
+	case e.closed:
+		return ErrClosed
+	case e.o.Queue > 0 && len(e.queue) >= e.o.Queue && e.stats.Running >= e.o.Parallel:
+		return ErrFull
+	}
+	now := time.Now()
+	e.stats.Submitted++
+	e.queue = append(e.queue, &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted})
+	if !e.working {
+		e.working = true
+		go e.work()
+	}
+	return nil
+}
+
+// check refuses a request whose prompt alone takes more memory than there is.
+func (e *Engine) check(r *Request) error {
+	if need := e.rowBytes(r) * int64(len(r.Prompt)+1); e.o.CacheMemory > 0 && need > e.o.CacheMemory {
+		return fmt.Errorf("engine: the prompt of %d tokens takes %d bytes of keys and values, and the limit is %d: shorten it, or raise the limit", len(r.Prompt), need, e.o.CacheMemory)
+	}
+	return nil
+}
+
+// work steps until nothing is left to do.
+func (e *Engine) work() {
+	for e.choose() {
+		err := e.loop.StepWithin(e.stepContext(), e.step, e.limits())
+		e.deliver(err)
+	}
+}
+
+// stepContext is what may cancel a step: a request that runs alone does.
+func (e *Engine) stepContext() context.Context {
+	if len(e.running) == 1 {
+		return e.running[0].ctx
+	}
+	return context.Background()
+}
+
+// limits bound a step where some requests decode and others have prompts to read.
+func (e *Engine) limits() speculate.Limits {
+	decoding := 0
+	for _, j := range e.running {
+		if !j.reading() {
+			decoding++
+		}
+	}
+	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
+	if decoding > 0 {
+		l.Time = promptSlowdown * e.loop.PlainTime(decoding)
+	}
+	return l
+}
+
+// reading reports whether the request's prompt is not read yet.
+func (j *job) reading() bool { return len(j.seq.Output()) == 0 }
+
+// choose prepares a step. It returns false when there is nothing to do; the goroutine then ends.
+func (e *Engine) choose() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, j := range slices.Concat(e.running, e.queue) {
+		if err := j.ctx.Err(); err != nil {
+			e.stats.Cancelled++
+			e.end(j, context.Cause(j.ctx))
+		}
+	}
+	e.makeRoom()
+	e.admit()
+	e.step = e.step[:0]
+	for _, j := range e.running {
+		e.step = append(e.step, j.seq)
+	}
+	e.count()
+	if len(e.running)+len(e.queue) > 0 {
+		return true
+	}
+	e.working = false
+	clear(e.served)
+	if e.idle != nil {
+		close(e.idle)
+		e.idle = nil
+	}
+	return false
+}
+
+// deliver tells the callers what a step brought.
+func (e *Engine) deliver(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.stats.Steps++
+	e.stats.LastStep = time.Now()
+	for _, j := range slices.Clone(e.running) {
+		switch {
+		case err != nil && j.ctx.Err() == nil:
+			e.fail(j, err) // a pass that fails without being cancelled is lost for all
+		case err != nil:
+		case j.seq.Finish() == speculate.Failed:
+			e.fail(j, j.seq.Err())
+		case len(j.seq.Fresh()) > 0:
+			e.update(j)
+		}
+	}
+}
+
+// update tells a caller of the tokens that came.
+func (e *Engine) update(j *job) {
+	s := j.seq
+	fresh := s.Fresh()
+	j.text = s.Text()
+	e.serve(j, len(fresh))
+	e.stats.Tokens += int64(len(fresh))
+	j.sum()
+	if j.Step != nil {
+		u := Update{Tokens: fresh, Budget: s.Budget(), Finish: s.Finish(), Stats: &j.whole}
+		u.Tree, u.Path = s.Round()
+		j.Step(&u)
+	}
+	if s.Finish() != speculate.Running {
+		e.stats.Finished++
+		e.end(j, nil)
+	}
+}
+
+// sum adds up what the request's sequences cost, as if there had been one.
+func (j *job) sum() {
+	first := j.stats.Prompt == 0
+	stats, now := j.stats, j.seq.Stats()
+	j.whole = speculate.Stats{Depths: j.whole.Depths[:0]}
+	j.whole.Add(&stats)
+	j.whole.Add(now)
+	j.whole.Prompt, j.whole.First, j.whole.Decode = len(j.Prompt), stats.First, time.Since(j.began)-stats.First
+	if first {
+		j.whole.First, j.whole.Decode = now.First+j.start.Sub(j.began), now.Decode
+	} else {
+		j.whole.Reused = stats.Reused
+	}
+}
+
+func (e *Engine) fail(j *job, err error) {
+	e.stats.Failed++
+	e.end(j, err)
+}
+
+// end takes a request out of the engine, and keeps what it computed as a prefix.
+func (e *Engine) end(j *job, err error) {
+	if j.seq != nil {
+		e.account(j)
+		e.release(j, err == nil || errors.Is(err, j.ctx.Err()))
+	} else {
+		e.queue = without(e.queue, j)
+	}
+	if j.Done != nil {
+		j.Done(err)
+	}
+}
+
+// release closes a running request's sequence. keep says that its rows may serve other requests.
+func (e *Engine) release(j *job, keep bool) {
+	if keep {
+		e.prefixes.add(e, j)
+	}
+	cache := j.seq.Cache()
+	j.seq.Close()
+	cache.Free()
+	j.seq = nil
+	e.running = without(e.running, j)
+}
+
+// without returns the list without a job.
+func without(list []*job, j *job) []*job {
+	for i := range list {
+		if list[i] == j {
+			return append(list[:i], list[i+1:]...)
+		}
+	}
+	return list
+}
+
+// Close ends the engine: it takes no more requests, and drops its memory. Requests that are left must have been
+// cancelled; Close waits for them.
+func (e *Engine) Close() {
+	_ = e.Drain(context.Background()) // a context that never ends
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.prefixes.drop(len(e.prefixes.list))
+}
+
+// Forget drops the prefixes of a tenant.
+func (e *Engine) Forget(tenant string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for i := len(e.prefixes.list) - 1; i >= 0; i-- {
+		if e.prefixes.list[i].tenant == tenant {
+			e.prefixes.remove(i)
+		}
+	}
+}
+
+// Drain refuses further requests with ErrClosed and waits until those under way have ended, or ctx has. It returns ctx's error
+// if some are left.
+func (e *Engine) Drain(ctx context.Context) error {
+	e.mu.Lock()
+	e.closed = true
+	if !e.working {
+		e.mu.Unlock()
+		return nil
+	}
+	if e.idle == nil {
+		e.idle = make(chan struct{})
+	}
+	idle := e.idle
+	e.mu.Unlock()
+	select {
+	case <-idle:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Stats are the engine's figures.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	s.Waiting = len(e.queue)
+	s.Drafters = make([]DrafterStats, 0, len(e.stats.Drafters))
+	for _, d := range e.stats.Drafters {
+		d.Depths = append([]speculate.Depth(nil), d.Depths...)
+		s.Drafters = append(s.Drafters, d)
+	}
+	return s
+}

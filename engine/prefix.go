@@ -1,0 +1,155 @@
+// Beginnings of texts that were computed already.
+
+package engine
+
+import (
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/speculate"
+)
+
+// prefix is a text whose rows are in a cache, and what its drafter computed of it. It shares pages with the caches of requests and
+// with other prefixes.
+type prefix struct {
+	tenant  string
+	text    []int32 // of the cache's rows
+	cache   speculate.Cache
+	drafter draft.Drafter
+	kept    *speculate.Kept // of the drafter; may be nil
+	bytes   int64           // memory, as if nothing were shared
+}
+
+// prefixes are those that ended requests left, the least recently used first.
+type prefixes struct {
+	list  []*prefix
+	bytes int64
+}
+
+const (
+	// mostPrefixes bounds the time of a search, which compares the prompt with each.
+	mostPrefixes = 256
+
+	// leastShared is the number of tokens from which on a request waits for a prefix that another request is computing.
+	leastShared = 2 * nn.PageRows
+)
+
+// common is the number of tokens at the beginning of both texts that are the same.
+func common(a, b []int32) int {
+	n := min(len(a), len(b))
+	for i := range n {
+		if a[i] != b[i] {
+			return i
+		}
+	}
+	return n
+}
+
+// found is a prefix for a request to begin with.
+type found struct {
+	cache speculate.Cache // the request's
+	kept  *speculate.Kept
+	made  bool // kept was made for the request, which closes it
+}
+
+// find returns the longest prefix of a request's text, from what is kept and from what runs; nil if there is none.
+func (p *prefixes) find(e *Engine, j *job) *found {
+	best, n := -1, 0
+	for i, q := range p.list {
+		if same := common(q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 && q.drafter == j.Drafter) {
+			best, n = i, same
+		}
+	}
+	var from *job
+	for _, o := range e.running {
+		if same := min(common(o.text, j.text), o.seq.Cache().Len()); o.Tenant == j.Tenant && same > n {
+			from, n = o, same
+		}
+	}
+	if n = min(n, len(j.text)-1); n == 0 {
+		return nil
+	}
+	f := new(found)
+	var cache speculate.Cache
+	if from != nil {
+		cache = from.seq.Cache()
+		if from.Drafter == j.Drafter {
+			f.kept, _ = from.seq.Keep() // without it the drafter reads the prefix again
+			f.made = true
+		}
+	} else {
+		q := p.list[best]
+		p.list = append(slices.Delete(p.list, best, best+1), q)
+		cache = q.cache
+		if q.drafter == j.Drafter {
+			f.kept = q.kept
+		}
+	}
+	f.cache = e.target.ForkCache(cache)
+	if err := f.cache.Truncate(n); err != nil { // n is at most its length
+		panic(err)
+	}
+	return f
+}
+
+// comes reports whether a running request is computing rows that j can begin with, many more than there are now.
+func (p *prefixes) comes(e *Engine, j *job) bool {
+	if j.Fresh || j.PromptLogits {
+		return false
+	}
+	now, soon := 0, 0
+	for _, q := range p.list {
+		if q.tenant == j.Tenant {
+			now = max(now, common(q.text, j.text))
+		}
+	}
+	for _, o := range e.running {
+		if o.Tenant == j.Tenant && o.reading() {
+			same := common(o.text, j.text)
+			now, soon = max(now, min(same, o.seq.Cache().Len())), max(soon, same)
+		}
+	}
+	return soon >= now+leastShared
+}
+
+// add keeps what a request that ends computed. Prefixes that the new one goes on from are dropped.
+func (p *prefixes) add(e *Engine, j *job) {
+	rows := j.seq.Cache().Len()
+	if rows == 0 || j.Fresh {
+		return
+	}
+	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter, bytes: e.rowBytes(&j.Request) * int64(rows)}
+	for i := 0; i < len(p.list); i++ {
+		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter && common(o.text, q.text) == len(o.text) {
+			p.remove(i)
+			i--
+		}
+	}
+	q.cache = e.target.ForkCache(j.seq.Cache())
+	q.kept, _ = j.seq.Keep() // without it drafters read the prefix again
+	p.list = append(p.list, q)
+	p.bytes += q.bytes
+	most := int64(DefaultPrefixMemory)
+	if e.o.CacheMemory > 0 {
+		most = e.o.CacheMemory
+	}
+	for len(p.list) > mostPrefixes || p.bytes > most && len(p.list) > 0 {
+		p.drop(1)
+	}
+}
+
+// drop forgets the n least recently used.
+func (p *prefixes) drop(n int) {
+	for range n {
+		p.remove(0)
+	}
+}
+
+func (p *prefixes) remove(i int) {
+	q := p.list[i]
+	q.cache.Free()
+	q.kept.Close()
+	p.bytes -= q.bytes
+	p.list = slices.Delete(p.list, i, i+1)
+}
