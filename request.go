@@ -54,6 +54,10 @@ type Request struct {
 	Tenant      string
 	FreshPrompt bool
 
+	// Paced computes a chunk only when the caller asks for it, so that several generations can be compared in turn. Otherwise
+	// the engine goes on while the caller is busy.
+	Paced bool
+
 	IgnoreEnd bool // go on after the model's end-of-text token, for measurements
 
 	// OnRound, when set, is called after every round of speculation, before its text is yielded.

@@ -91,6 +91,9 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			Step: g.step, Done: g.done,
 		}
 		q.Drafter, q.Name = d, name
+		if r.Paced {
+			q.Hold = g.holds
+		}
 		if err := m.engine.Submit(ctx, q); err != nil {
 			yield(Chunk{}, err)
 			return
@@ -113,6 +116,7 @@ type generation struct {
 	came  chan struct{} // there is something new
 	mu    sync.Mutex
 	ready []delivery
+	asked bool // the caller waits for a chunk
 	ended bool
 	err   error
 }
@@ -151,7 +155,14 @@ func (g *generation) step(u *engine.Update) {
 	if !g.r.Logprobs {
 		c.Logprobs = nil
 	}
-	g.put(func() { g.ready = append(g.ready, d) })
+	g.put(func() { g.ready, g.asked = append(g.ready, d), false })
+}
+
+// holds reports whether the caller of a paced generation is busy.
+func (g *generation) holds() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return !g.asked
 }
 
 // done takes the end of the request.
@@ -171,6 +182,12 @@ func (g *generation) put(change func()) {
 // deliver yields what comes until the end.
 func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool) {
 	for {
+		if g.r.Paced {
+			g.mu.Lock()
+			g.asked = true
+			g.mu.Unlock()
+			g.m.engine.Wake()
+		}
 		select {
 		case <-g.came:
 		case <-ctx.Done():

@@ -61,6 +61,9 @@ type Request struct {
 	// text came to its end. Both are called by the engine's goroutine and must not block.
 	Step func(*Update)
 	Done func(err error)
+
+	// Hold, where given, is asked before every step. While it returns true the request takes no part. Wake has it asked again.
+	Hold func() bool
 }
 
 // Update is what a step brought to a request. It lasts for the call.
@@ -81,8 +84,9 @@ type Engine struct {
 	pages  []*nn.Pages // of the target and of all drafters seen
 
 	mu      sync.Mutex
-	queue   []*job // waiting, in the order of Submit
-	working bool   // the goroutine runs
+	wake    sync.Cond // for the goroutine, while all requests are held
+	queue   []*job    // waiting, in the order of Submit
+	working bool      // the goroutine runs
 	closed  bool
 	stats   Stats
 	served  map[string]float64 // tokens of each tenant that has requests
@@ -91,6 +95,7 @@ type Engine struct {
 	// The goroutine's own.
 	running  []*job
 	prefixes prefixes
+	stepping []*job // of those running: that take part in the step
 	step     []*speculate.Sequence
 }
 
@@ -125,7 +130,9 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Engine{target: target, loop: loop, o: o, pages: o.Pages, served: map[string]float64{}}, nil
+	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, served: map[string]float64{}}
+	e.wake.L = &e.mu
+	return e, nil
 }
 
 // Submit queues a request. When ctx ends, the request does, with ctx's error. Errors of Submit itself are ErrFull,
@@ -145,11 +152,22 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	now := time.Now()
 	e.stats.Submitted++
 	e.queue = append(e.queue, &job{Request: r, ctx: ctx, text: r.Prompt, began: now, number: e.stats.Submitted})
+	if r.Hold != nil {
+		context.AfterFunc(ctx, e.Wake)
+	}
 	if !e.working {
 		e.working = true
 		go e.work()
 	}
+	e.wake.Signal()
 	return nil
+}
+
+// Wake has the engine ask Request.Hold again.
+func (e *Engine) Wake() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.wake.Signal()
 }
 
 // check refuses a request whose prompt alone takes more memory than there is.
@@ -170,8 +188,8 @@ func (e *Engine) work() {
 
 // stepContext is what may cancel a step: a request that runs alone does.
 func (e *Engine) stepContext() context.Context {
-	if len(e.running) == 1 {
-		return e.running[0].ctx
+	if len(e.stepping) == 1 {
+		return e.stepping[0].ctx
 	}
 	return context.Background()
 }
@@ -179,7 +197,7 @@ func (e *Engine) stepContext() context.Context {
 // limits bound a step where some requests decode and others have prompts to read.
 func (e *Engine) limits() speculate.Limits {
 	decoding := 0
-	for _, j := range e.running {
+	for _, j := range e.stepping {
 		if !j.reading() {
 			decoding++
 		}
@@ -198,21 +216,29 @@ func (j *job) reading() bool { return len(j.seq.Output()) == 0 }
 func (e *Engine) choose() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for _, j := range slices.Concat(e.running, e.queue) {
-		if err := j.ctx.Err(); err != nil {
-			e.stats.Cancelled++
-			e.end(j, context.Cause(j.ctx))
+	for {
+		for _, j := range slices.Concat(e.running, e.queue) {
+			if err := j.ctx.Err(); err != nil {
+				e.stats.Cancelled++
+				e.end(j, context.Cause(j.ctx))
+			}
 		}
-	}
-	e.makeRoom()
-	e.admit()
-	e.step = e.step[:0]
-	for _, j := range e.running {
-		e.step = append(e.step, j.seq)
-	}
-	e.count()
-	if len(e.running)+len(e.queue) > 0 {
-		return true
+		e.makeRoom()
+		e.admit()
+		e.stepping, e.step = e.stepping[:0], e.step[:0]
+		for _, j := range e.running {
+			if j.Hold == nil || !j.Hold() {
+				e.stepping, e.step = append(e.stepping, j), append(e.step, j.seq)
+			}
+		}
+		e.count()
+		if len(e.step) > 0 {
+			return true
+		}
+		if len(e.running)+len(e.queue) == 0 {
+			break
+		}
+		e.wake.Wait()
 	}
 	e.working = false
 	clear(e.served)
@@ -229,7 +255,7 @@ func (e *Engine) deliver(err error) {
 	defer e.mu.Unlock()
 	e.stats.Steps++
 	e.stats.LastStep = time.Now()
-	for _, j := range slices.Clone(e.running) {
+	for _, j := range e.stepping {
 		switch {
 		case err != nil && j.ctx.Err() == nil:
 			e.fail(j, err) // a pass that fails without being cancelled is lost for all

@@ -131,7 +131,7 @@ func (d *demo) say(format string, args ...any) {
 // lane is a generation with a drafter.
 func (d *demo) lane(ctx context.Context, title, drafter string) *lane {
 	r := d.r
-	r.Drafter = drafter
+	r.Drafter, r.Paced, r.FreshPrompt = drafter, true, true
 	if drafter == draft.Plain {
 		r.OnRound = nil
 	}

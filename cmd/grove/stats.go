@@ -45,7 +45,7 @@ func compare(ctx context.Context, p *program, m *grove.Model, tokens []int32, r 
 	}
 	bar := p.progress("comparing with plain decoding", false)
 	defer bar.end()
-	r.OnRound = nil
+	r.OnRound, r.FreshPrompt = nil, true
 	plainly := r
 	plainly.Drafter, plainly.Predict, plainly.Accept = draft.Plain, "", ""
 	drafted, plain := []*grove.Result{first}, []*grove.Result(nil)

@@ -26,7 +26,7 @@ func (t *toy) NewCache() speculate.Cache { return new(toyCache) }
 func (t *toy) NewPass() speculate.Pass   { return &toyPass{t: t} }
 
 func (t *toy) ForkCache(speculate.Cache) speculate.Cache { panic("no cache is shared") }
-func (t *toy) CheckCache(speculate.Cache) error { return nil }
+func (t *toy) CheckCache(speculate.Cache) error          { return nil }
 
 func (t *toy) logits(text []int32) []float32 {
 	whole, near := hashText(t.salt, text), hashText(t.salt, text[max(0, len(text)-2):])
