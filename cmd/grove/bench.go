@@ -19,6 +19,7 @@ type benchCmd struct {
 	Cost   benchCostCmd   `cmd:"" help:"The time of a pass of n rows."`
 	Spec   benchSpecCmd   `cmd:"" help:"The speed-up of drafters on suites of prompts."`
 	Adapt  benchAdaptCmd  `cmd:"" help:"The gain of a draft head that learns from generated text."`
+	Serve  benchServeCmd  `cmd:"" help:"The speed of many callers of one model at the same time."`
 	Memory benchMemoryCmd `cmd:"" help:"The peak memory of a drafter."`
 }
 

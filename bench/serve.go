@@ -1,0 +1,230 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/speculate"
+)
+
+// ServeOptions say what callers of one model do at the same time.
+type ServeOptions struct {
+	Model    *grove.Model
+	Prompts  [][]int32 // callers take them in turn
+	Drafters []string  // "plain" is always among them
+	Clients  []int     // callers at the same time; 1 is always among them
+	Requests int       // of each measurement, for each caller
+	Request  grove.Request
+	Rounds   int // measurements of each; they take turns
+
+	Progress func(done, total int) // called after each measurement; may be nil
+}
+
+// ServeReport is what callers of one engine got.
+type ServeReport struct {
+	Machine string        `json:"machine"`
+	Date    time.Time     `json:"date"`
+	Model   string        `json:"model"`
+	Threads int           `json:"threads"`
+	Tokens  int           `json:"max_tokens"`
+	Rounds  int           `json:"rounds"`
+	Rows    []ServeResult `json:"rows"`
+	Loop    []ServeLoop   `json:"loop"`
+}
+
+// ServeResult is what a number of callers got with one drafter: medians over all rounds.
+type ServeResult struct {
+	Drafter   string  `json:"drafter"`
+	Clients   int     `json:"clients"`
+	PerSecond float64 `json:"tokens_per_s"`   // of all callers together
+	OverOne   float64 `json:"over_one"`       // that of one caller with this drafter
+	OverPlain float64 `json:"over_plain"`     // that of as many callers without a drafter
+	FirstMS   float64 `json:"first_token_ms"` // median
+	GapMS     float64 `json:"gap_ms"`         // between two chunks of a caller, median
+	GapP99MS  float64 `json:"gap_p99_ms"`
+	Tau       float64 `json:"tau"`
+	Different int     `json:"different"` // texts that differ from those of one caller without a drafter
+}
+
+// ServeLoop compares one caller of the engine with the loop of package speculate alone.
+type ServeLoop struct {
+	Drafter string  `json:"drafter"`
+	Ratio   float64 `json:"engine_over_loop"` // tokens a second after the first token, of the engine over the loop
+}
+
+// Serve measures callers of one model.
+func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
+	o.Drafters = withFirst(o.Drafters, draft.Plain)
+	o.Clients = withFirst(o.Clients, 1)
+	o.Request.FreshPrompt = true
+	r := &ServeReport{Machine: Machine(), Date: time.Now().UTC().Truncate(time.Second), Threads: o.Model.Threads(), Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
+	texts := make([][]int32, len(o.Prompts)) // of one caller without a drafter
+	measured := map[string]*[]load{}
+	ratios := map[string][]float64{}
+	done := 0
+	for range o.Rounds {
+		for _, drafter := range o.Drafters {
+			alone, err := o.loopSpeed(ctx, drafter)
+			if err != nil {
+				return nil, err
+			}
+			for _, n := range o.Clients {
+				l, err := o.load(ctx, drafter, n, texts)
+				if err != nil {
+					return nil, err
+				}
+				if n == 1 {
+					ratios[drafter] = append(ratios[drafter], l.decoding/alone)
+				}
+				key := fmt.Sprint(drafter, " ", n)
+				if measured[key] == nil {
+					measured[key] = new([]load)
+				}
+				*measured[key] = append(*measured[key], l)
+				done++
+				if o.Progress != nil {
+					o.Progress(done, o.Rounds*len(o.Drafters)*len(o.Clients))
+				}
+			}
+		}
+	}
+	speeds := map[string]float64{}
+	for _, drafter := range o.Drafters {
+		for _, n := range o.Clients {
+			key := fmt.Sprint(drafter, " ", n)
+			row := summarise(*measured[key])
+			row.Drafter, row.Clients = drafter, n
+			speeds[key] = row.PerSecond
+			row.OverOne = row.PerSecond / speeds[fmt.Sprint(drafter, " ", 1)]
+			row.OverPlain = row.PerSecond / speeds[fmt.Sprint(draft.Plain, " ", n)]
+			r.Rows = append(r.Rows, row)
+		}
+		r.Loop = append(r.Loop, ServeLoop{drafter, median(ratios[drafter])})
+	}
+	return r, nil
+}
+
+// withFirst returns list with first at its beginning, once.
+func withFirst[T comparable](list []T, first T) []T {
+	return append([]T{first}, slices.DeleteFunc(slices.Clone(list), func(x T) bool { return x == first })...)
+}
+
+// load is one measurement.
+type load struct {
+	perSecond float64
+	decoding  float64 // the same for each caller, after its first token
+	first     []float64
+	gaps      []float64
+	committed int
+	rounds    int
+	different int
+}
+
+// load runs n callers, each of which makes its requests one after the other.
+func (o *ServeOptions) load(ctx context.Context, drafter string, n int, texts [][]int32) (load, error) {
+	var mu sync.Mutex
+	var l load
+	var failed error
+	tokens, decoded, decoding := 0, 0, time.Duration(0)
+	var wg sync.WaitGroup
+	began := time.Now()
+	for c := range n {
+		wg.Go(func() {
+			for i := range o.Requests {
+				p := (c*o.Requests + i) % len(o.Prompts)
+				r := o.Request
+				r.Drafter = drafter
+				start := time.Now()
+				last := start
+				var first float64
+				var gaps []float64
+				var result *grove.Result
+				for chunk, err := range o.Model.GenerateTokens(ctx, o.Prompts[p], r) {
+					if err != nil {
+						mu.Lock()
+						failed = err
+						mu.Unlock()
+						return
+					}
+					now := time.Now()
+					if last == start {
+						first = now.Sub(start).Seconds()
+					} else {
+						gaps = append(gaps, now.Sub(last).Seconds())
+					}
+					last, result = now, chunk.Result
+				}
+				mu.Lock()
+				l.first, l.gaps = append(l.first, first), append(l.gaps, gaps...)
+				tokens += len(result.Tokens)
+				decoded, decoding = decoded+len(result.Tokens)-1, decoding+result.Stats.Decode
+				l.committed, l.rounds = l.committed+result.Stats.Committed, l.rounds+result.Stats.Rounds
+				switch {
+				case texts[p] == nil:
+					texts[p] = result.Tokens
+				case !slices.Equal(texts[p], result.Tokens):
+					l.different++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	l.perSecond = float64(tokens) / time.Since(began).Seconds()
+	l.decoding = float64(decoded) / decoding.Seconds()
+	return l, failed
+}
+
+// loopSpeed is how many tokens a second the loop alone decodes, after the first, of what one caller asks for.
+func (o *ServeOptions) loopSpeed(ctx context.Context, drafter string) (float64, error) {
+	var d draft.Drafter
+	var err error
+	if drafter != draft.Plain {
+		if d, err = draft.New(drafter, o.Model.Target()); err != nil {
+			return 0, err
+		}
+	}
+	loop, err := speculate.New(speculate.Model(o.Model.Target().Model), d, speculate.Options{})
+	if err != nil {
+		return 0, err
+	}
+	decoded, decoding := 0, time.Duration(0)
+	for i := range o.Requests {
+		s, err := loop.Start(o.Prompts[i%len(o.Prompts)], speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens, Budget: o.Request.Budget})
+		if err != nil {
+			return 0, err
+		}
+		for one := []*speculate.Sequence{s}; s.Finish() == speculate.Running; {
+			if err := loop.Step(ctx, one); err != nil {
+				return 0, err
+			}
+		}
+		decoded, decoding = decoded+len(s.Output())-1, decoding+s.Stats().Decode
+		s.Close()
+	}
+	return float64(decoded) / decoding.Seconds(), nil
+}
+
+// summarise takes medians over measurements.
+func summarise(list []load) (r ServeResult) {
+	var speeds, first, gaps []float64
+	committed, rounds := 0, 0
+	for _, l := range list {
+		speeds = append(speeds, l.perSecond)
+		first, gaps = append(first, l.first...), append(gaps, l.gaps...)
+		committed, rounds = committed+l.committed, rounds+l.rounds
+		r.Different += l.different
+	}
+	slices.Sort(gaps)
+	r.PerSecond, r.FirstMS = median(speeds), 1000*median(first)
+	if len(gaps) > 0 {
+		r.GapMS, r.GapP99MS = 1000*gaps[len(gaps)/2], 1000*gaps[len(gaps)*99/100]
+	}
+	r.Tau = float64(committed) / float64(max(rounds, 1))
+	return r
+}

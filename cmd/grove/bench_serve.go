@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/draft"
+)
+
+type benchServeCmd struct {
+	modelFlags
+
+	Suite     string   `help:"Suite of prompts, or a JSONL file (see grove bench spec --list)." default:"go" placeholder:"NAME"`
+	Data      string   `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
+	Prompts   int      `help:"Prompts of the suite, 1 to 10000 (${default})." default:"16" placeholder:"N"`
+	Length    int      `name:"prompt-tokens" help:"Tokens of a prompt at most, 1 to 1048576 (${default})." default:"64" placeholder:"N"`
+	Drafters  []string `help:"Drafters to compare with plain decoding; default: the one that grove run takes." sep:"none" placeholder:"NAME"`
+	Clients   []int    `help:"Callers at the same time, 1 to 1024 each (${default})." default:"1,4,8,16" placeholder:"N"`
+	Requests  int      `help:"Requests of each caller, 1 to 1000 (${default})." default:"2" placeholder:"N"`
+	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
+	Rounds    int      `help:"Measurements of each, 1 to 100 (${default})." default:"3" placeholder:"N"`
+
+	Temperature float32 `short:"t" help:"0 takes the most probable token; 0 to 100." default:"0" placeholder:"T"`
+}
+
+func (benchServeCmd) Help() string {
+	return `Callers of one model generate at the same time, and the engine decodes them in shared passes. Prints the tokens a second
+of all callers together, over those of one caller and over plain decoding. All texts are compared with those of one caller.
+Every request computes its whole prompt.
+
+Examples:
+    grove bench serve --pad 500M --clients 1,8
+    grove synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json`
+}
+
+func (cmd *benchServeCmd) Run(p *program) error {
+	for _, f := range []struct {
+		flag        string
+		value, most int
+	}{{"--prompts", cmd.Prompts, 10_000}, {"--prompt-tokens", cmd.Length, 1 << 20}, {"--requests", cmd.Requests, 1000}, {"--max-tokens", cmd.MaxTokens, 1 << 20}, {"--rounds", cmd.Rounds, 100}} {
+		if f.value < 1 || f.value > f.most {
+			return usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
+		}
+	}
+	for _, n := range cmd.Clients {
+		if n < 1 || n > 1024 {
+			return usagef("--clients %d: want 1 to 1024", n)
+		}
+	}
+	so := bench.SuiteOptions{Data: cmd.Data, N: cmd.Prompts}
+	if kind, _, _ := strings.Cut(cmd.Suite, ":"); kind == "go" || kind == "edit" {
+		so.GoRoot = (&benchSpecCmd{}).goRoot()
+	}
+	suite, err := bench.OpenSuite(cmd.Suite, so)
+	if err != nil {
+		return err
+	}
+	m, err := cmd.open(p)
+	if err != nil {
+		return err
+	}
+	defer p.close(m)
+	if len(cmd.Drafters) == 0 {
+		cmd.Drafters = []string{draft.Plain, cmd.drafter(m)}
+	}
+	o := bench.ServeOptions{
+		Model: m, Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
+		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
+	}
+	for _, prompt := range suite.Prompts {
+		tokens, err := m.Tokenize(prompt.Text)
+		if err != nil {
+			return err
+		}
+		o.Prompts = append(o.Prompts, tokens[:min(len(tokens), cmd.Length, m.Context()/2)])
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("measuring", false)
+	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	r, err := bench.Serve(ctx, o)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	r.Model = modelName(m, cmd.Model)
+	if p.JSON {
+		return p.printJSON(r)
+	}
+	fmt.Fprintf(p.stdout, "%s, %d threads, %d tokens a request, medians of %d measurements\n%s\n\n", r.Model, r.Threads, r.Tokens, r.Rounds, r.Machine)
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(t, "drafter\tcallers\ttokens/s\tover one\tover plain\tτ\tfirst token ms\tgap ms\tp99\tdifferent\t")
+	for _, row := range r.Rows {
+		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%d\t\n", row.Drafter, row.Clients, row.PerSecond, row.OverOne, row.OverPlain, row.Tau, row.FirstMS, row.GapMS, row.GapP99MS, row.Different)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, l := range r.Loop {
+		fmt.Fprintf(p.stdout, "\none caller with %s: %.3f of the speed of the loop without the engine", l.Drafter, l.Ratio)
+	}
+	fmt.Fprintln(p.stdout)
+	return nil
+}
