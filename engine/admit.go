@@ -201,10 +201,3 @@ func (e *Engine) account(j *job) {
 	d.Stats.Add(j.seq.Stats())
 	d.Speedup = e.loop.Speedup(j.Name)
 }
-
-// count notes what is under way.
-func (e *Engine) count() {
-	e.stats.Running = len(e.running)
-	e.stats.CacheBytes, e.stats.CacheLimit = e.inUse(), e.o.CacheMemory
-	e.stats.PrefixBytes = e.prefixes.bytes
-}

@@ -146,7 +146,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) error {
 	switch {
 	case e.closed:
 		return ErrClosed
-	case e.o.Queue > 0 && len(e.queue) >= e.o.Queue && e.stats.Running >= e.o.Parallel:
+	case e.o.Queue > 0 && len(e.queue) >= e.o.Queue && len(e.running) >= e.o.Parallel:
 		return ErrFull
 	}
 	now := time.Now()
@@ -231,7 +231,6 @@ func (e *Engine) choose() bool {
 				e.stepping, e.step = append(e.stepping, j), append(e.step, j.seq)
 			}
 		}
-		e.count()
 		if len(e.step) > 0 {
 			return true
 		}
@@ -389,7 +388,8 @@ func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.stats
-	s.Waiting = len(e.queue)
+	s.Running, s.Waiting = len(e.running), len(e.queue)
+	s.CacheBytes, s.PrefixBytes, s.CacheLimit = e.inUse(), e.prefixes.bytes, e.o.CacheMemory
 	s.Drafters = make([]DrafterStats, 0, len(e.stats.Drafters))
 	for _, d := range e.stats.Drafters {
 		d.Depths = append([]speculate.Depth(nil), d.Depths...)

@@ -13,6 +13,7 @@ import (
 type checkCmd struct {
 	Bits   checkBitsCmd   `cmd:"" help:"Logits do not depend on how a context was computed."`
 	Tokens checkTokensCmd `cmd:"" help:"Speculation gives the tokens of plain decoding."`
+	Serve  checkServeCmd  `cmd:"" help:"Requests that run together get the tokens that each gets alone."`
 }
 
 func (checkCmd) Help() string {
@@ -65,6 +66,24 @@ Examples:
 }
 
 func (c *checkTokensCmd) Run(p *program) error { return c.run(p, "same tokens", check.Tokens) }
+
+type checkServeCmd struct {
+	checkFlags
+}
+
+func (checkServeCmd) Help() string {
+	return `Runs random requests over random models in one engine: with drafters, sampling options, tenants and priorities of their own,
+prompts that begin alike, little memory, and callers that leave. Every request must get the tokens of plain decoding
+alone. The order of events depends on the clock.
+
+With --json it prints {"cases","mismatches",...}. The exit status is 1 on a mismatch.
+
+Examples:
+    grove check serve --cases 500
+    grove check serve --cases 10000 --json`
+}
+
+func (c *checkServeCmd) Run(p *program) error { return c.run(p, "same tokens together", check.Serve) }
 
 func (c *checkFlags) run(p *program, law string, f func(context.Context, check.Options) (check.Report, error)) error {
 	switch {

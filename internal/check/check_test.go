@@ -104,6 +104,18 @@ func textOf(t *tree.Tree, node int) string {
 	return b.String()
 }
 
+// Law 2 for requests that run together, on a few cases; grove check serve runs as many as wanted.
+func TestServe(t *testing.T) {
+	const cases = 12
+	r, err := Serve(context.Background(), Options{Cases: cases, Seed: 1, Only: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Cases != cases || r.Mismatches != 0 || r.Tokens == 0 {
+		t.Errorf("%d cases, %d tokens, %d mismatches:\n%s", r.Cases, r.Tokens, r.Mismatches, strings.Join(r.Failures, "\n"))
+	}
+}
+
 // Law 2 on a few cases; grove check tokens runs as many as wanted.
 func TestTokens(t *testing.T) {
 	cases := 24

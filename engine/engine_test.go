@@ -1,0 +1,238 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/speculate"
+)
+
+// open returns a small random model.
+func open(t *testing.T) *model.Model {
+	t.Helper()
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "tiny.gguf")
+	if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+func start(t *testing.T, m *model.Model, o engine.Options) *engine.Engine {
+	t.Helper()
+	o.Pages = []*nn.Pages{m.NewCache().Pages()}
+	e, err := engine.New(speculate.Model(m), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	return e
+}
+
+// request asks for n tokens after a prompt of so many.
+func request(prompt, n int) engine.Request {
+	r := engine.Request{Request: speculate.Request{MaxTokens: n}}
+	for i := range prompt {
+		r.Prompt = append(r.Prompt, int32(i*7%50))
+	}
+	return r
+}
+
+// held returns requests that an engine with one place holds back until go is called, and then runs in its own order.
+func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
+	t.Helper()
+	gate := request(3, 1)
+	closed := true
+	var mu sync.Mutex
+	gate.Hold = func() bool { mu.Lock(); defer mu.Unlock(); return closed }
+	var all sync.WaitGroup
+	submit := func(r engine.Request, done func(error)) {
+		all.Add(1)
+		r.Done = func(err error) { done(err); all.Done() }
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit(gate, func(error) {})
+	for i, r := range list {
+		submit(r, func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			order = append(order, names[i])
+		})
+	}
+	mu.Lock()
+	closed = false
+	mu.Unlock()
+	e.Wake()
+	all.Wait()
+	return order
+}
+
+// Requests of a higher priority start first, then those of the tenant that was served least, then the first.
+func TestOrder(t *testing.T) {
+	e := start(t, open(t), engine.Options{Parallel: 1})
+	var list []engine.Request
+	add := func(tenant string, priority int) {
+		r := request(4, 10)
+		r.Tenant, r.Priority = tenant, priority
+		list = append(list, r)
+	}
+	add("a", 0)
+	add("a", 0)
+	add("b", 0)
+	add("a", 5)
+	add("b", 0)
+	got := runInOrder(t, e, list, []string{"a1", "a2", "b1", "first", "b2"})
+	if want := []string{"first", "b1", "a1", "b2", "a2"}; !slices.Equal(got, want) {
+		t.Errorf("order %v, want %v", got, want)
+	}
+}
+
+// A prompt that begins like an earlier one is computed from there on; that of another tenant is not. Requests that come together
+// wait for the one that computes what they share.
+func TestPrefixes(t *testing.T) {
+	m := open(t)
+	e := start(t, m, engine.Options{})
+	run := func(tenant string, prompts ...int) (reused []int) {
+		var all sync.WaitGroup
+		for _, n := range prompts {
+			r := request(n, 3)
+			r.Tenant = tenant
+			all.Add(1)
+			at := len(reused)
+			reused = append(reused, 0)
+			r.Step = func(u *engine.Update) { reused[at] = u.Stats.Reused }
+			r.Done = func(error) { all.Done() }
+			if err := e.Submit(context.Background(), r); err != nil {
+				t.Fatal(err)
+			}
+		}
+		all.Wait()
+		return reused
+	}
+	if got := run("a", 200); !slices.Equal(got, []int{0}) {
+		t.Errorf("the first reuses %d rows", got)
+	}
+	if got := run("a", 100, 240); !slices.Equal(got, []int{99, 200}) {
+		t.Errorf("the next reuse %d rows, want 99 and 200", got)
+	}
+	if got := run("b", 230, 230, 230); got[0] != 0 || got[1] < 200 || got[2] < 200 {
+		t.Errorf("another tenant's reuse %d rows, want 0 and nearly all of 230, twice", got)
+	}
+	before := e.Stats()
+	e.Forget("a")
+	if after := e.Stats(); after.PrefixBytes >= before.PrefixBytes {
+		t.Errorf("after Forget prefixes have %d bytes, before it %d", after.PrefixBytes, before.PrefixBytes)
+	}
+	if got := run("a", 50); !slices.Equal(got, []int{0}) {
+		t.Errorf("after Forget %d rows are reused", got)
+	}
+}
+
+// With memory for one and a half texts, two requests both come to their ends, one of them after it was stopped; what is never
+// going to fit is refused.
+func TestPreemption(t *testing.T) {
+	m := open(t)
+	pages := m.NewCache().Pages()
+	limit := int64(pages.RowBytes()) * 420
+	e := start(t, m, engine.Options{CacheMemory: limit})
+	var all sync.WaitGroup
+	texts := make([][]int32, 2)
+	for i := range texts {
+		r := request(30+i, 200)
+		r.Step = func(u *engine.Update) { texts[i] = append(texts[i], u.Tokens...) }
+		all.Add(1)
+		r.Done = func(err error) {
+			if err != nil {
+				t.Error(err)
+			}
+			all.Done()
+		}
+		if err := e.Submit(context.Background(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all.Wait()
+	s := e.Stats()
+	if s.Preempted == 0 || len(texts[0]) != 200 || len(texts[1]) != 200 || s.CacheBytes > limit {
+		t.Errorf("%d and %d tokens, %+v", len(texts[0]), len(texts[1]), s)
+	}
+	if err := e.Submit(context.Background(), request(421, 1)); err == nil {
+		t.Error("a prompt of more rows than there is memory for was taken")
+	}
+	r := request(30, 600)
+	done := make(chan error, 1)
+	r.Done = func(err error) { done <- err }
+	if err := e.Submit(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err == nil {
+		t.Error("a text of more rows than there is memory for was generated")
+	}
+}
+
+// A full queue refuses, a context that ends takes a waiting request out, and a closed engine takes none.
+func TestRefusals(t *testing.T) {
+	e := start(t, open(t), engine.Options{Parallel: 1, Queue: 1})
+	ctx, cancel := context.WithCancel(context.Background())
+	var ends []error
+	var mu sync.Mutex
+	var all sync.WaitGroup
+	submit := func() error {
+		r := request(4, 5)
+		r.Hold = func() bool { return true }
+		r.Done = func(err error) {
+			mu.Lock()
+			ends = append(ends, err)
+			mu.Unlock()
+			all.Done()
+		}
+		all.Add(1)
+		err := e.Submit(ctx, r)
+		if err != nil {
+			all.Done()
+		}
+		return err
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	for e.Stats().Running == 0 {
+		continue
+	}
+	if err := submit(); err != nil {
+		t.Fatal(err)
+	}
+	if err := submit(); !errors.Is(err, engine.ErrFull) {
+		t.Errorf("a third request: %v", err)
+	}
+	cancel()
+	all.Wait()
+	if len(ends) != 2 || !errors.Is(ends[0], context.Canceled) || !errors.Is(ends[1], context.Canceled) {
+		t.Errorf("they ended with %v", ends)
+	}
+	if err := e.Drain(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if err := e.Submit(context.Background(), request(4, 1)); !errors.Is(err, engine.ErrClosed) {
+		t.Errorf("after Drain: %v", err)
+	}
+}
