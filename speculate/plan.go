@@ -15,6 +15,8 @@ type plan struct {
 	rows    int  // of a pass that verifies nothing: roots, and rows of prompts
 	refresh bool // all decode plainly, for that to be measured
 
+	logitRows int // whose logits fit into logitMemory
+
 	product []float32 // by node of all trees: chance of the path to it
 	sum     []float32 // by node: the sum of its children's chances
 	keep    []bool    // by node
@@ -184,9 +186,11 @@ func (p *plan) weigh(s *Sequence) {
 	}
 }
 
-// mostNodes is how many nodes a pass verifies at most: no pass has more than twice the rows of the largest measured, as
-// its time would be a guess.
-func (p *plan) mostNodes(c *Controller) int { return 2*max(c.verify.top(), p.rows) - p.rows }
+// mostNodes is how many nodes a pass verifies at most. No pass has more than twice the rows of the largest measured, as
+// its time would be a guess. The logits of all sequences' nodes fit into logitMemory.
+func (p *plan) mostNodes(c *Controller) int {
+	return max(min(2*max(c.verify.top(), p.rows)-p.rows, p.logitRows-p.rounds), 0)
+}
 
 // best is how many nodes to keep.
 func (p *plan) best(c *Controller, drafting float64) (best int) {

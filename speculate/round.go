@@ -12,6 +12,9 @@ import (
 // prepareChunk lays out the next rows of the prompt, at most most, and returns their number.
 func (s *Sequence) prepareChunk(most int) int {
 	have := s.cache.Len()
+	if s.r.PromptLogits {
+		most = min(most, s.loop.plan.logitRows)
+	}
 	s.prefilling = true
 	s.origin = s.origin[:0]
 	s.tree.ResetChain(s.text[have:min(have+most, s.prompt)])

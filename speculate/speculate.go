@@ -46,6 +46,10 @@ const (
 	DefaultChunk  = 512 // enough rows for products to run at their peak
 )
 
+// logitMemory bounds the logits of a step in bytes, those of roots apart. A vocabulary of 152,000 tokens has 220 rows in it, four
+// times the nodes of a usual tree.
+const logitMemory = 128 << 20
+
 // Loop runs sequences over one target. One goroutine uses it, and its sequences, at a time.
 type Loop struct {
 	target  Target
@@ -92,6 +96,7 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if l.control == nil {
 		l.control = NewController()
 	}
+	l.plan.logitRows = max(logitMemory/(4*target.Vocab()), 1)
 	return l, nil
 }
 
