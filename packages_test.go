@@ -1,0 +1,71 @@
+package grove_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"testing"
+)
+
+const module = "github.com/grovellm/grove"
+
+// The table of packages in docs/design.md has every package, and no package imports one of a higher floor.
+func TestFloors(t *testing.T) {
+	text, err := os.ReadFile("docs/design.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	floors, seen := map[string]int{}, map[string]bool{}
+	for _, row := range regexp.MustCompile(`(?m)^\| (\d+) \| ([^|]+) \|`).FindAllStringSubmatch(string(text), -1) {
+		floor, _ := strconv.Atoi(row[1])
+		for _, name := range regexp.MustCompile("`([^`]+)`").FindAllStringSubmatch(row[2], -1) {
+			path := module + "/" + name[1]
+			if name[1] == "grove" {
+				path = module
+			}
+			if _, twice := floors[path]; twice {
+				t.Errorf("docs/design.md lists %s twice", name[1])
+			}
+			floors[path] = floor
+		}
+	}
+	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...", "./internal/testdata")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for d := json.NewDecoder(bytes.NewReader(out)); ; {
+		var p struct {
+			ImportPath string
+			Imports    []string
+		}
+		if err := d.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		floor, known := floors[p.ImportPath]
+		if !known {
+			t.Errorf("docs/design.md does not list %s", p.ImportPath)
+			continue
+		}
+		seen[p.ImportPath] = true
+		for _, i := range p.Imports {
+			if floors[i] > floor { // 0 for packages of others
+				t.Errorf("%s on floor %d imports %s on floor %d", p.ImportPath, floor, i, floors[i])
+			}
+		}
+	}
+	for path := range floors {
+		if seen[path] {
+			continue
+		}
+		t.Errorf("docs/design.md lists %s, which is no package", path)
+	}
+}
