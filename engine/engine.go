@@ -43,10 +43,13 @@ const (
 	DefaultPrefixMemory = 256 << 20
 )
 
-// promptSlowdown bounds how long requests that decode wait for prompts: a step that reads prompts beside them takes at most
-// about so many times a step without. Chosen as a compromise: at 2 a prompt of 4,000 tokens takes about twice as long
-// to read as at 4, and at 4 the gaps between tokens are twice as long meanwhile.
-const promptSlowdown = 3
+const (
+	// promptSlowdown bounds how long requests that decode wait for prompts: the pass of a step that reads prompts beside them
+	// takes at most about so many times the time of late steps without. Chosen as a compromise: at 2 a prompt of 4,000
+	// tokens takes about twice as long to read as at 4, and at 4 the gaps between tokens are twice as long meanwhile.
+	promptSlowdown = 3
+	stepMemory     = 8 // steps whose time counts
+)
 
 // Request is one text to generate.
 type Request struct {
@@ -95,7 +98,8 @@ type Engine struct {
 	// The goroutine's own.
 	running  []*job
 	prefixes prefixes
-	stepping []*job // of those running: that take part in the step
+	usual    float64 // seconds of late steps without prompts
+	stepping []*job  // of those running: that take part in the step
 	step     []*speculate.Sequence
 }
 
@@ -181,7 +185,12 @@ func (e *Engine) check(r *Request) error {
 // work steps until nothing is left to do.
 func (e *Engine) work() {
 	for e.choose() {
-		err := e.loop.StepWithin(e.stepContext(), e.step, e.limits())
+		limits := e.limits()
+		began := time.Now()
+		err := e.loop.StepWithin(e.stepContext(), e.step, limits)
+		if err == nil && !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling) {
+			e.learn(time.Since(began).Seconds())
+		}
 		e.deliver(err)
 	}
 }
@@ -204,9 +213,18 @@ func (e *Engine) limits() speculate.Limits {
 	}
 	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
 	if decoding > 0 {
-		l.Time = promptSlowdown * e.loop.PlainTime(decoding)
+		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
+		l.Time = promptSlowdown * usual
 	}
 	return l
+}
+
+// learn takes the time of a step without prompts.
+func (e *Engine) learn(seconds float64) {
+	if e.usual == 0 {
+		e.usual = seconds
+	}
+	e.usual += (min(seconds, 2*e.usual) - e.usual) / stepMemory
 }
 
 // reading reports whether the request's prompt is not read yet.

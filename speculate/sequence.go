@@ -242,6 +242,9 @@ func (s *Sequence) Fresh() []int32 { return s.text[len(s.text)-s.fresh:] }
 // Finish says whether the sequence is done, and why.
 func (s *Sequence) Finish() Finish { return s.finish }
 
+// Prefilling reports whether the last step read a part of the prompt.
+func (s *Sequence) Prefilling() bool { return s.prefilling }
+
 // Stats are the sequence's own.
 func (s *Sequence) Stats() *Stats { return &s.stats }
 
