@@ -29,10 +29,9 @@ var fieldNames = func() *regexp.Regexp {
 
 // Every field that a flag can set wrongly has the flag's name for users.
 func TestFlagOfFields(t *testing.T) {
-	help := must(t, "", "help", "chat") + must(t, "", "help", "run")
+	help := must(t, "", "help", "chat") + must(t, "", "help", "run") + must(t, "", "help", "serve")
 	inside := map[string]bool{"OnRound": true, "Progress": true, "DraftGGUF": true, "HeadGGUF": true, "PredictTokens": true, "Sampling": true,
-		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true, "Paced": true,
-		"Parallel": true, "Queue": true, "CacheMemory": true}
+		"Logprobs": true, "TopLogprobs": true, "PromptLogprobs": true, "Priority": true, "Tenant": true, "FreshPrompt": true, "Paced": true}
 	for prefix, v := range map[string]any{"": grove.Request{}, " ": grove.Options{}, "Sampling.": grove.Sampling{}} {
 		for i := range reflect.TypeOf(v).NumField() {
 			name := strings.TrimSpace(prefix) + reflect.TypeOf(v).Field(i).Name
@@ -41,7 +40,7 @@ func TestFlagOfFields(t *testing.T) {
 				t.Errorf("%s: has a name for users: %v", name, ok)
 			}
 			if strings.HasPrefix(flag, "--") && !strings.Contains(help, flag) {
-				t.Errorf("%s is said to be %s, which is no flag of run or chat", name, flag)
+				t.Errorf("%s is said to be %s, which is no flag of run, chat or serve", name, flag)
 			}
 		}
 	}

@@ -52,7 +52,7 @@ func (cmd *chatCmd) Run(p *program) error {
 			return fmt.Errorf("--template: %w", err)
 		}
 	}
-	m, err := cmd.openWith(p, template)
+	m, err := cmd.openWith(p, grove.Options{ChatTemplate: template})
 	if err != nil {
 		return err
 	}

@@ -118,6 +118,9 @@ var flagOf = map[string]string{
 	"ChatTemplate":               "--template",
 	"Pad":                        "--pad",
 	"PadType":                    "--pad-type",
+	"Parallel":                   "--parallel",
+	"Queue":                      "--queue",
+	"CacheMemory":                "--cache-memory",
 }
 
 // inFlags is the message of an error about a field of the library, about the flag that sets it.

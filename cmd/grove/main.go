@@ -40,6 +40,7 @@ type cli struct {
 
 	Run      runCmd      `cmd:"" group:"generate" help:"Continue a prompt."`
 	Chat     chatCmd     `cmd:"" group:"generate" help:"Talk with a model."`
+	Serve    serveCmd    `cmd:"" group:"generate" help:"Serve OpenAI's HTTP API."`
 	Demo     demoCmd     `cmd:"" group:"generate" help:"Show plain decoding and tree speculation side by side."`
 	Drafters draftersCmd `cmd:"" group:"generate" help:"List the drafters, or explain one."`
 	Adapt    adaptCmd    `cmd:"" group:"generate" help:"Show, export or delete what a draft head learned from generated text."`
@@ -79,6 +80,7 @@ Start with:
     grove demo
     grove run "func main() {"
     grove chat
+    grove serve
     grove run -m FILE --draft-model SMALL --stats "Once upon a time"
 
 FILE is a GGUF file or a Hugging Face folder of architecture llama, qwen2, qwen3 or gptneox. Without -m,

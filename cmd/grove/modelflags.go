@@ -52,14 +52,14 @@ type padFlags struct {
 }
 
 // open loads the model, showing how far it is.
-func (f *modelFlags) open(p *program) (*grove.Model, error) { return f.openWith(p, "") }
+func (f *modelFlags) open(p *program) (*grove.Model, error) { return f.openWith(p, grove.Options{}) }
 
-// openWith is open with a chat template in place of the model's own, if it is not empty.
-func (f *modelFlags) openWith(p *program, template string) (*grove.Model, error) {
+// openWith is open with further options.
+func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error) {
 	if f.Context < 0 {
 		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
-	o := grove.Options{Threads: p.Threads, Context: f.Context, Draft: f.DraftModel, Heads: f.Head, ChatTemplate: template}
+	o.Threads, o.Context, o.Draft, o.Heads = p.Threads, f.Context, f.DraftModel, f.Head
 	if f.Adapt != "" {
 		o.Adapt = &grove.AdaptOptions{Dir: f.Adapt}
 	}

@@ -1,0 +1,199 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"slices"
+	"time"
+	"unicode/utf8"
+)
+
+// object is a JSON object of a body. Its methods read fields; the first field that is wrong is its error.
+type object struct {
+	path   string // of this object in the body, with a dot at its end; empty for the body
+	fields map[string]json.RawMessage
+	err    *Error
+}
+
+// readBody reads a request's body, a JSON object.
+func (x *exchange) readBody() (*object, error) {
+	_ = x.control.SetReadDeadline(time.Now().Add(x.s.o.Read))
+	data, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, x.s.o.Body))
+	if err != nil {
+		if x.r.Context().Err() == nil && isTimeout(err) {
+			return nil, newError(http.StatusRequestTimeout, "invalid_request_error", "slow_body", "the body did not arrive within %v", x.s.o.Read)
+		}
+		return nil, err
+	}
+	_ = x.control.SetReadDeadline(time.Time{})
+	x.body = data
+	return parseBody(data)
+}
+
+func isTimeout(err error) bool {
+	t, ok := err.(interface{ Timeout() bool })
+	return ok && t.Timeout()
+}
+
+func parseBody(data []byte) (*object, error) {
+	o := &object{}
+	bad := func(format string, args ...any) error {
+		return newError(http.StatusBadRequest, "invalid_request_error", "invalid_json", "the body: "+format, args...)
+	}
+	switch {
+	case !utf8.Valid(data):
+		return nil, bad("it is not valid UTF-8")
+	case depth(data) > maxDepth:
+		return nil, bad("arrays and objects are nested more than %d deep", maxDepth)
+	}
+	if err := json.Unmarshal(data, &o.fields); err != nil {
+		var wrong *json.UnmarshalTypeError
+		if e, ok := err.(*json.SyntaxError); ok {
+			return nil, bad("not JSON at byte %d: %v", e.Offset, e)
+		} else if !asType(err, &wrong) {
+			return nil, bad("%v", err)
+		}
+		return nil, bad("want a JSON object")
+	}
+	if o.fields == nil {
+		return nil, bad("want a JSON object")
+	}
+	return o, nil
+}
+
+func asType(err error, to **json.UnmarshalTypeError) (ok bool) {
+	*to, ok = err.(*json.UnmarshalTypeError)
+	return ok
+}
+
+// depth is how deep arrays and objects are nested.
+func depth(data []byte) (most int) {
+	now, text := 0, false
+	for i := 0; i < len(data); i++ {
+		switch c := data[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{' || c == '[':
+			now++
+			most = max(most, now)
+		case c == '}' || c == ']':
+			now--
+		}
+	}
+	return most
+}
+
+// fail records what is wrong with a field.
+func (o *object) fail(name, format string, args ...any) {
+	if o.err == nil {
+		o.err = fieldError(o.path+name, format, args...)
+	}
+}
+
+// has reports whether a field is there and not null.
+func (o *object) has(name string) bool {
+	raw, ok := o.fields[name]
+	return ok && string(raw) != "null"
+}
+
+// read reads a field, if it is there and not null, into what to points at.
+func (o *object) read(name string, to any) (given bool) {
+	if o.err != nil || !o.has(name) {
+		return false
+	}
+	if json.Unmarshal(o.fields[name], to) != nil {
+		o.fail(name, "want %s", kindOf(reflect.TypeOf(to).Elem()))
+		return false
+	}
+	return true
+}
+
+// readFirst reads the first of several names of a field, and returns that name; "" where there is none.
+func (o *object) readFirst(to any, names ...string) string {
+	for _, name := range names {
+		if o.read(name, to) {
+			return name
+		}
+	}
+	return ""
+}
+
+// kindOf says in JSON's words what a Go type holds.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Int, reflect.Int32, reflect.Int64, reflect.Uint64:
+		return "a whole number"
+	case reflect.Float32:
+		return "a number"
+	case reflect.String:
+		return "a string"
+	case reflect.Slice:
+		switch t.Elem().Kind() {
+		case reflect.Int32:
+			return "a list of tokens"
+		case reflect.String:
+			return "a list of strings"
+		}
+		return "a list"
+	}
+	return "an object"
+}
+
+// object reads a field that is an object; nil where it is not there.
+func (o *object) object(name string) *object {
+	in := &object{path: o.path + name + "."}
+	if !o.read(name, &in.fields) {
+		return nil
+	}
+	return in
+}
+
+// objects reads a field that is a list of objects.
+func (o *object) objects(name string) (list []*object) {
+	var fields []map[string]json.RawMessage
+	if !o.read(name, &fields) {
+		return nil
+	}
+	for i, f := range fields {
+		if f == nil {
+			o.fail(fmt.Sprintf("%s[%d]", name, i), "want an object")
+		}
+		list = append(list, &object{path: fmt.Sprintf("%s%s[%d].", o.path, name, i), fields: f})
+	}
+	return list
+}
+
+// strings reads a field that is a string or a list of strings.
+func (o *object) strings(name string) []string {
+	var one string
+	var list []string
+	switch {
+	case o.err != nil || !o.has(name):
+		return nil
+	case json.Unmarshal(o.fields[name], &one) == nil:
+		return []string{one}
+	case json.Unmarshal(o.fields[name], &list) != nil:
+		o.fail(name, "want a string or a list of strings")
+	}
+	return list
+}
+
+// refuse fails for a field whose value is none of those that change nothing.
+func (o *object) refuse(name, why string, neutral ...string) {
+	if !o.has(name) {
+		return
+	}
+	var compact bytes.Buffer
+	if json.Compact(&compact, o.fields[name]) == nil && !slices.Contains(neutral, compact.String()) {
+		o.fail(name, "%s", why)
+	}
+}

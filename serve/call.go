@@ -1,0 +1,242 @@
+package serve
+
+import (
+	"encoding/json"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// call is what a request for completions asks for.
+type call struct {
+	model   *Model
+	chat    bool
+	prompts []prompt
+	n       int // choices for each prompt
+	request grove.Request
+
+	echo bool // begin with the prompt
+	none bool // generate nothing: the prompt's log-probabilities are wanted
+
+	stream, usage bool // send pieces as they come; send the usage at the end
+}
+
+// prompt is text, and the tokens that the model reads.
+type prompt struct {
+	text   string
+	tokens []int32
+}
+
+// unlike says why a field is refused.
+const unlike = "this server cannot do that: leave it out"
+
+// changing are fields that would change the output and that this server does not know, with their values that change nothing.
+var changing = map[string][]string{
+	"suffix":                 {`""`},
+	"functions":              {"[]"},
+	"function_call":          {`"none"`, `"auto"`},
+	"tools":                  {"[]"},
+	"tool_choice":            {`"none"`, `"auto"`},
+	"response_format":        {`{"type":"text"}`},
+	"modalities":             {`["text"]`, "[]"},
+	"audio":                  nil,
+	"web_search_options":     nil,
+	"grammar":                {`""`},
+	"json_schema":            {"{}"},
+	"structured_outputs":     nil,
+	"guided_json":            nil,
+	"guided_regex":           nil,
+	"guided_choice":          nil,
+	"guided_grammar":         nil,
+	"use_beam_search":        {"false"},
+	"length_penalty":         {"1", "1.0"},
+	"min_tokens":             {"0"},
+	"stop_token_ids":         {"[]"},
+	"bad_words":              {"[]"},
+	"allowed_token_ids":      nil,
+	"logits_processors":      {"[]"},
+	"prompt_embeds":          nil,
+	"mirostat":               {"0"},
+	"typical_p":              {"1", "1.0"},
+	"xtc_probability":        {"0", "0.0"},
+	"dry_multiplier":         {"0", "0.0"},
+	"dynatemp_range":         {"0", "0.0"},
+	"top_n_sigma":            {"-1", "-1.0"},
+	"continue_final_message": {"false"},
+	"add_generation_prompt":  {"true"},
+}
+
+// readCall reads the fields that chat and text completions share. The prompts are the caller's.
+func (x *exchange) readCall(o *object, m *Model) *call {
+	c := &call{model: m, n: 1}
+	x.param = c.paramOf
+	for name, neutral := range changing {
+		o.refuse(name, unlike, neutral...)
+	}
+	var model string
+	o.read("model", &model) // whatever it says, there is one model
+	limits := &x.s.o.Limits
+	if o.read("n", &c.n); c.n < 1 || c.n > limits.N {
+		o.fail("n", "%d: want 1 to %d", c.n, limits.N)
+	}
+	o.read("stream", &c.stream)
+	if in := o.object("stream_options"); in != nil {
+		if in.read("include_usage", &c.usage); in.err != nil {
+			o.err = in.err
+		}
+	}
+	r := &c.request
+	if r.Stop = o.strings("stop"); len(r.Stop) > limits.Stops {
+		o.fail("stop", "%d strings: want at most %d", len(r.Stop), limits.Stops)
+	}
+	o.read("ignore_eos", &r.IgnoreEnd)
+	c.readSampling(o)
+	c.readSpeculation(o)
+	o.read("priority", &r.Priority)
+	r.Tenant = x.tenant
+	if x.tenant != "" { // a key answers for what it says of its users
+		user := x.r.Header.Get("X-Llm-D-Inference-Fairness-Id")
+		if user == "" {
+			o.read("user", &user)
+		}
+		r.Tenant += "/" + user
+	}
+	return c
+}
+
+// readSampling reads how tokens are chosen. Defaults are OpenAI's.
+func (c *call) readSampling(o *object) {
+	s := &c.request.Sampling
+	s.Temperature = 1
+	o.read("temperature", &s.Temperature)
+	if o.read("top_p", &s.TopP) && s.TopP == 0 {
+		s.TopP = math.SmallestNonzeroFloat32 // for OpenAI that is the most probable token, for grove all tokens
+	}
+	if o.read("top_k", &s.TopK) && s.TopK == -1 {
+		s.TopK = 0
+	}
+	o.read("min_p", &s.MinP)
+	o.readFirst(&s.RepetitionPenalty, "repetition_penalty", "repeat_penalty")
+	o.read("presence_penalty", &s.PresencePenalty)
+	o.read("frequency_penalty", &s.FrequencyPenalty)
+	if o.read("repeat_last_n", &s.PenaltyLast) {
+		switch s.PenaltyLast {
+		case -1:
+			s.PenaltyLast = 0
+		case 0:
+			s.RepetitionPenalty, s.PresencePenalty, s.FrequencyPenalty = 0, 0, 0
+		}
+	}
+	seed := int64(-1)
+	if o.read("seed", &seed); seed == -1 {
+		s.Seed = rand.Uint64()
+	} else {
+		s.Seed = uint64(seed)
+	}
+	var bias map[string]float32
+	o.read("logit_bias", &bias)
+	for id, add := range bias {
+		token, err := strconv.ParseInt(id, 10, 32)
+		if err != nil || token < 0 || !(add >= -100 && add <= 100) {
+			o.fail("logit_bias", "%q: want a token's number, and -100 to 100 to add to its logit", id)
+			return
+		}
+		if s.LogitBias == nil {
+			s.LogitBias = make(map[int32]float32, len(bias))
+		}
+		s.LogitBias[int32(token)] = add
+	}
+}
+
+// namesFile matches drafters' options that name a file. A client must not open files of the server.
+var namesFile = regexp.MustCompile(`\b(model|ranks|router)\s*=`)
+
+// readSpeculation reads how the text is drafted, which does not change it.
+func (c *call) readSpeculation(o *object) {
+	r := &c.request
+	if named := o.read("drafter", &r.Drafter) && r.Drafter != "auto"; !named {
+		r.Drafter = c.model.Drafter
+	} else if namesFile.MatchString(r.Drafter) && r.Drafter != c.model.Drafter {
+		o.fail("drafter", "%q: its options must not name files: the server opens those that it was started with", r.Drafter)
+	}
+	o.read("budget", &r.Budget)
+	if in := o.object("prediction"); in != nil {
+		kind := "content"
+		in.read("type", &kind)
+		text := in.text("content")
+		switch {
+		case in.err != nil:
+			o.err = in.err
+		case kind != "content":
+			o.fail("prediction.type", "%q: want content", kind)
+		case c.model.Tokenizer() != nil:
+			r.PredictTokens = c.model.Tokenizer().Encode(text, tokenizer.EncodeOptions{})
+		}
+		if len(r.PredictTokens) > 0 && !o.has("drafter") {
+			r.Drafter = predicting(r.Drafter)
+		}
+	}
+	speculate := true
+	if o.read("speculate", &speculate); !speculate {
+		r.Drafter = draft.Plain
+	}
+}
+
+// predicting is a drafter that also drafts from the text that a request predicts.
+func predicting(drafter string) string {
+	switch {
+	case drafter == "" || drafter == draft.Plain:
+		return "lookup"
+	case strings.Contains(drafter, "lookup") || strings.HasPrefix(drafter, "merge"):
+		return drafter
+	}
+	return "merge:lookup+(" + drafter + ")"
+}
+
+// readTokens reads how many tokens a choice may have: the first of several names, or so many.
+func (c *call) readTokens(o *object, limit, def int, names ...string) {
+	n := def
+	if name := o.readFirst(&n, names...); name != "" && (n < 0 || n == 0 && !c.echo) {
+		o.fail(name, "%d: want 1 or more", n)
+	}
+	if n == 0 && c.echo {
+		n, c.none = 1, true
+	}
+	if limit > 0 && (n == 0 || n > limit) {
+		n = limit
+	}
+	c.request.MaxTokens = n
+}
+
+// text reads a field that is a string, or a list of parts of type text.
+func (o *object) text(name string) string {
+	var all string
+	raw := o.fields[name]
+	if o.err != nil || !o.has(name) || json.Unmarshal(raw, &all) == nil {
+		return all
+	}
+	if raw[0] != '[' {
+		o.fail(name, "want a string or a list of text parts")
+		return ""
+	}
+	for _, part := range o.objects(name) {
+		kind, text := "text", ""
+		part.read("type", &kind)
+		part.read("text", &text)
+		if part.err == nil && kind != "text" {
+			part.fail("type", "%q: this server reads text only", kind)
+		}
+		if part.err != nil {
+			o.err = part.err
+			return ""
+		}
+		all += text
+	}
+	return all
+}

@@ -1,0 +1,190 @@
+package serve
+
+import (
+	"encoding/json"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
+)
+
+// chatCompletions answers POST /v1/chat/completions.
+func (s *Server) chatCompletions(x *exchange) error {
+	m, err := s.loaded()
+	if err != nil {
+		return err
+	}
+	o, err := x.readBody()
+	if err != nil {
+		return err
+	}
+	c := x.readCall(o, m)
+	c.chat = true
+	c.readTokens(o, s.o.MaxTokens, 0, "max_completion_tokens", "max_tokens")
+	o.read("logprobs", &c.request.Logprobs)
+	if o.read("top_logprobs", &c.request.TopLogprobs) && c.request.TopLogprobs > 0 && !c.request.Logprobs {
+		o.fail("top_logprobs", "it needs logprobs: true")
+	}
+	if err := c.readMessages(o); err != nil {
+		return err
+	}
+	return x.answer(c)
+}
+
+// readMessages makes the prompt of a conversation, by the model's chat template.
+func (c *call) readMessages(o *object) error {
+	messages := o.messages()
+	options := chat.Options{Prompt: true}
+	o.read("chat_template_kwargs", &options.Vars)
+	if o.err != nil {
+		return o.err
+	}
+	if c.model.Tokenizer() == nil {
+		return errNoTokenizer
+	}
+	layout, err := c.model.Layout()
+	if err != nil {
+		return err
+	}
+	tokens, err := layout.Encode(messages, options)
+	if err != nil {
+		return fieldError("messages", "%v", err)
+	}
+	c.prompts = []prompt{{tokens: tokens}}
+	c.request.Stop = append(c.request.Stop, layout.Stop()...)
+	return nil
+}
+
+// messages reads a conversation. Fields that are no role and no content are the chat template's to read.
+func (o *object) messages() (list []grove.Message) {
+	if !o.has("messages") {
+		o.fail("messages", "it is missing")
+	}
+	all := o.objects("messages")
+	if len(all) == 0 {
+		o.fail("messages", "there are none: give at least one, of role user")
+	}
+	for _, in := range all {
+		var m grove.Message
+		if in.read("role", &m.Role); m.Role == "" {
+			in.fail("role", "want system, user or assistant")
+		}
+		m.Content = in.text("content")
+		if !in.has("content") && !in.has("tool_calls") {
+			in.fail("content", "it is missing")
+		}
+		if in.err != nil {
+			o.err = in.err
+			return nil
+		}
+		if m.Role == "developer" { // OpenAI's name, which templates do not know
+			m.Role = "system"
+		}
+		delete(in.fields, "role")
+		delete(in.fields, "content")
+		if len(in.fields) > 0 {
+			m.Extra, _ = json.Marshal(in.fields)
+		}
+		list = append(list, m)
+	}
+	return list
+}
+
+// chatChoice is a choice of a chat completion.
+type chatChoice struct {
+	Index        int           `json:"index"`
+	Message      chatMessage   `json:"message"`
+	Logprobs     *chatLogprobs `json:"logprobs"`
+	FinishReason *string       `json:"finish_reason"`
+	StopReason   *string       `json:"stop_reason,omitempty"`
+}
+
+type chatMessage struct {
+	Role    string  `json:"role"`
+	Content string  `json:"content"`
+	Refusal *string `json:"refusal"`
+}
+
+// chatPiece is a piece of a choice.
+type chatPiece struct {
+	Index        int           `json:"index"`
+	Delta        chatDelta     `json:"delta"`
+	Logprobs     *chatLogprobs `json:"logprobs"`
+	FinishReason *string       `json:"finish_reason"`
+	StopReason   *string       `json:"stop_reason,omitempty"`
+}
+
+type chatDelta struct {
+	Role    string  `json:"role,omitempty"`
+	Content *string `json:"content,omitempty"`
+}
+
+type chatLogprobs struct {
+	Content []chatLogprob `json:"content"`
+	Refusal *string       `json:"refusal"`
+}
+
+type chatLogprob struct {
+	tokenLogprob
+	TopLogprobs []tokenLogprob `json:"top_logprobs"`
+}
+
+// tokenLogprob is a token with its log-probability. A token's bytes may be a part of a character.
+type tokenLogprob struct {
+	Token   string  `json:"token"`
+	Logprob float32 `json:"logprob"`
+	Bytes   []int   `json:"bytes"`
+}
+
+func (c *call) tokenLogprob(l grove.Logprob) tokenLogprob {
+	piece := c.model.piece(l.Token)
+	t := tokenLogprob{Token: piece, Logprob: finite(l.Logprob), Bytes: make([]int, len(piece))}
+	for i := range piece {
+		t.Bytes[i] = int(piece[i])
+	}
+	return t
+}
+
+func (c *call) chatLogprobs(list []logprob) *chatLogprobs {
+	if !c.request.Logprobs {
+		return nil
+	}
+	all := &chatLogprobs{Content: []chatLogprob{}}
+	for _, l := range list {
+		one := chatLogprob{tokenLogprob: c.tokenLogprob(l.Logprob), TopLogprobs: []tokenLogprob{}}
+		for _, t := range l.Top {
+			one.TopLogprobs = append(one.TopLogprobs, c.tokenLogprob(t))
+		}
+		all.Content = append(all.Content, one)
+	}
+	return all
+}
+
+// chatForm is the form of chat completions.
+type chatForm struct{ c *call }
+
+func (chatForm) id() string { return "chatcmpl-" }
+
+func (chatForm) object(piece bool) string {
+	if piece {
+		return "chat.completion.chunk"
+	}
+	return "chat.completion"
+}
+
+func (f chatForm) whole(index int, text string, l []logprob, r *grove.Result) any {
+	return chatChoice{Index: index, Message: chatMessage{Role: "assistant", Content: text}, Logprobs: f.c.chatLogprobs(l),
+		FinishReason: finishReason(r), StopReason: stopReason(r)}
+}
+
+func (f chatForm) pieces(index int, text string, l []logprob, r *grove.Result, first bool) (list []any) {
+	if first {
+		list = append(list, chatPiece{Index: index, Delta: chatDelta{Role: "assistant", Content: new(string)}})
+	}
+	if text != "" || len(l) > 0 {
+		list = append(list, chatPiece{Index: index, Delta: chatDelta{Content: &text}, Logprobs: f.c.chatLogprobs(l)})
+	}
+	if r != nil {
+		list = append(list, chatPiece{Index: index, FinishReason: finishReason(r), StopReason: stopReason(r)})
+	}
+	return list
+}

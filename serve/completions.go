@@ -1,0 +1,139 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/grovellm/grove"
+)
+
+// completions answers POST /v1/completions.
+func (s *Server) completions(x *exchange) error {
+	m, err := s.loaded()
+	if err != nil {
+		return err
+	}
+	o, err := x.readBody()
+	if err != nil {
+		return err
+	}
+	c := x.readCall(o, m)
+	o.read("echo", &c.echo)
+	c.readTokens(o, s.o.MaxTokens, 16, "max_tokens", "max_completion_tokens")
+	if best := c.n; o.read("best_of", &best) && best != c.n {
+		o.fail("best_of", "%d: want %d, as n: this server does not rank choices", best, c.n)
+	}
+	if top := 0; o.read("logprobs", &top) {
+		c.request.Logprobs, c.request.TopLogprobs, c.request.PromptLogprobs = true, top, c.echo
+	}
+	if err := c.readPrompts(o, s.o.Prompts); err != nil {
+		return err
+	}
+	return x.answer(c)
+}
+
+// readPrompts reads the prompt: text, tokens, or a list of either.
+func (c *call) readPrompts(o *object, limit int) error {
+	var texts []string
+	var tokens []int32
+	var lists [][]int32
+	raw := o.fields["prompt"]
+	switch {
+	case o.err != nil:
+		return o.err
+	case !o.has("prompt"):
+		return fieldError("prompt", "it is missing")
+	case raw[0] == '"':
+		texts = o.strings("prompt")
+	case json.Unmarshal(raw, &tokens) == nil:
+		lists = [][]int32{tokens}
+	case json.Unmarshal(raw, &lists) == nil:
+	case json.Unmarshal(raw, &texts) != nil:
+		return fieldError("prompt", "want a string, a list of strings, a list of tokens, or a list of lists of tokens")
+	}
+	if n := len(texts) + len(lists); n == 0 || n > limit {
+		return fieldError("prompt", "%d prompts: want 1 to %d", n, limit)
+	}
+	for _, text := range texts {
+		tokens, err := c.model.tokens(text)
+		if err != nil {
+			return err
+		}
+		c.prompts = append(c.prompts, prompt{text, tokens})
+	}
+	for _, tokens := range lists {
+		p := prompt{tokens: tokens}
+		if t := c.model.Tokenizer(); t != nil && c.echo {
+			p.text = t.Decode(tokens)
+		}
+		c.prompts = append(c.prompts, p)
+	}
+	return nil
+}
+
+// tokens are those of a prompt of text.
+func (m *Model) tokens(text string) ([]int32, error) {
+	if m.Tokenizer() == nil {
+		return nil, errNoTokenizer
+	}
+	return m.Tokenize(text)
+}
+
+var errNoTokenizer = newError(http.StatusBadRequest, "invalid_request_error", "no_tokenizer", "the model's file has no tokenizer: send prompts of tokens to /v1/completions")
+
+// completionChoice is a choice of a text completion, or a piece of one.
+type completionChoice struct {
+	Index        int                 `json:"index"`
+	Text         string              `json:"text"`
+	Logprobs     *completionLogprobs `json:"logprobs"`
+	FinishReason *string             `json:"finish_reason"`
+	StopReason   *string             `json:"stop_reason,omitempty"`
+}
+
+// completionLogprobs are those of tokens, in lists of the same length.
+type completionLogprobs struct {
+	Tokens        []string             `json:"tokens"`
+	TokenLogprobs []*float32           `json:"token_logprobs"`
+	TopLogprobs   []map[string]float32 `json:"top_logprobs"`
+	TextOffset    []int                `json:"text_offset"`
+}
+
+func (c *call) completionLogprobs(list []logprob) *completionLogprobs {
+	if !c.request.Logprobs {
+		return nil
+	}
+	all := &completionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{}, TextOffset: []int{}}
+	for _, l := range list {
+		name := c.model.tokenName(l.Token)
+		all.Tokens = append(all.Tokens, name)
+		all.TextOffset = append(all.TextOffset, l.offset)
+		if l.first { // nothing precedes it
+			all.TokenLogprobs, all.TopLogprobs = append(all.TokenLogprobs, nil), append(all.TopLogprobs, nil)
+			continue
+		}
+		value := finite(l.Logprob.Logprob)
+		top := map[string]float32{name: value}
+		for _, t := range l.Top {
+			top[c.model.tokenName(t.Token)] = finite(t.Logprob)
+		}
+		all.TokenLogprobs, all.TopLogprobs = append(all.TokenLogprobs, &value), append(all.TopLogprobs, top)
+	}
+	return all
+}
+
+// completionForm is the form of text completions.
+type completionForm struct{ c *call }
+
+func (completionForm) id() string         { return "cmpl-" }
+func (completionForm) object(bool) string { return "text_completion" }
+
+func (f completionForm) whole(index int, text string, l []logprob, r *grove.Result) any {
+	return completionChoice{Index: index, Text: text, Logprobs: f.c.completionLogprobs(l), FinishReason: finishReason(r), StopReason: stopReason(r)}
+}
+
+func (f completionForm) pieces(index int, text string, l []logprob, r *grove.Result, _ bool) (list []any) {
+	if text != "" || len(l) > 0 || r != nil {
+		list = append(list, f.whole(index, text, l, r))
+	}
+	return list
+}

@@ -1,0 +1,127 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/engine"
+)
+
+// Error is an error in OpenAI's form.
+type Error struct {
+	Status int `json:"-"` // of HTTP
+
+	Message string  `json:"message"`
+	Type    string  `json:"type"`
+	Param   *string `json:"param"` // the field of the request that is wrong
+	Code    *string `json:"code"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// errorBody is how an Error is sent.
+type errorBody struct {
+	Error *Error `json:"error"`
+}
+
+func newError(status int, kind, code, format string, args ...any) *Error {
+	e := &Error{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
+	if code != "" {
+		e.Code = &code
+	}
+	return e
+}
+
+// fieldError says that a field of the body has a value that it cannot have.
+func fieldError(field, format string, args ...any) *Error {
+	e := newError(http.StatusBadRequest, "invalid_request_error", "", "%s: %s", field, fmt.Sprintf(format, args...))
+	e.Param = &field
+	return e
+}
+
+// Causes for which the server ends a request.
+var (
+	errStopped = newError(http.StatusServiceUnavailable, "server_error", "shutting_down", "the server is shutting down: send the request again, to another server or later")
+	errLoading = newError(http.StatusServiceUnavailable, "server_error", "loading", "the model is being loaded: try again when /readyz answers 200")
+	errTime    = newError(http.StatusGatewayTimeout, "server_error", "timeout", "the request took longer than the server allows: ask for fewer tokens")
+	errFull    = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full", "the queue is full: try again later")
+	errGone    = newError(statusGone, "server_error", "client_gone", "the client closed the connection")
+)
+
+// statusGone is the status, in logs and metrics alone, of a request whose client went away.
+const statusGone = 499
+
+// retryAfter is the number of seconds after which a client should ask again where the queue is full or the server not ready.
+const retryAfter = "1"
+
+// errorOf is err as the client sees it. What is not the client's fault is not told in detail.
+func errorOf(err error, param func(field string) string) *Error {
+	var own *Error
+	var option *grove.OptionError
+	var long *grove.ContextError
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case errors.As(err, &option):
+		return fieldError(param(option.Field), "%s", option.Reason)
+	case errors.As(err, &long):
+		e := fieldError(param("Prompt"), "%v", long)
+		code := "context_length_exceeded"
+		e.Code = &code
+		return e
+	case errors.As(err, &big):
+		return newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large", "the body has more than %d bytes, the most that this server takes", big.Limit)
+	case errors.Is(err, engine.ErrFull):
+		return errFull
+	case errors.Is(err, engine.ErrClosed):
+		return errStopped
+	case errors.Is(err, context.Canceled):
+		return errGone
+	}
+	return newError(http.StatusInternalServerError, "server_error", "internal_error", "the server failed: its log has the error, under the request's id")
+}
+
+// paramOf is the body's name of a field of grove.Request.
+func (c *call) paramOf(field string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(field, "Sampling."), "[")
+	switch {
+	case name == "Prompt" && c.chat:
+		return "messages"
+	case name == "MaxTokens" && c.chat:
+		return "max_completion_tokens"
+	case name == "TopLogprobs" && !c.chat:
+		return "logprobs"
+	case name == "Messages": // Messages[0].Content
+		return strings.ToLower(field)
+	}
+	if param, ok := params[name]; ok {
+		return param
+	}
+	return field
+}
+
+var params = map[string]string{
+	"Prompt":            "prompt",
+	"MaxTokens":         "max_tokens",
+	"Stop":              "stop",
+	"Drafter":           "drafter",
+	"Budget":            "budget",
+	"Predict":           "prediction",
+	"PredictTokens":     "prediction",
+	"TopLogprobs":       "top_logprobs",
+	"Temperature":       "temperature",
+	"TopK":              "top_k",
+	"TopP":              "top_p",
+	"MinP":              "min_p",
+	"RepetitionPenalty": "repetition_penalty",
+	"PresencePenalty":   "presence_penalty",
+	"FrequencyPenalty":  "frequency_penalty",
+	"PenaltyLast":       "repeat_last_n",
+	"LogitBias":         "logit_bias",
+	"Seed":              "seed",
+}

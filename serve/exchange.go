@@ -1,0 +1,239 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// exchange is a request and the answer to it, and what the log says of them.
+type exchange struct {
+	http.ResponseWriter
+	s       *Server
+	r       *http.Request
+	control *http.ResponseController
+
+	id     string
+	began  time.Time
+	tenant string
+	status int // sent; 0: none yet
+	param  func(field string) string
+
+	body   []byte
+	figure figures
+	err    error // why it failed
+}
+
+// figures are what the log says of a generation.
+type figures struct {
+	prompt, cached, tokens int
+	first                  time.Duration // to the first token
+	finish                 string
+}
+
+// Unwrap is for http.ResponseController.
+func (x *exchange) Unwrap() http.ResponseWriter { return x.ResponseWriter }
+
+func (x *exchange) WriteHeader(status int) {
+	if x.status == 0 {
+		x.status = status
+	}
+	x.ResponseWriter.WriteHeader(status)
+}
+
+func (x *exchange) Write(b []byte) (int, error) {
+	if x.status == 0 {
+		x.status = http.StatusOK
+	}
+	_ = x.control.SetWriteDeadline(time.Now().Add(x.s.o.Write))
+	return x.ResponseWriter.Write(b)
+}
+
+// ServeHTTP answers one request.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(), id: requestID(r)}
+	x.param = func(field string) string { return field }
+	x.Header().Set("X-Request-Id", x.id)
+	_ = x.control.SetWriteDeadline(time.Time{})
+	endpoint := "other"
+	defer func() {
+		p, begun := recover(), x.status != 0
+		if p != nil {
+			s.o.Log.Error("panic", "id", x.id, "panic", p, "stack", string(debug.Stack()))
+			x.fail(fmt.Errorf("panic: %v", p))
+		}
+		x.end(endpoint)
+		if p != nil && begun {
+			panic(http.ErrAbortHandler) // the client must not take the answer for whole
+		}
+	}()
+	if !s.allowOrigin(x) {
+		return
+	}
+	h, pattern := s.mux.Handler(r)
+	switch {
+	case pattern == "":
+		x.notFound(h)
+		return
+	case strings.ContainsRune(pattern, ' '):
+		_, endpoint, _ = strings.Cut(pattern, " ")
+	}
+	if !probes[endpoint] && !s.authorize(x) {
+		x.Header().Set("WWW-Authenticate", "Bearer")
+		x.fail(newError(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "no valid API key: send one as \"Authorization: Bearer KEY\""))
+		return
+	}
+	s.mux.ServeHTTP(x, r)
+}
+
+// probes are the endpoints that need no key, and whose requests are not worth a line in the log.
+var probes = map[string]bool{"/health": true, "/livez": true, "/readyz": true, "/metrics": true}
+
+// requestID is the id that the client or a proxy gave, if it is fit for a log, or a new one.
+func requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	printable := strings.IndexFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) < 0
+	if id == "" || len(id) > 128 || !printable {
+		return rand.Text()
+	}
+	return id
+}
+
+// authorize finds the key of the request among the server's, in a time that says nothing about them, and with it the tenant.
+func (s *Server) authorize(x *exchange) bool {
+	if s.keys == nil {
+		return true
+	}
+	given := x.r.Header.Get("X-Api-Key")
+	if scheme, key, _ := strings.Cut(x.r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		given = strings.TrimSpace(key)
+	}
+	sum, found := sha256.Sum256([]byte(given)), 0
+	for i, key := range s.keys {
+		found += subtle.ConstantTimeCompare(sum[:], key[:]) * (i + 1 - found)
+	}
+	x.tenant = "key" + strconv.Itoa(found)
+	return found > 0
+}
+
+// allowOrigin answers what browsers ask before a call from another origin's page, and refuses calls from pages that
+// may not make any. It reports whether the request is to be answered further.
+func (s *Server) allowOrigin(x *exchange) bool {
+	origin, h := x.r.Header.Get("Origin"), x.Header()
+	if s.o.CORS != "" {
+		h.Add("Vary", "Origin")
+		if s.o.CORS == "*" || origin == s.o.CORS {
+			h.Set("Access-Control-Allow-Origin", s.o.CORS)
+			h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
+		}
+		if x.r.Method == http.MethodOptions && x.r.Header.Get("Access-Control-Request-Method") != "" {
+			h.Set("Access-Control-Allow-Methods", "GET, POST")
+			h.Set("Access-Control-Allow-Headers", "*, Authorization, Content-Type")
+			h.Set("Access-Control-Max-Age", "600")
+			x.WriteHeader(http.StatusNoContent)
+			return false
+		}
+	}
+	if s.o.CORS != "*" {
+		if err := s.cross.Check(x.r); err != nil {
+			x.fail(newError(http.StatusForbidden, "invalid_request_error", "cross_origin", "a web page of another origin may not call this server: start it with that origin for CORS"))
+			return false
+		}
+	}
+	return true
+}
+
+// notFound answers where no endpoint matches, with the status that h, the mux's handler, answers.
+func (x *exchange) notFound(h http.Handler) {
+	d := &discard{header: x.Header()}
+	h.ServeHTTP(d, x.r)
+	if d.status == http.StatusMethodNotAllowed {
+		x.fail(newError(d.status, "invalid_request_error", "method_not_allowed", "%s %s: want %s", x.r.Method, x.r.URL.Path, x.Header().Get("Allow")))
+		return
+	}
+	x.fail(newError(http.StatusNotFound, "invalid_request_error", "not_found", "%s: there is no such endpoint", x.r.URL.Path))
+}
+
+// discard keeps the status of an answer.
+type discard struct {
+	header http.Header
+	status int
+}
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) WriteHeader(status int)      { d.status = status }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+
+// fail answers with an error, if no answer has begun.
+func (x *exchange) fail(err error) {
+	e := x.errorOf(err)
+	x.err = err
+	switch {
+	case x.status != 0:
+		return
+	case e == errGone:
+		x.status = e.Status
+		return
+	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
+		x.Header().Set("Retry-After", retryAfter)
+	}
+	_ = x.writeJSON(e.Status, errorBody{e})
+}
+
+// errorOf is err as the client sees it.
+func (x *exchange) errorOf(err error) *Error { return errorOf(err, x.param) }
+
+func (x *exchange) writeJSON(status int, v any) error {
+	data, err := marshal(v)
+	if err != nil {
+		return err
+	}
+	x.Header().Set("Content-Type", "application/json")
+	x.WriteHeader(status)
+	_, err = x.Write(data)
+	return err
+}
+
+// marshal is v as a line of JSON, in which < and > stay as they are.
+func marshal(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
+}
+
+// end counts the request and writes its line of the log.
+func (x *exchange) end(endpoint string) {
+	took := time.Since(x.began)
+	x.s.metrics.request(endpoint, x.status, took)
+	level := slog.LevelInfo
+	if probes[endpoint] {
+		level = slog.LevelDebug
+	}
+	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}
+	if f := &x.figure; f.prompt > 0 {
+		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft", f.first.Round(time.Microsecond), "finish", f.finish)
+	}
+	if x.tenant != "" {
+		line = append(line, "tenant", x.tenant)
+	}
+	if x.err != nil && !errors.Is(x.err, context.Canceled) {
+		line = append(line, "error", x.err.Error())
+	}
+	if x.s.o.LogPrompts && x.body != nil {
+		line = append(line, "body", string(x.body))
+	}
+	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took", took.Round(time.Microsecond))...)
+}

@@ -1,0 +1,58 @@
+package serve
+
+import (
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/grovellm/grove/engine"
+)
+
+// pulse finds out whether the engine still steps.
+type pulse struct {
+	mu   sync.Mutex
+	step time.Time // the last step, when it was looked at last
+	seen time.Time // since when that is the last step and there is work
+}
+
+// stuckTime is far more than any step takes.
+const stuckTime = time.Minute
+
+// alive reports whether the engine is idle, or has made a step lately.
+func (p *pulse) alive(stats engine.Stats, now time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if stats.Running+stats.Waiting == 0 || !stats.LastStep.Equal(p.step) || p.seen.IsZero() {
+		p.step, p.seen = stats.LastStep, now
+	}
+	return now.Sub(p.seen) < stuckTime
+}
+
+// state is the answer of a health check.
+type state struct {
+	Status string `json:"status"`
+}
+
+// health says that the model is loaded.
+func (s *Server) health(x *exchange) error {
+	if s.model.Load() == nil {
+		return errLoading
+	}
+	return x.writeJSON(http.StatusOK, state{"ok"})
+}
+
+// livez says that the program works: it need not be started again.
+func (s *Server) livez(x *exchange) error {
+	if m := s.model.Load(); m != nil && !s.pulse.alive(m.EngineStats(), time.Now()) {
+		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "the engine has made no step for %v", stuckTime)
+	}
+	return x.writeJSON(http.StatusOK, state{"ok"})
+}
+
+// readyz says that requests are welcome.
+func (s *Server) readyz(x *exchange) error {
+	if _, err := s.loaded(); err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, state{"ok"})
+}

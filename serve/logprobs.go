@@ -1,0 +1,101 @@
+package serve
+
+import (
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// logprob is the log-probabilities at one place of a choice.
+type logprob struct {
+	grove.TokenLogprobs
+	first  bool // nothing precedes it, so it has no log-probability
+	offset int  // characters of the choice's text before it
+}
+
+// logprobs follows a choice's text, to know where its tokens begin. The zero value is for calls that ask for no log-probabilities.
+type logprobs struct {
+	call    *call
+	decoder *tokenizer.Decoder // nil without a tokenizer
+	offset  int
+}
+
+func newLogprobs(c *call) logprobs {
+	if !c.request.Logprobs {
+		return logprobs{}
+	}
+	l := logprobs{call: c}
+	if t := c.model.Tokenizer(); t != nil {
+		l.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: !c.echo})
+	}
+	return l
+}
+
+// take lists the log-probabilities that a chunk adds, without those of a token that is the model's end of text.
+func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
+	if l.call == nil {
+		return nil
+	}
+	for i, p := range chunk.PromptLogprobs {
+		list = append(list, l.at(p, i == 0))
+	}
+	if l.call.none {
+		return list
+	}
+	tokens := chunk.Logprobs
+	if r := chunk.Result; r != nil && r.Finish == grove.FinishEnd && len(tokens) > 0 {
+		tokens = tokens[:len(tokens)-1]
+	}
+	for _, p := range tokens {
+		list = append(list, l.at(p, false))
+	}
+	return list
+}
+
+func (l *logprobs) at(p grove.TokenLogprobs, first bool) logprob {
+	at := logprob{p, first, l.offset}
+	if l.decoder != nil {
+		l.offset += utf8.RuneCountInString(l.decoder.Push(p.Token))
+	}
+	return at
+}
+
+// piece is the bytes of a token's text; the name of a special token, which has no text.
+func (m *Model) piece(token int32) string {
+	t := m.Tokenizer()
+	if t == nil {
+		return ""
+	}
+	if t.IsSpecial(token) {
+		return t.Text(token)
+	}
+	return string(t.Piece(token))
+}
+
+// tokenName is a token as text completions show it. Bytes that are no whole characters are written out.
+func (m *Model) tokenName(token int32) string {
+	piece := m.piece(token)
+	if utf8.ValidString(piece) {
+		return piece
+	}
+	const hex = "0123456789abcdef"
+	var b strings.Builder
+	b.WriteString("bytes:")
+	for _, c := range []byte(piece) {
+		b.WriteString(`\x` + string(hex[c>>4]) + string(hex[c&15]))
+	}
+	return b.String()
+}
+
+// leastLogprob stands for minus infinity, which JSON cannot say.
+const leastLogprob = -9999
+
+func finite(x float32) float32 {
+	if !(x > leastLogprob) || math.IsInf(float64(x), 0) {
+		return leastLogprob
+	}
+	return x
+}

@@ -1,0 +1,175 @@
+package serve
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/engine"
+)
+
+// metrics are what /metrics shows: of requests as they end, of the engine when it is asked.
+type metrics struct {
+	s        *Server
+	registry *prometheus.Registry
+
+	requests *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+	first    prometheus.Histogram
+	between  prometheus.Histogram
+	perToken prometheus.Histogram
+	finishes *prometheus.CounterVec
+}
+
+func newMetrics(s *Server) *metrics {
+	m := &metrics{s: s, registry: prometheus.NewRegistry()}
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_http_requests_total", Help: "Requests by endpoint and status."}, []string{"endpoint", "status"})
+	m.finishes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_finished_choices_total", Help: "Choices generated to their end, by why they ended."}, []string{"reason"})
+	m.duration = prometheus.NewHistogramVec(histogram("grove_http_request_duration_seconds", "Time from a request to the end of its answer.", 0.001, 18), []string{"endpoint"})
+	m.first = prometheus.NewHistogram(histogram("grove_time_to_first_token_seconds", "Time from a request to its first token.", 0.001, 16))
+	m.between = prometheus.NewHistogram(histogram("grove_time_between_chunks_seconds", "Time from the tokens of one round of a choice to those of the next.", 0.0005, 14))
+	m.perToken = prometheus.NewHistogram(histogram("grove_time_per_output_token_seconds", "Mean time from one token of a choice to the next.", 0.0005, 14))
+	m.registry.MustRegister(m.requests, m.finishes, m.duration, m.first, m.between, m.perToken, m,
+		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// histogram has buckets that double.
+func histogram(name, help string, from float64, buckets int) prometheus.HistogramOpts {
+	return prometheus.HistogramOpts{Name: name, Help: help, Buckets: prometheus.ExponentialBuckets(from, 2, buckets)}
+}
+
+// serve answers GET /metrics.
+func (m *metrics) serve(x *exchange) error {
+	promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{}).ServeHTTP(x, x.r)
+	return nil
+}
+
+// request counts a request that ended.
+func (m *metrics) request(endpoint string, status int, took time.Duration) {
+	m.requests.WithLabelValues(endpoint, strconv.Itoa(status)).Inc()
+	if !probes[endpoint] {
+		m.duration.WithLabelValues(endpoint).Observe(took.Seconds())
+	}
+}
+
+// finished counts a choice that ended.
+func (m *metrics) finished(r *grove.Result) {
+	m.finishes.WithLabelValues(string(r.Finish)).Inc()
+	if t := r.Stats.PerToken(); t > 0 {
+		m.perToken.Observe(t.Seconds())
+	}
+}
+
+// figureOf is a figure that a T has.
+type figureOf[T any] struct {
+	desc  *prometheus.Desc
+	kind  prometheus.ValueType
+	value func(*T) float64
+}
+
+func gauge[T any](name, help string, value func(*T) float64, labels ...string) figureOf[T] {
+	return figureOf[T]{prometheus.NewDesc("grove_"+name, help, labels, nil), prometheus.GaugeValue, value}
+}
+
+func counter[T any](name, help string, value func(*T) float64, labels ...string) figureOf[T] {
+	return figureOf[T]{prometheus.NewDesc("grove_"+name+"_total", help, labels, nil), prometheus.CounterValue, value}
+}
+
+type stats = engine.Stats
+
+var engineFigures = []figureOf[stats]{
+	gauge("requests_running", "Requests that are being computed.", func(s *stats) float64 { return float64(s.Running) }),
+	gauge("requests_waiting", "Requests in the queue.", func(s *stats) float64 { return float64(s.Waiting) }),
+	counter("generations_finished", "Generations that ended by themselves.", func(s *stats) float64 { return float64(s.Finished) }),
+	counter("generations_cancelled", "Generations that were cancelled.", func(s *stats) float64 { return float64(s.Cancelled) }),
+	counter("generations_failed", "Generations that an error ended.", func(s *stats) float64 { return float64(s.Failed) }),
+	counter("preemptions", "Times that a generation gave up its memory, to continue later.", func(s *stats) float64 { return float64(s.Preempted) }),
+	counter("prompt_tokens", "Tokens of prompts.", func(s *stats) float64 { return float64(s.PromptTokens) }),
+	counter("cached_tokens", "Tokens of prompts that an earlier request had computed.", func(s *stats) float64 { return float64(s.CachedTokens) }),
+	counter("generated_tokens", "Tokens generated.", func(s *stats) float64 { return float64(s.Tokens) }),
+	gauge("cache_bytes", "Memory of keys and values in use, kept prefixes included.", func(s *stats) float64 { return float64(s.CacheBytes) }),
+	gauge("cache_prefix_bytes", "Memory of keys and values that kept prefixes alone use.", func(s *stats) float64 { return float64(s.PrefixBytes) }),
+	gauge("cache_limit_bytes", "Most memory of keys and values; 0 for no limit.", func(s *stats) float64 { return float64(s.CacheLimit) }),
+	gauge("cache_usage_ratio", "Share of the limit in use by requests, kept prefixes not counted; 0 without a limit.", func(s *stats) float64 {
+		if s.CacheLimit == 0 {
+			return 0
+		}
+		return min(max(float64(s.CacheBytes-s.PrefixBytes)/float64(s.CacheLimit), 0), 1)
+	}),
+	counter("engine_steps", "Steps of the engine.", func(s *stats) float64 { return float64(s.Steps) }),
+}
+
+type drafterStats = engine.DrafterStats
+
+var drafterFigures = []figureOf[drafterStats]{
+	counter("drafter_rounds", "Rounds after the prompt.", func(d *drafterStats) float64 { return float64(d.Rounds) }, "drafter"),
+	counter("drafter_plain_rounds", "Rounds that verified no drafted token.", func(d *drafterStats) float64 { return float64(d.Plain) }, "drafter"),
+	counter("drafter_committed_tokens", "Tokens that rounds committed.", func(d *drafterStats) float64 { return float64(d.Committed) }, "drafter"),
+	counter("drafter_drafted_tokens", "Drafted tokens that were verified.", func(d *drafterStats) float64 { return float64(d.Drafted) }, "drafter"),
+	counter("drafter_accepted_tokens", "Drafted tokens that the model accepted.", func(d *drafterStats) float64 { return float64(d.Accepted) }, "drafter"),
+	gauge("drafter_tokens_per_round", "Mean number of tokens that a round committed.", func(d *drafterStats) float64 { return d.Tau() }, "drafter"),
+	counter("drafter_drafting_seconds", "Time spent drafting.", func(d *drafterStats) float64 { return d.Draft.Seconds() }, "drafter"),
+	counter("drafter_verifying_seconds", "Time spent in the model's passes of rounds.", func(d *drafterStats) float64 { return d.Verify.Seconds() }, "drafter"),
+	gauge("drafter_speedup_ratio", "Speed over that of plain decoding, as the controller measured both; 0 while unknown.", func(d *drafterStats) float64 { return d.Speedup }, "drafter"),
+}
+
+var (
+	draftedByDepth  = prometheus.NewDesc("grove_drafter_drafted_tokens_by_depth_total", "Drafted tokens that were verified, by depth in the tree.", []string{"drafter", "depth"}, nil)
+	acceptedByDepth = prometheus.NewDesc("grove_drafter_accepted_tokens_by_depth_total", "Drafted tokens that the model accepted, by depth in the tree.", []string{"drafter", "depth"}, nil)
+)
+
+// Describe is part of prometheus.Collector: what is collected depends on the drafters in use, so nothing is described.
+func (m *metrics) Describe(chan<- *prometheus.Desc) {}
+
+// Collect is part of prometheus.Collector.
+func (m *metrics) Collect(to chan<- prometheus.Metric) {
+	model := m.s.model.Load()
+	if model == nil {
+		return
+	}
+	s := model.EngineStats()
+	for _, f := range engineFigures {
+		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s))
+	}
+	for _, d := range byDrafter(s.Drafters, model.Drafter) {
+		for _, f := range drafterFigures {
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(d), d.Name)
+		}
+		for i, depth := range d.Depths {
+			at := strconv.Itoa(i + 1)
+			to <- prometheus.MustNewConstMetric(draftedByDepth, prometheus.CounterValue, float64(depth.Drafted), d.Name, at)
+			to <- prometheus.MustNewConstMetric(acceptedByDepth, prometheus.CounterValue, float64(depth.Accepted), d.Name, at)
+		}
+	}
+}
+
+// byDrafter adds the figures of a family's drafters up, but for the server's default drafter, so that options in requests do
+// not make series without end.
+func byDrafter(list []drafterStats, def string) (all []*drafterStats) {
+	found := map[string]*drafterStats{}
+	most := map[string]int{}
+	for i := range list {
+		d := &list[i]
+		name := d.Name
+		if name != def {
+			name, _, _ = strings.Cut(name, ":")
+		}
+		to := found[name]
+		if to == nil {
+			to = &drafterStats{Name: name}
+			found[name] = to
+			all = append(all, to)
+		}
+		to.Add(&d.Stats)
+		if d.Rounds >= most[name] {
+			most[name], to.Speedup = d.Rounds, d.Speedup
+		}
+	}
+	return all
+}

@@ -1,0 +1,165 @@
+// Package serve answers OpenAI's HTTP API from a grove.Model: chat and text completions, streamed or whole, with health checks and
+// metrics. docs/serve.md describes the endpoints and their fields.
+//
+//	s := serve.New(serve.Options{})
+//	s.SetModel(&serve.Model{Model: m, Name: "qwen3-8b", Drafter: "eagle3"})
+//	err := s.Serve(ctx, listener, 30*time.Second)
+//
+// Requests run side by side: each generates in a goroutine of its own, and the model's engine batches them.
+package serve
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	"github.com/grovellm/grove"
+)
+
+// Model is a model that is served.
+type Model struct {
+	*grove.Model
+	Name    string // what clients call it
+	Drafter string // of requests that name none; empty: plain decoding
+}
+
+// Options of a server. The zero value serves everybody who can connect.
+type Options struct {
+	Limits
+
+	Keys []string    // keys of the API, one of which a request must have; nil: none is needed
+	CORS string      // the origin whose web pages may call the server, "*" for all; empty: none
+	TLS  *tls.Config // of Serve; nil: plain HTTP
+
+	Log        *slog.Logger // a line for each request; nil: slog.Default()
+	LogPrompts bool         // put the bodies of requests into the log
+}
+
+// Server is an http.Handler.
+type Server struct {
+	o     Options
+	keys  [][sha256.Size]byte
+	cross http.CrossOriginProtection // refuses requests of other origins' web pages
+	mux   *http.ServeMux
+	began time.Time
+
+	model    atomic.Pointer[Model]
+	draining atomic.Bool
+	stopping context.Context // ends when what still runs is to be cancelled
+	stop     context.CancelFunc
+
+	metrics *metrics
+	pulse   pulse
+}
+
+// New returns a server without a model, which is not ready yet.
+func New(o Options) (*Server, error) {
+	o.Limits.setDefaults()
+	if o.Log == nil {
+		o.Log = slog.Default()
+	}
+	s := &Server{o: o, mux: http.NewServeMux(), began: time.Now()}
+	for _, key := range o.Keys {
+		s.keys = append(s.keys, sha256.Sum256([]byte(key)))
+	}
+	if o.CORS != "" && o.CORS != "*" {
+		if err := s.cross.AddTrustedOrigin(o.CORS); err != nil {
+			return nil, err
+		}
+	}
+	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.metrics = newMetrics(s)
+	for pattern, h := range map[string]func(*exchange) error{
+		"POST /v1/completions":      s.completions,
+		"POST /v1/chat/completions": s.chatCompletions,
+		"GET /v1/models":            s.models,
+		"GET /v1/models/{id...}":    s.oneModel,
+		"POST /tokenize":            s.tokenize,
+		"POST /detokenize":          s.detokenize,
+		"GET /health":               s.health,
+		"GET /livez":                s.livez,
+		"GET /readyz":               s.readyz,
+		"GET /metrics":              s.metrics.serve,
+	} {
+		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			x := w.(*exchange)
+			x.r = r
+			if err := h(x); err != nil {
+				x.fail(err)
+			}
+		})
+	}
+	return s, nil
+}
+
+// SetModel makes the server ready. The model must stay open until Serve has returned.
+func (s *Server) SetModel(m *Model) { s.model.Store(m) }
+
+// loaded is the model, for requests that need one.
+func (s *Server) loaded() (*Model, error) {
+	switch m := s.model.Load(); {
+	case s.draining.Load():
+		return nil, errStopped
+	case m == nil:
+		return nil, errLoading
+	default:
+		return m, nil
+	}
+}
+
+// Serve answers requests from l until ctx ends. Then it is no longer ready, and new requests are refused. Those under way may go on for
+// as long as drain says, or until Close; what is left is cancelled. Serve closes l.
+func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
+	h := &http.Server{
+		Handler:           s,
+		TLSConfig:         s.o.TLS,
+		ReadHeaderTimeout: s.o.Read,
+		IdleTimeout:       s.o.Idle,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
+	}
+	defer s.stop()
+	ended := make(chan error, 1)
+	go func() {
+		if s.o.TLS != nil {
+			ended <- h.ServeTLS(l, "", "")
+		} else {
+			ended <- h.Serve(l)
+		}
+	}()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+	}
+	s.draining.Store(true)
+	s.o.Log.Info("draining", "limit", drain)
+	limit, cancel := context.WithTimeout(s.stopping, drain)
+	defer cancel()
+	var err error
+	if m := s.model.Load(); m != nil {
+		err = m.Drain(limit)
+	}
+	if err = errors.Join(err, h.Shutdown(limit)); err != nil {
+		s.o.Log.Warn("requests were cancelled", "reason", context.Cause(limit))
+		s.stop()
+		last, cancel := context.WithTimeout(context.Background(), cancelTime)
+		defer cancel()
+		_ = h.Shutdown(last)
+		_ = h.Close()
+	}
+	s.o.Log.Info("stopped")
+	return nil
+}
+
+// cancelTime is how long cancelled requests have to send their last words.
+const cancelTime = 2 * time.Second
+
+// Close cancels all requests, and with it ends the draining of Serve.
+func (s *Server) Close() { s.stop() }

@@ -1,0 +1,53 @@
+package serve
+
+import (
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+)
+
+// LoadTLS returns a configuration with the certificate and key of two PEM files. It reads them again when they change; while they
+// cannot be read, the last certificate stays.
+func LoadTLS(certFile, keyFile string, log *slog.Logger) (*tls.Config, error) {
+	c := &certificate{files: [2]string{certFile, keyFile}, log: log}
+	if _, err := c.get(nil); err != nil {
+		return nil, err
+	}
+	return &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}, nil
+}
+
+type certificate struct {
+	files [2]string
+	log   *slog.Logger
+
+	mu   sync.Mutex
+	now  *tls.Certificate
+	when [2]time.Time // when the files were written
+}
+
+// get is the certificate for a handshake.
+func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	when := c.when
+	for i, name := range c.files {
+		if info, err := os.Stat(name); err == nil {
+			when[i] = info.ModTime()
+		}
+	}
+	if c.now != nil && when == c.when {
+		return c.now, nil
+	}
+	pair, err := tls.LoadX509KeyPair(c.files[0], c.files[1])
+	switch {
+	case err == nil:
+		c.now, c.when = &pair, when
+	case c.now == nil:
+		return nil, err
+	default:
+		c.log.Error("the new certificate cannot be read", "error", err)
+	}
+	return c.now, nil
+}

@@ -1,0 +1,180 @@
+package serve
+
+import (
+	"net/http"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// tokenize answers POST /tokenize: "content" as llama.cpp's server has it, or "prompt" or "messages" as vLLM's has them.
+func (s *Server) tokenize(x *exchange) error {
+	m, t, o, err := x.readTokenizer()
+	if err != nil {
+		return err
+	}
+	var text string
+	options := tokenizer.EncodeOptions{ParseSpecial: true}
+	pieces, names := false, false
+	o.read("parse_special", &options.ParseSpecial)
+	o.read("with_pieces", &pieces)
+	o.read("return_token_strs", &names)
+	var tokens []int32
+	switch {
+	case o.read("content", &text):
+		o.read("add_special", &options.AddSpecial)
+		tokens = t.Encode(text, options)
+	case o.read("prompt", &text):
+		options.AddSpecial = true
+		o.read("add_special_tokens", &options.AddSpecial)
+		tokens = t.Encode(text, options)
+	case o.has("messages"):
+		layout, err := m.Layout()
+		if err != nil {
+			return err
+		}
+		prompt := chat.Options{Prompt: true}
+		o.read("add_generation_prompt", &prompt.Prompt)
+		o.read("chat_template_kwargs", &prompt.Vars)
+		messages := o.messages()
+		if o.err != nil {
+			return o.err
+		}
+		if tokens, err = layout.Encode(messages, prompt); err != nil {
+			return fieldError("messages", "%v", err)
+		}
+	default:
+		o.fail("content", "it is missing")
+	}
+	if o.err != nil {
+		return o.err
+	}
+	if tokens == nil {
+		tokens = []int32{}
+	}
+	answer := struct {
+		Tokens    any      `json:"tokens"`
+		Count     int      `json:"count"`
+		MaxTokens int      `json:"max_model_len"`
+		Names     []string `json:"token_strs,omitempty"`
+	}{Tokens: tokens, Count: len(tokens), MaxTokens: m.Context()}
+	if pieces {
+		list := make([]tokenPiece, len(tokens))
+		for i, token := range tokens {
+			list[i] = tokenPiece{token, pieceJSON(m.piece(token))}
+		}
+		answer.Tokens = list
+	}
+	if names {
+		for _, token := range tokens {
+			answer.Names = append(answer.Names, t.Text(token))
+		}
+	}
+	return x.writeJSON(http.StatusOK, answer)
+}
+
+type tokenPiece struct {
+	ID    int32 `json:"id"`
+	Piece any   `json:"piece"`
+}
+
+// pieceJSON is a token's text, or the list of its bytes where they are no whole characters.
+func pieceJSON(piece string) any {
+	if utf8.ValidString(piece) {
+		return piece
+	}
+	list := make([]int, len(piece))
+	for i := range piece {
+		list[i] = int(piece[i])
+	}
+	return list
+}
+
+// detokenize answers POST /detokenize, under the names of both servers.
+func (s *Server) detokenize(x *exchange) error {
+	m, t, o, err := x.readTokenizer()
+	if err != nil {
+		return err
+	}
+	var tokens []int32
+	if !o.read("tokens", &tokens) {
+		o.fail("tokens", "it is missing")
+	}
+	for i, token := range tokens {
+		if vocab := m.Config().Vocab; token < 0 || int(token) >= vocab {
+			o.fail("tokens", "token %d is %d: this model's go from 0 to %d", i, token, vocab-1)
+		}
+	}
+	if o.err != nil {
+		return o.err
+	}
+	text := strings.ToValidUTF8(t.DecodeWith(tokens, tokenizer.DecodeOptions{Special: true}), "\ufffd")
+	return x.writeJSON(http.StatusOK, struct {
+		Content string `json:"content"`
+		Prompt  string `json:"prompt"`
+	}{text, text})
+}
+
+func (x *exchange) readTokenizer() (*Model, *tokenizer.Tokenizer, *object, error) {
+	m, err := x.s.loaded()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	o, err := x.readBody()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	t := m.Tokenizer()
+	if t == nil {
+		return nil, nil, nil, errNoTokenizer
+	}
+	return m, t, o, nil
+}
+
+// modelCard describes the model, with fields of OpenAI, vLLM and llama.cpp.
+type modelCard struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Owner   string `json:"owned_by"`
+	Context int    `json:"max_model_len"`
+	Meta    struct {
+		Context    int   `json:"n_ctx"`
+		Vocab      int   `json:"n_vocab"`
+		Parameters int64 `json:"n_params"`
+		Size       int   `json:"size"`
+	} `json:"meta"`
+}
+
+func (s *Server) card(m *Model) modelCard {
+	c := modelCard{ID: m.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Context: m.Context()}
+	config := m.Config()
+	c.Meta.Context, c.Meta.Vocab, c.Meta.Parameters, c.Meta.Size = m.Context(), config.Vocab, config.Parameters(), m.WeightBytes()
+	return c
+}
+
+// models answers GET /v1/models.
+func (s *Server) models(x *exchange) error {
+	m, err := s.loaded()
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, struct {
+		Object string      `json:"object"`
+		Data   []modelCard `json:"data"`
+	}{"list", []modelCard{s.card(m)}})
+}
+
+// oneModel answers GET /v1/models/{id}.
+func (s *Server) oneModel(x *exchange) error {
+	m, err := s.loaded()
+	if err != nil {
+		return err
+	}
+	if id := x.r.PathValue("id"); id != m.Name {
+		return newError(http.StatusNotFound, "invalid_request_error", "model_not_found", "there is no model %q, only %q", id, m.Name)
+	}
+	return x.writeJSON(http.StatusOK, s.card(m))
+}

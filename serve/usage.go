@@ -1,0 +1,172 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/draft"
+)
+
+// usage counts tokens as OpenAI does.
+type usage struct {
+	Prompt     int `json:"prompt_tokens"`
+	Completion int `json:"completion_tokens"`
+	Total      int `json:"total_tokens"`
+
+	PromptDetails struct {
+		Cached int `json:"cached_tokens"`
+	} `json:"prompt_tokens_details"`
+	CompletionDetails struct {
+		Reasoning int `json:"reasoning_tokens"`
+		Accepted  int `json:"accepted_prediction_tokens"`
+		Rejected  int `json:"rejected_prediction_tokens"`
+	} `json:"completion_tokens_details"`
+}
+
+// usage counts a prompt once, however many choices it has. A cached token was cached for all of them.
+func (a *answering) usage() *usage {
+	u := &usage{}
+	for i := range a.call.prompts {
+		prompt := a.call.prompts[i].tokens
+		u.Prompt += len(prompt)
+		cached := len(prompt)
+		for j := range a.call.n {
+			cached = min(cached, a.choices[i*a.call.n+j].result.Stats.Reused)
+		}
+		u.PromptDetails.Cached += cached
+	}
+	for i := range a.choices {
+		r := a.choices[i].result
+		if !a.call.none {
+			u.Completion += len(r.Tokens)
+		}
+		if predicted := a.call.request.PredictTokens; len(predicted) > 0 {
+			found := common(predicted, r.Tokens)
+			u.CompletionDetails.Accepted += found
+			u.CompletionDetails.Rejected += len(predicted) - found
+		}
+	}
+	u.Total = u.Prompt + u.Completion
+	return u
+}
+
+// common is the length of the longest common subsequence of a and b, by Hyyrö's bit-parallel algorithm (2004): bit i of row says
+// that a[:i+1] has no longer one with the part of b so far than a[:i] has.
+func common(a, b []int32) int {
+	places := map[int32][]int{}
+	for i, token := range a {
+		places[token] = append(places[token], i)
+	}
+	words := (len(a) + 63) / 64
+	row, match := make([]uint64, words), make([]uint64, words)
+	for i := range row {
+		row[i] = ^uint64(0)
+	}
+	for _, token := range b {
+		for _, i := range places[token] {
+			match[i/64] |= 1 << (i % 64)
+		}
+		carry := uint64(0)
+		for i, v := range row {
+			u := v & match[i]
+			sum := v + u
+			next := sum + carry
+			if sum < v || next < sum {
+				carry = 1
+			} else {
+				carry = 0
+			}
+			row[i] = next | (v - u)
+			match[i] = 0
+		}
+	}
+	n := 0
+	for i := range a {
+		if row[i/64]>>(i%64)&1 == 0 {
+			n++
+		}
+	}
+	return n
+}
+
+// stats are those of all choices.
+func (a *answering) stats() (all grove.Stats) {
+	for i := range a.choices {
+		s := &a.choices[i].result.Stats
+		all.Add(s)
+		all.Decode += s.Decode
+	}
+	return all
+}
+
+// timings are in milliseconds, under the names of llama.cpp's server; those of several choices are summed.
+type timings struct {
+	Cached          int     `json:"cache_n"`
+	Prompt          int     `json:"prompt_n"`
+	PromptTime      float64 `json:"prompt_ms"`
+	PromptPerToken  float64 `json:"prompt_per_token_ms"`
+	PromptPerSecond float64 `json:"prompt_per_second"`
+	Tokens          int     `json:"predicted_n"`
+	Time            float64 `json:"predicted_ms"`
+	PerToken        float64 `json:"predicted_per_token_ms"`
+	PerSecond       float64 `json:"predicted_per_second"`
+	Drafted         int     `json:"draft_n"`
+	Accepted        int     `json:"draft_n_accepted"`
+}
+
+func (a *answering) timings() *timings {
+	s := a.stats()
+	t := &timings{Cached: s.Reused, Prompt: s.Prompt - s.Reused, PromptTime: ms(s.Prefill), Tokens: s.Tokens, Time: ms(s.Decode), Drafted: s.Drafted, Accepted: s.Accepted}
+	t.PromptPerToken, t.PromptPerSecond = over(t.PromptTime, t.Prompt), perSecond(t.Prompt, s.Prefill)
+	later := s.Tokens - len(a.choices) // the first token of each choice came with its prompt
+	t.PerToken, t.PerSecond = over(t.Time, later), perSecond(later, s.Decode)
+	return t
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func over(x float64, n int) float64 {
+	if n <= 0 {
+		return 0
+	}
+	return x / float64(n)
+}
+
+func perSecond(n int, d time.Duration) float64 {
+	if n <= 0 || d <= 0 {
+		return 0
+	}
+	return float64(n) / d.Seconds()
+}
+
+// metric is what vLLM reports of a request.
+type metric struct {
+	Speculation speculation `json:"speculative_decoding"`
+}
+
+// speculation counts the rounds that verified drafted tokens, and of trees all nodes that were verified.
+type speculation struct {
+	MeanLength float64 `json:"mean_acceptance_length"` // tokens of such a round, the model's own included
+	Rate       float64 `json:"draft_acceptance_rate"`
+	Histogram  []int   `json:"acceptance_histogram"` // how many of them accepted 0, 1, 2 … drafted tokens
+	Steps      int     `json:"num_spec_steps"`
+	Drafted    int     `json:"num_draft_tokens"`
+	Accepted   int     `json:"num_accepted_tokens"`
+}
+
+// metric is nil where nothing was to be drafted.
+func (a *answering) metric() *metric {
+	if d := a.call.request.Drafter; d == "" || d == draft.Plain {
+		return nil
+	}
+	s := a.stats()
+	m := speculation{Rate: s.AcceptRate(), Steps: s.Rounds - s.Plain, Drafted: s.Drafted, Accepted: s.Accepted}
+	m.MeanLength = 1 + over(float64(s.Accepted), m.Steps)
+	reached := m.Steps // rounds that accepted so many or more
+	for _, d := range s.Depths {
+		m.Histogram = append(m.Histogram, reached-d.Accepted)
+		reached = d.Accepted
+	}
+	m.Histogram = append(m.Histogram, reached)
+	return &metric{m}
+}
