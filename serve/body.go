@@ -172,19 +172,50 @@ func (o *object) objects(name string) (list []*object) {
 	return list
 }
 
+// listsOf reads a list of lists of Ts, none of them null.
+func listsOf[T any](raw json.RawMessage) (lists [][]T, ok bool) {
+	raws, ok := decode[[]json.RawMessage](raw)
+	for _, raw := range raws {
+		list, ok := listOf[T](raw)
+		if !ok {
+			return nil, false
+		}
+		lists = append(lists, list)
+	}
+	return lists, ok
+}
+
 // strings reads a field that is a string or a list of strings.
 func (o *object) strings(name string) []string {
-	var one string
-	var list []string
-	switch {
-	case o.err != nil || !o.has(name):
+	if o.err != nil || !o.has(name) {
 		return nil
-	case json.Unmarshal(o.fields[name], &one) == nil:
+	}
+	if one, ok := decode[string](o.fields[name]); ok {
 		return []string{one}
-	case json.Unmarshal(o.fields[name], &list) != nil:
+	}
+	list, ok := listOf[string](o.fields[name])
+	if !ok {
 		o.fail(name, "want a string or a list of strings")
 	}
 	return list
+}
+
+// decode reads a T.
+func decode[T any](raw json.RawMessage) (v T, ok bool) {
+	err := json.Unmarshal(raw, &v)
+	return v, err == nil && string(raw) != "null"
+}
+
+// listOf reads a list of Ts, none of them null.
+func listOf[T any](raw json.RawMessage) (list []T, ok bool) {
+	values, ok := decode[[]*T](raw)
+	for _, v := range values {
+		if !ok || v == nil {
+			return nil, false
+		}
+		list = append(list, *v)
+	}
+	return list, ok
 }
 
 // refuse fails for a field whose value is none of those that change nothing.

@@ -63,6 +63,9 @@ func (o *object) messages() (list []grove.Message) {
 	if len(all) == 0 {
 		o.fail("messages", "there are none: give at least one, of role user")
 	}
+	if o.err != nil {
+		return nil
+	}
 	for _, in := range all {
 		var m grove.Message
 		if in.read("role", &m.Role); m.Role == "" {

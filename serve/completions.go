@@ -1,7 +1,6 @@
 package serve
 
 import (
-	"encoding/json"
 	"net/http"
 
 	"github.com/grovellm/grove"
@@ -34,21 +33,20 @@ func (s *Server) completions(x *exchange) error {
 
 // readPrompts reads the prompt: text, tokens, or a list of either.
 func (c *call) readPrompts(o *object, limit int) error {
-	var texts []string
-	var tokens []int32
-	var lists [][]int32
-	raw := o.fields["prompt"]
-	switch {
-	case o.err != nil:
+	if o.err != nil {
 		return o.err
-	case !o.has("prompt"):
+	}
+	if !o.has("prompt") {
 		return fieldError("prompt", "it is missing")
-	case raw[0] == '"':
-		texts = o.strings("prompt")
-	case json.Unmarshal(raw, &tokens) == nil:
+	}
+	raw := o.fields["prompt"]
+	texts, isText := listOf[string](raw)
+	lists, isLists := listsOf[int32](raw)
+	if text, ok := decode[string](raw); ok {
+		texts = []string{text}
+	} else if tokens, ok := listOf[int32](raw); ok && len(tokens) > 0 {
 		lists = [][]int32{tokens}
-	case json.Unmarshal(raw, &lists) == nil:
-	case json.Unmarshal(raw, &texts) != nil:
+	} else if !isText && !isLists {
 		return fieldError("prompt", "want a string, a list of strings, a list of tokens, or a list of lists of tokens")
 	}
 	if n := len(texts) + len(lists); n == 0 || n > limit {

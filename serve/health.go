@@ -12,7 +12,7 @@ import (
 type pulse struct {
 	mu   sync.Mutex
 	step time.Time // the last step, when it was looked at last
-	seen time.Time // since when that is the last step and there is work
+	seen time.Time // when there was work, and that step, for the first time; zero: there was none
 }
 
 // stuckTime is far more than any step takes.
@@ -22,7 +22,11 @@ const stuckTime = time.Minute
 func (p *pulse) alive(stats engine.Stats, now time.Time) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if stats.Running+stats.Waiting == 0 || !stats.LastStep.Equal(p.step) || p.seen.IsZero() {
+	switch {
+	case stats.Running+stats.Waiting == 0:
+		p.seen = time.Time{}
+		return true
+	case p.seen.IsZero() || !stats.LastStep.Equal(p.step):
 		p.step, p.seen = stats.LastStep, now
 	}
 	return now.Sub(p.seen) < stuckTime

@@ -49,8 +49,10 @@ func (a *answering) stream(parts <-chan part) error {
 				return err
 			}
 		}
-		if err := a.flush(); err != nil {
-			return err
+		if len(pieces) > 0 { // a part of a character is none
+			if err := a.flush(); err != nil {
+				return err
+			}
 		}
 	}
 	if a.call.usage {

@@ -98,9 +98,9 @@ func (s *Server) detokenize(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	var tokens []int32
-	if !o.read("tokens", &tokens) {
-		o.fail("tokens", "it is missing")
+	tokens, ok := listOf[int32](o.fields["tokens"])
+	if !ok {
+		o.fail("tokens", "want a list of tokens")
 	}
 	for i, token := range tokens {
 		if vocab := m.Config().Vocab; token < 0 || int(token) >= vocab {

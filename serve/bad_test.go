@@ -1,0 +1,192 @@
+package serve_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/serve"
+)
+
+// What cannot be done is refused in OpenAI's form, with the field that is wrong.
+func TestBadRequests(t *testing.T) {
+	s := start(t, nil, serve.Options{Limits: serve.Limits{Body: 1000}})
+	deep := strings.Repeat("[", 100) + strings.Repeat("]", 100)
+	const hello = `"messages":[{"role":"user","content":"x"}]`
+	for _, c := range []struct {
+		path, body, param, message string
+	}{
+		{"completions", ``, "", "JSON"},
+		{"completions", `{"prompt":"x"`, "", "byte"},
+		{"completions", `[]`, "", "object"},
+		{"completions", `null`, "", "object"},
+		{"completions", `{"prompt":"x"} {}`, "", "JSON"},
+		{"completions", "{\"prompt\":\"\xff\"}", "", "UTF-8"},
+		{"completions", `{"prompt":` + deep + `}`, "", "nested"},
+		{"completions", `{}`, "prompt", "missing"},
+		{"completions", `{"prompt":null}`, "prompt", "missing"},
+		{"completions", `{"prompt":7}`, "prompt", "list of tokens"},
+		{"completions", `{"prompt":[]}`, "prompt", "0 prompts|no tokens"},
+		{"completions", `{"prompt":["x",7]}`, "prompt", "want"},
+		{"completions", `{"prompt":[[7,"x"]]}`, "prompt", "want"},
+		{"completions", `{"prompt":[99999999]}`, "prompt", "token 0 is 99999999"},
+		{"completions", `{"prompt":[-1]}`, "prompt", "-1"},
+		{"completions", `{"prompt":[null]}`, "prompt", "want"},
+		{"completions", `{"prompt":[[7],[null]]}`, "prompt", "want"},
+		{"completions", `{"prompt":["x",null]}`, "prompt", "want"},
+		{"completions", `{"prompt":"x","stop":["a",null]}`, "stop", "string"},
+		{"completions", `{"prompt":[1e99]}`, "prompt", "want"},
+		{"completions", `{"prompt":[` + strings.Repeat(`"x",`, 64) + `"x"]}`, "prompt", "65 prompts"},
+		{"completions", `{"prompt":"x","max_tokens":"7"}`, "max_tokens", "whole number"},
+		{"completions", `{"prompt":"x","max_tokens":-1}`, "max_tokens", "1 or more"},
+		{"completions", `{"prompt":"x","max_tokens":0}`, "max_tokens", "1 or more"},
+		{"completions", `{"prompt":"x","temperature":"hot"}`, "temperature", "number"},
+		{"completions", `{"prompt":"x","temperature":-1}`, "temperature", "0 to 100"},
+		{"completions", `{"prompt":"x","temperature":1e99}`, "temperature", "number"},
+		{"completions", `{"prompt":"x","top_p":2}`, "top_p", "0 to 1"},
+		{"completions", `{"prompt":"x","top_k":-7}`, "top_k", "0"},
+		{"completions", `{"prompt":"x","min_p":7}`, "min_p", "0 to 1"},
+		{"completions", `{"prompt":"x","presence_penalty":5000}`, "presence_penalty", "1000"},
+		{"completions", `{"prompt":"x","frequency_penalty":5000}`, "frequency_penalty", "1000"},
+		{"completions", `{"prompt":"x","repetition_penalty":-1}`, "repetition_penalty", "100"},
+		{"completions", `{"prompt":"x","repeat_last_n":-7}`, "repeat_last_n", "0"},
+		{"completions", `{"prompt":"x","seed":"x"}`, "seed", "whole number"},
+		{"completions", `{"prompt":"x","stop":7}`, "stop", "string"},
+		{"completions", `{"prompt":"x","stop":[""]}`, "stop", "empty"},
+		{"completions", `{"prompt":"x","stop":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"]}`, "stop", "17"},
+		{"completions", `{"prompt":"x","n":0}`, "n", "1 to 16"},
+		{"completions", `{"prompt":"x","n":17}`, "n", "1 to 16"},
+		{"completions", `{"prompt":"x","best_of":3}`, "best_of", "n"},
+		{"completions", `{"prompt":"x","suffix":"y"}`, "suffix", "leave it out"},
+		{"completions", `{"prompt":"x","stream":1}`, "stream", "true or false"},
+		{"completions", `{"prompt":"x","stream_options":7}`, "stream_options", "object"},
+		{"completions", `{"prompt":"x","stream_options":{"include_usage":7}}`, "stream_options.include_usage", "true or false"},
+		{"completions", `{"prompt":"x","logit_bias":{"x":1}}`, "logit_bias", "token"},
+		{"completions", `{"prompt":"x","logit_bias":{"7":101}}`, "logit_bias", "100"},
+		{"completions", `{"prompt":"x","logit_bias":{"99999999":1}}`, "logit_bias", "99999999"},
+		{"completions", `{"prompt":"x","logit_bias":[1]}`, "logit_bias", "object"},
+		{"completions", `{"prompt":"x","logprobs":21}`, "logprobs", "20"},
+		{"completions", `{"prompt":"x","logprobs":true}`, "logprobs", "whole number"},
+		{"completions", `{"prompt":"x","drafter":"magic"}`, "drafter", "magic"},
+		{"completions", `{"prompt":"x","drafter":"best-first:model=/etc/passwd"}`, "drafter", "files"},
+		{"completions", `{"prompt":"x","drafter":"merge:lookup+(jetspec: model = x)"}`, "drafter", "files"},
+		{"completions", `{"prompt":"x","budget":1}`, "budget", "2 to 4096"},
+		{"completions", `{"prompt":"x","speculate":"no"}`, "speculate", "true or false"},
+		{"completions", `{"prompt":"x","priority":"high"}`, "priority", "whole number"},
+		{"completions", `{"prompt":"x","prediction":"y"}`, "prediction", "object"},
+		{"completions", `{"prompt":"x","prediction":{"type":"style","content":"y"}}`, "prediction.type", "content"},
+		{"completions", `{"prompt":"x","prediction":{"type":"content","content":7}}`, "prediction.content", "string"},
+		{"completions", `{"prompt":"x","response_format":{"type":"json_object"}}`, "response_format", "leave it out"},
+		{"completions", `{"prompt":"x","user":"` + strings.Repeat("u", 1000) + `"}`, "", "1000 bytes"},
+		{"chat/completions", `{}`, "messages", "missing"},
+		{"chat/completions", `{"messages":[]}`, "messages", "none"},
+		{"chat/completions", `{"messages":"hello"}`, "messages", "list"},
+		{"chat/completions", `{"messages":[null]}`, "messages[0]", "object"},
+		{"chat/completions", `{"messages":[{"content":"x"}]}`, "messages[0].role", "user"},
+		{"chat/completions", `{"messages":[{"role":"user"}]}`, "messages[0].content", "missing"},
+		{"chat/completions", `{"messages":[{"role":"user","content":7}]}`, "messages[0].content", "string"},
+		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages[0].content[0].type", "text"},
+		{"chat/completions", `{` + hello + `,"tools":[{}]}`, "tools", "leave it out"},
+		{"chat/completions", `{` + hello + `,"top_logprobs":3}`, "top_logprobs", "logprobs"},
+		{"chat/completions", `{` + hello + `,"logprobs":true,"top_logprobs":21}`, "top_logprobs", "20"},
+		{"chat/completions", `{` + hello + `,"logprobs":7}`, "logprobs", "true or false"},
+		{"chat/completions", `{` + hello + `,"max_completion_tokens":0}`, "max_completion_tokens", "1 or more"},
+		{"chat/completions", `{` + hello + `,"max_tokens":0}`, "max_tokens", "1 or more"},
+		{"chat/completions", `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 150) + `"}],"stream":true,"temperature":-1}`, "temperature", "0"},
+	} {
+		status, header, text := s.send("POST", "/v1/"+c.path, c.body)
+		want := 400
+		if strings.Contains(c.message, "bytes") {
+			want = 413
+		}
+		if status != want || header.Get("Content-Type") != "application/json" {
+			t.Errorf("%s %s: status %d: %s", c.path, c.body, status, text)
+			continue
+		}
+		e := at(object(t, text), "error")
+		message, _ := at(e, "message").(string)
+		param, _ := at(e, "param").(string)
+		if !containsAny(message, c.message) || param != c.param || at(e, "type") != "invalid_request_error" {
+			t.Errorf("%s %s: %s", c.path, c.body, text)
+		}
+	}
+	if strings.Contains(s.log.String(), "panic") {
+		t.Error(s.log.String())
+	}
+}
+
+func containsAny(text, words string) bool {
+	for word := range strings.SplitSeq(words, "|") {
+		if strings.Contains(text, word) {
+			return true
+		}
+	}
+	return false
+}
+
+// A prompt that fills the context is refused as OpenAI does it.
+func TestContextFull(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 32), serve.Options{})
+	for path, param := range map[string]string{"/v1/completions": "prompt", "/v1/chat/completions": "messages"} {
+		long := strings.Repeat("abc def ", 40)
+		_, _, text := s.send("POST", path, `{"prompt":"`+long+`","messages":[{"role":"user","content":"`+long+`"}]}`)
+		if e := at(object(t, text), "error"); at(e, "code") != "context_length_exceeded" || at(e, "param") != param {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+// Paths and methods that are none have answers in the same form.
+func TestNotFound(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	for _, c := range []struct {
+		method, path string
+		status       int
+		code         string
+	}{
+		{"GET", "/", 404, "not_found"},
+		{"POST", "/v1/embeddings", 404, "not_found"},
+		{"GET", "/v1/completions", 405, "method_not_allowed"},
+		{"DELETE", "/v1/models", 405, "method_not_allowed"},
+		{"OPTIONS", "/v1/completions", 405, "method_not_allowed"},
+	} {
+		status, header, text := s.send(c.method, c.path, "")
+		if status != c.status || at(object(t, text), "error.code") != c.code || (status == 405) != (header.Get("Allow") != "") {
+			t.Errorf("%s %s: status %d, %v: %s", c.method, c.path, status, header, text)
+		}
+	}
+}
+
+// Whatever the body is, the answer is a completion or an error in OpenAI's form, and nothing panics.
+func FuzzBody(f *testing.F) {
+	m := tiny(f, "tiny-qwen3", 64)
+	log := &buffer{}
+	s, err := serve.New(serve.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Limits: serve.Limits{N: 2, MaxTokens: 2, Prompts: 2}})
+	if err != nil {
+		f.Fatal(err)
+	}
+	s.SetModel(&serve.Model{Model: m, Name: "m", Drafter: "lookup"})
+	for _, body := range []string{
+		`{"prompt":"x","n":2,"echo":true,"logprobs":3,"stop":["a"],"stream":true,"stream_options":{"include_usage":true}}`,
+		`{"prompt":[[1,2],[3]],"logit_bias":{"1":-100},"seed":-5,"top_p":0,"top_k":-1,"repeat_last_n":0}`,
+		`{"messages":[{"role":"user","content":[{"type":"text","text":"x"}],"name":"y"}],"logprobs":true,"chat_template_kwargs":{"x":[1]}}`,
+		`{"prompt":"x","prediction":{"type":"content","content":"y z"},"drafter":"lookup:min=1","budget":5}`,
+		`{"content":"x","tokens":[1,2],"with_pieces":true}`,
+	} {
+		f.Add(body)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		for _, path := range []string{"/v1/completions", "/v1/chat/completions", "/tokenize", "/detokenize"} {
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest("POST", path, strings.NewReader(body)))
+			if w.Code >= 500 || bytes.Contains(w.Body.Bytes(), []byte("internal_error")) {
+				t.Fatalf("%s: status %d: %s\n%s", path, w.Code, w.Body, log)
+			}
+			if w.Code != 200 && at(object(t, w.Body.String()), "error.message") == nil {
+				t.Fatalf("%s: status %d: %s", path, w.Code, w.Body)
+			}
+		}
+	})
+}

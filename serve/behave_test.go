@@ -1,0 +1,321 @@
+package serve_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
+
+	"github.com/grovellm/grove/serve"
+)
+
+// endless asks for a stream that does not end within a test.
+const endless = `{"prompt":"x","max_tokens":100000,"ignore_eos":true,"stream":true,"drafter":"plain"}`
+
+// until waits for a condition, which is to come true soon.
+func until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(time.Minute); !ok(); time.Sleep(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("not within a minute: %s", what)
+		}
+	}
+}
+
+// Requests need one of the keys, but for probes and metrics; a key's tenant is in the log, the key is not.
+func TestKeys(t *testing.T) {
+	s := start(t, nil, serve.Options{Keys: []string{"first-key", "second-key"}})
+	for _, c := range []struct {
+		path   string
+		header []string
+		status int
+	}{
+		{"/v1/models", nil, 401},
+		{"/v1/models", []string{"Authorization", "Bearer"}, 401},
+		{"/v1/models", []string{"Authorization", "Bearer first"}, 401},
+		{"/v1/models", []string{"Authorization", "Basic first-key"}, 401},
+		{"/v1/models", []string{"Authorization", "Bearer first-key"}, 200},
+		{"/v1/models", []string{"Authorization", "bearer second-key"}, 200},
+		{"/v1/models", []string{"X-Api-Key", "second-key"}, 200},
+		{"/health", nil, 200},
+		{"/livez", nil, 200},
+		{"/readyz", nil, 200},
+		{"/metrics", nil, 200},
+	} {
+		status, header, text := s.send("GET", c.path, "", c.header...)
+		if status != c.status {
+			t.Errorf("%s with %q: status %d", c.path, c.header, status)
+		}
+		if status == 401 && (at(object(t, text), "error.code") != "invalid_api_key" || header.Get("WWW-Authenticate") == "") {
+			t.Errorf("%s with %q: %s", c.path, c.header, text)
+		}
+	}
+	if log := s.log.String(); !strings.Contains(log, "tenant=key2") || strings.Contains(log, "-key ") {
+		t.Error(log)
+	}
+}
+
+// Web pages of other origins are refused unless theirs is the origin given.
+func TestOrigins(t *testing.T) {
+	const page = "https://page.example"
+	for _, c := range []struct {
+		cors, origin string
+		status       int
+		allow        string
+	}{
+		{"", "", 200, ""}, {"", page, 403, ""},
+		{page, page, 200, page}, {page, "https://other.example", 403, ""}, {page, "", 200, ""},
+		{"*", "https://other.example", 200, "*"},
+	} {
+		s := start(t, nil, serve.Options{CORS: c.cors})
+		status, header, text := s.send("POST", "/tokenize", `{"content":"x"}`, "Origin", c.origin)
+		if status != c.status || header.Get("Access-Control-Allow-Origin") != c.allow {
+			t.Errorf("CORS %q, origin %q: status %d, %v: %s", c.cors, c.origin, status, header, text)
+		}
+		status, header, _ = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", c.origin, "Access-Control-Request-Method", "POST")
+		if (status == 204) != (c.cors != "") || header.Get("Access-Control-Allow-Origin") != c.allow {
+			t.Errorf("preflight with CORS %q, origin %q: status %d, %v", c.cors, c.origin, status, header)
+		}
+	}
+	if _, err := serve.New(serve.Options{CORS: "no origin"}); err == nil {
+		t.Error("an origin that is none is taken")
+	}
+}
+
+// Every answer has the client's id or a new one. The log has the id and the figures, and prompts only if asked.
+func TestLog(t *testing.T) {
+	const body = `{"prompt":"very secret","max_tokens":3,"temperature":0}`
+	for _, prompts := range []bool{false, true} {
+		s := start(t, nil, serve.Options{LogPrompts: prompts})
+		_, header, _ := s.send("POST", "/v1/completions", body, "X-Request-Id", "its-id")
+		if header.Get("X-Request-Id") != "its-id" {
+			t.Errorf("headers %v", header)
+		}
+		_, header, _ = s.send("POST", "/v1/completions", body, "X-Request-Id", "two words")
+		if id := header.Get("X-Request-Id"); len(id) < 20 || strings.Contains(id, " ") {
+			t.Errorf("id %q", id)
+		}
+		s.send("POST", "/v1/completions", `{"prompt":"very secret","max_tokens":-1}`)
+		s.send("GET", "/readyz", "")
+		until(t, "three lines", func() bool { return strings.Count(s.log.String(), "\n") >= 3 })
+		log := s.log.String()
+		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft=", "took=", "status=400", "max_tokens: -1"} {
+			if !strings.Contains(log, want) {
+				t.Errorf("no %q in\n%s", want, log)
+			}
+		}
+		if strings.Contains(log, "secret") != prompts || strings.Contains(log, "readyz") {
+			t.Errorf("with LogPrompts %v:\n%s", prompts, log)
+		}
+	}
+}
+
+// A server without a model is not ready, and says so.
+func TestLoading(t *testing.T) {
+	s, err := serve.New(serve.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(method, path string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest(method, path, strings.NewReader("{}")))
+		return w
+	}
+	for _, path := range []string{"GET /health", "GET /readyz", "GET /v1/models", "POST /v1/completions"} {
+		method, path, _ := strings.Cut(path, " ")
+		if w := get(method, path); w.Code != 503 || w.Header().Get("Retry-After") == "" {
+			t.Errorf("%s: status %d, %v", path, w.Code, w.Header())
+		}
+	}
+	for _, path := range []string{"/livez", "/metrics"} {
+		if w := get("GET", path); w.Code != 200 {
+			t.Errorf("%s: status %d", path, w.Code)
+		}
+	}
+}
+
+// Metrics have names and types as Prometheus wants them, and count what happened.
+func TestMetrics(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	s.post("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 5})
+	s.events("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 5, "ignore_eos": true})
+	s.send("POST", "/v1/completions", "{")
+	_, _, text := s.send("GET", "/metrics", "")
+	problems, err := promlint.New(strings.NewReader(text)).Lint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range problems {
+		t.Errorf("%s: %s", p.Metric, p.Text)
+	}
+	for _, want := range []string{
+		`grove_http_requests_total{endpoint="/v1/completions",status="200"} 2`, `grove_http_requests_total{endpoint="/v1/completions",status="400"} 1`,
+		"grove_time_to_first_token_seconds_count 2", `grove_finished_choices_total{reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
+		`grove_http_request_duration_seconds_count{endpoint="/v1/completions"} 3`, "go_goroutines", "process_resident_memory_bytes",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+}
+
+// A client that goes away ends its generation.
+func TestDisconnect(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{})
+	for _, body := range []string{endless, strings.Replace(endless, `"stream":true`, `"n":3`, 1)} {
+		ctx, cancel := context.WithCancel(ctx)
+		r, err := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/completions", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(body, "stream") {
+			a, err := http.DefaultClient.Do(r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Body.Close()
+			for lines := bufio.NewScanner(a.Body); lines.Scan() && lines.Text() == ""; {
+			}
+		} else {
+			time.AfterFunc(20*time.Millisecond, cancel)
+			if a, err := http.DefaultClient.Do(r); err == nil {
+				t.Errorf("status %d", a.StatusCode)
+			}
+		}
+		before := strings.Count(s.log.String(), "\n")
+		cancel()
+		until(t, "the end of the request", func() bool {
+			return strings.Count(s.log.String(), "\n") > before || strings.Contains(s.log.String(), "status=499")
+		})
+	}
+}
+
+// A request that takes too long ends with an error, within its stream or as its answer.
+func TestMaxTime(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Time: 100 * time.Millisecond, Ping: time.Millisecond}})
+	status, _, text := s.send("POST", "/v1/completions", endless)
+	events := strings.Split(strings.TrimSpace(text), "\n\n")
+	if last, _ := strings.CutPrefix(events[len(events)-1], "data: "); status != 200 || at(object(t, last), "error.code") != "timeout" {
+		t.Errorf("status %d, at last %s", status, last)
+	}
+	status, _, text = s.send("POST", "/v1/completions", strings.Replace(endless, `"stream":true`, `"n":2`, 1))
+	if status != 504 || at(object(t, text), "error.code") != "timeout" {
+		t.Errorf("status %d: %s", status, text)
+	}
+}
+
+// pipes is a listener whose connections hold no byte: a client that does not read blocks the server's writing.
+type pipes struct {
+	next   chan net.Conn
+	closed chan struct{}
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.next:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{} }
+func (p *pipes) Close() error {
+	close(p.closed)
+	return nil
+}
+
+// dial sends a request and returns the connection, unread.
+func (p *pipes) dial(t *testing.T, path, body string) net.Conn {
+	t.Helper()
+	client, server := net.Pipe()
+	t.Cleanup(func() { client.Close() })
+	p.next <- server
+	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body); err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+// serving starts Serve on pipes; the result is Serve's.
+func (s *server) serving(ctx context.Context, drain time.Duration) (*pipes, <-chan error) {
+	p := &pipes{make(chan net.Conn), make(chan struct{})}
+	ended := make(chan error, 1)
+	go func() { ended <- s.Serve(ctx, p, drain) }()
+	return p, ended
+}
+
+// A client that does not read delays nobody, and is given up.
+func TestSlowClient(t *testing.T) {
+	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Write: 200 * time.Millisecond}})
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Minute)
+	p.dial(t, "/v1/completions", endless)
+	for range 3 {
+		answer, err := http.ReadResponse(bufio.NewReader(p.dial(t, "/v1/completions", `{"prompt":"x","max_tokens":5}`)), nil)
+		if err != nil || answer.StatusCode != 200 {
+			t.Fatal(answer, err)
+		}
+	}
+	until(t, "the end of the slow client", func() bool { return strings.Contains(s.log.String(), "i/o timeout") })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// Within the time for draining, a request ends as usual, and new ones are refused; after it, it is cut short.
+func TestDrain(t *testing.T) {
+	for _, c := range []struct {
+		drain       time.Duration
+		close, full bool
+	}{{time.Minute, false, true}, {10 * time.Millisecond, false, false}, {time.Hour, true, false}} {
+		s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{}) // a model that was drained stays so
+		body := endless
+		if c.full {
+			body = strings.Replace(endless, "100000", "300", 1)
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		p, ended := s.serving(ctx, c.drain)
+		answer, err := http.ReadResponse(bufio.NewReader(p.dial(t, "/v1/completions", body)), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines := bufio.NewScanner(answer.Body)
+		lines.Scan()
+		cancel()
+		ready := func() int {
+			w := httptest.NewRecorder()
+			s.ServeHTTP(w, httptest.NewRequest("GET", "/readyz", nil))
+			return w.Code
+		}
+		until(t, "draining", func() bool { return ready() == 503 })
+		w := httptest.NewRecorder()
+		s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(endless)))
+		if w.Code != 503 || at(object(t, w.Body.String()), "error.code") != "shutting_down" || w.Header().Get("Retry-After") == "" {
+			t.Errorf("a new request: status %d: %s", w.Code, w.Body)
+		}
+		if c.close {
+			s.Close()
+		}
+		last := ""
+		for lines.Scan() {
+			if lines.Text() != "" {
+				last = lines.Text()
+			}
+		}
+		if c.full && last != "data: [DONE]" || !c.full && !strings.Contains(last, "shutting_down") {
+			t.Errorf("with %v to drain the stream ends with %s", c.drain, last)
+		}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}

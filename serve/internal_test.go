@@ -1,0 +1,165 @@
+package serve
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"log/slog"
+	"math/big"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/speculate"
+)
+
+// The bit-parallel length is that of the textbook's table.
+func TestCommon(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		tokens := rapid.SliceOfN(rapid.Int32Range(0, 5), 0, 200)
+		a, b := tokens.Draw(rt, "a"), tokens.Draw(rt, "b")
+		row := make([]int, len(b)+1)
+		for _, x := range a {
+			corner := 0
+			for j, y := range b {
+				above := row[j+1]
+				if x == y {
+					row[j+1] = corner + 1
+				} else {
+					row[j+1] = max(above, row[j])
+				}
+				corner = above
+			}
+		}
+		if got := common(a, b); got != row[len(b)] {
+			rt.Fatalf("%d, want %d", got, row[len(b)])
+		}
+	})
+}
+
+// An engine is stuck only if it has work and its last step stays the last for a minute.
+func TestPulse(t *testing.T) {
+	var p pulse
+	start := time.Now()
+	step := func(at int, busy bool, last int) bool {
+		s := engine.Stats{LastStep: start.Add(time.Duration(last) * time.Second)}
+		if busy {
+			s.Running = 1
+		}
+		return p.alive(s, start.Add(time.Duration(at)*time.Second))
+	}
+	for i, c := range []struct {
+		at   int
+		busy bool
+		last int
+		want bool
+	}{
+		{0, false, 0, true}, {500, false, 0, true}, {1000, true, 0, true}, {1050, true, 0, true}, {1065, true, 0, false},
+		{1070, true, 1069, true}, {1125, true, 1069, true}, {1131, true, 1069, false}, {1140, false, 1069, true}, {2000, true, 1069, true},
+	} {
+		if got := step(c.at, c.busy, c.last); got != c.want {
+			t.Errorf("case %d: %v", i, got)
+		}
+	}
+}
+
+// Every drafter's option that names a file is one that requests may not set.
+func TestFileOptionsAreRefused(t *testing.T) {
+	found := 0
+	for _, f := range draft.Families() {
+		for _, o := range f.Listed() {
+			if text := strings.ToLower(o.Help); strings.Contains(text, "file of") || strings.Contains(text, "gguf") || strings.Contains(text, "folder") {
+				found++
+				for _, drafter := range []string{f.Name + ":" + o.Key + "=x", f.Name + ":min=2, " + o.Key + " =x", "merge:lookup+(" + f.Name + ":" + o.Key + "=x)"} {
+					if !namesFile.MatchString(drafter) && !(o.Key == "head") {
+						t.Errorf("%s may be set: %s", drafter, o.Help)
+					}
+				}
+			}
+		}
+	}
+	if found < 5 {
+		t.Errorf("%d options", found)
+	}
+	for _, drafter := range []string{"eagle3:width=4,depth=10", "lookup:min=2", "jetspec:tree=ddtree", "merge:lookup+eagle3"} {
+		if namesFile.MatchString(drafter) {
+			t.Errorf("%s is refused", drafter)
+		}
+	}
+}
+
+// Drafters of one family share their series, but for the default; sums are those of all.
+func TestByDrafter(t *testing.T) {
+	list := []drafterStats{
+		{Name: "lookup", Stats: speculate.Stats{Rounds: 3, Accepted: 1}, Speedup: 1}, {Name: "lookup:min=2", Stats: speculate.Stats{Rounds: 5, Accepted: 2}, Speedup: 2},
+		{Name: "eagle3:width=4", Stats: speculate.Stats{Rounds: 7}}, {Name: "eagle3", Stats: speculate.Stats{Rounds: 9}},
+	}
+	got := byDrafter(list, "eagle3:width=4")
+	if len(got) != 3 || got[0].Name != "lookup" || got[0].Rounds != 8 || got[0].Accepted != 3 || got[0].Speedup != 2 || got[1].Name != "eagle3:width=4" || got[2].Rounds != 9 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// A certificate is read again when its files change, and kept while they cannot be read.
+func TestCertificateIsReloaded(t *testing.T) {
+	dir := t.TempDir()
+	cert, key := filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write := func(name string, number int64) {
+		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		if err != nil {
+			t.Fatal(err)
+		}
+		x := &x509.Certificate{SerialNumber: big.NewInt(number), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
+		data, err := x509.CreateCertificate(rand.Reader, x, x, k.Public(), k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		private, err := x509.MarshalPKCS8PrivateKey(k)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: data}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+			if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			when := time.Now().Add(time.Duration(number) * time.Hour)
+			if err := os.Chtimes(path, when, when); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := LoadTLS(cert, key, slog.Default()); err == nil {
+		t.Error("files that are not there are taken")
+	}
+	write("one", 1)
+	c, err := LoadTLS(cert, key, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := func() []string {
+		got, err := c.GetCertificate(&tls.ClientHelloInfo{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got.Leaf.DNSNames
+	}
+	first := name()
+	write("two", 2)
+	second := name()
+	if err := os.WriteFile(cert, []byte("nothing"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if third := name(); !reflect.DeepEqual([][]string{first, second, third}, [][]string{{"one"}, {"two"}, {"two"}}) {
+		t.Error(first, second, third)
+	}
+}
