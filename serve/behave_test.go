@@ -14,6 +14,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus/testutil/promlint"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -147,6 +148,7 @@ func TestMetrics(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	s.post("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 5})
 	s.events("/v1/completions", map[string]any{"prompt": "x", "max_tokens": 5, "ignore_eos": true})
+	s.post("/v1/completions", map[string]any{"prompt": "func main() {", "max_tokens": 9, "drafter": "eagle3"})
 	s.send("POST", "/v1/completions", "{")
 	_, _, text := s.send("GET", "/metrics", "")
 	problems, err := promlint.New(strings.NewReader(text)).Lint()
@@ -157,9 +159,10 @@ func TestMetrics(t *testing.T) {
 		t.Errorf("%s: %s", p.Metric, p.Text)
 	}
 	for _, want := range []string{
-		`grove_http_requests_total{endpoint="/v1/completions",status="200"} 2`, `grove_http_requests_total{endpoint="/v1/completions",status="400"} 1`,
-		"grove_time_to_first_token_seconds_count 2", `grove_finished_choices_total{reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
-		`grove_http_request_duration_seconds_count{endpoint="/v1/completions"} 3`, "go_goroutines", "process_resident_memory_bytes",
+		`grove_http_requests_total{endpoint="/v1/completions",status="200"} 3`, `grove_http_requests_total{endpoint="/v1/completions",status="400"} 1`,
+		"grove_time_to_first_token_seconds_count 3", `grove_finished_choices_total{reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
+		`grove_drafter_rounds_total{drafter="lookup"}`, `grove_drafter_tokens_per_round{drafter="eagle3"}`, `grove_drafter_accepted_tokens_by_depth_total{depth="1",drafter="eagle3"}`,
+		`grove_http_request_duration_seconds_count{endpoint="/v1/completions"} 4`, "go_goroutines", "process_resident_memory_bytes",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %s in\n%s", want, text)
@@ -317,5 +320,37 @@ func TestDrain(t *testing.T) {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
+	}
+}
+
+// Where the queue is full a request is refused, and told to come again.
+func TestFullQueue(t *testing.T) {
+	m := tinyWith(t, "tiny-qwen3", 1<<17, grove.Options{Threads: 1, Parallel: 1, Queue: 1})
+	s := start(t, m, serve.Options{})
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Millisecond)
+	clients := []net.Conn{p.dial(t, "/v1/completions", endless), p.dial(t, "/v1/completions", endless)}
+	until(t, "a full queue", func() bool { e := m.EngineStats(); return e.Running == 1 && e.Waiting == 1 })
+	for _, body := range []string{endless, `{"prompt":["x","y"],"n":2}`} {
+		status, header, text := s.send("POST", "/v1/completions", body)
+		if status != 429 || header.Get("Retry-After") == "" || at(object(t, text), "error.code") != "queue_full" {
+			t.Errorf("status %d, %v: %s", status, header, text)
+		}
+	}
+	if status, _, _ := s.send("GET", "/readyz", ""); status != 200 {
+		t.Errorf("a full queue is not ready: status %d", status)
+	}
+	_, _, text := s.send("GET", "/metrics", "")
+	for _, want := range []string{"grove_requests_running 1", "grove_requests_waiting 1"} {
+		if !strings.Contains(text, want+"\n") {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }

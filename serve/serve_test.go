@@ -30,6 +30,11 @@ var embedded = sync.OnceValues(func() (*grove.Model, error) {
 // tiny opens a random model of a shape.
 func tiny(t testing.TB, shape string, size int) *grove.Model {
 	t.Helper()
+	return tinyWith(t, shape, size, grove.Options{Threads: 1})
+}
+
+func tinyWith(t testing.TB, shape string, size int, o grove.Options) *grove.Model {
+	t.Helper()
 	s, err := synth.Lookup(shape)
 	if err != nil {
 		t.Fatal(err)
@@ -39,7 +44,7 @@ func tiny(t testing.TB, shape string, size int) *grove.Model {
 	if err := synth.Write(ctx, path, s, synth.Options{Type: tensor.Q8_0, Seed: 3}); err != nil {
 		t.Fatal(err)
 	}
-	m, err := grove.Open(path, grove.Options{Threads: 1})
+	m, err := grove.Open(path, o)
 	if err != nil {
 		t.Fatal(err)
 	}
