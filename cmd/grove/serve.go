@@ -85,24 +85,38 @@ func (cmd *serveCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
-	if err := p.printAddress(l, o.TLS != nil); err != nil {
-		return err
-	}
+	log.Info("loading", "listening", l.Addr().String())
 	served := make(chan error, 1)
 	go func() { served <- s.Serve(ctx, l, cmd.Drain) }()
 	defer closeAtSecondSignal(ctx, s)()
 
-	m, err := cmd.openWith(p, base)
-	if err != nil {
-		s.Close()
+	loaded := make(chan error, 1)
+	var m *grove.Model
+	go func() {
+		var err error
+		if m, err = cmd.openWith(p, base); err == nil {
+			err = cmd.check(m)
+		}
+		loaded <- err
+	}()
+	select {
+	case err := <-served: // a signal, or the listener failed
 		return err
-	}
-	defer p.close(m)
-	if err := cmd.check(m); err != nil {
-		return err
+	case err := <-loaded:
+		if m != nil {
+			defer p.close(m)
+		}
+		if err != nil {
+			stop()
+			<-served
+			return err
+		}
 	}
 	s.SetModel(&serve.Model{Model: m, Name: cmd.alias(), Drafter: cmd.drafterOf(m)})
 	log.Info("ready", "model", cmd.alias(), "drafter", cmd.drafterOf(m), "context", m.Context(), "threads", m.Threads())
+	if err := p.printAddress(l, o.TLS != nil); err != nil {
+		return err
+	}
 	return <-served
 }
 

@@ -1,0 +1,161 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// process is grove serve in a process of its own.
+type process struct {
+	*exec.Cmd
+	url    string
+	stderr *strings.Builder // to be read after Wait
+}
+
+// startServe starts grove serve, and waits until it is ready.
+func startServe(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{Cmd: exec.Command(os.Args[0], append([]string{"serve"}, args...)...), stderr: &strings.Builder{}}
+	p.Env = append(os.Environ(), asCommand+"=1")
+	p.Stderr = p.stderr
+	out, err := p.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Process.Kill() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, p.url, _ = strings.Cut(strings.TrimSpace(line), " on ")
+	if a, err := http.Get(p.url + "/readyz"); err != nil || a.StatusCode != 200 {
+		t.Fatal(a, err)
+	}
+	return p
+}
+
+// stream starts an answer of so many tokens, and returns it after its first line.
+func (p *process) stream(t *testing.T, tokens int) *bufio.Reader {
+	t.Helper()
+	body := fmt.Sprintf(`{"prompt":"x","max_tokens":%d,"ignore_eos":true,"stream":true,"temperature":0}`, tokens)
+	a, err := http.Post(p.url+"/v1/completions", "application/json", strings.NewReader(body))
+	if err != nil || a.StatusCode != 200 {
+		t.Fatal(a, err)
+	}
+	t.Cleanup(func() { a.Body.Close() })
+	r := bufio.NewReader(a.Body)
+	if _, err := r.ReadString('\n'); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// SIGTERM lets requests end, a second signal does not, and after SIGKILL the server starts again on its port.
+func TestServe(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be interrupted there")
+	}
+	model := tiny(t, 1<<17)
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	_, port, _ := net.SplitHostPort(address)
+	args := []string{"-m", model, "--port", port, "--threads", "1", "--drain", "1m"}
+
+	p := startServe(t, args...)
+	if p.url != "http://"+address {
+		t.Errorf("it says %s, want %s", p.url, address)
+	}
+	if code, _, stderr := command("", "serve", "-m", model, "--port", port); code != exitFailure || !strings.Contains(stderr, "--port") {
+		t.Errorf("a second server on the port: status %d\n%s", code, stderr)
+	}
+	p.stream(t, 100000)
+	if err := p.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.Wait()
+
+	p = startServe(t, args...)
+	answer := p.stream(t, 400)
+	if err := p.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if rest, err := io.ReadAll(answer); err != nil || !strings.HasSuffix(string(rest), "data: [DONE]\n\n") {
+		t.Errorf("at SIGTERM the answer ends with %q, %v", rest[max(0, len(rest)-100):], err)
+	}
+	if err := p.Wait(); err != nil || !strings.Contains(p.stderr.String(), "tokens=400") {
+		t.Errorf("%v\n%s", err, p.stderr)
+	}
+
+	p = startServe(t, args...)
+	answer = p.stream(t, 100000)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
+		if err := p.Process.Signal(s); err != nil {
+			t.Fatal(err)
+		}
+		for a := (*http.Response)(nil); s == os.Interrupt && (a == nil || a.StatusCode == 200); { // until it drains
+			if a, err = http.Get(p.url + "/readyz"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if rest, err := io.ReadAll(answer); err != nil || !strings.Contains(string(rest[max(0, len(rest)-300):]), "shutting_down") {
+		t.Errorf("at the second signal the answer ends with %q, %v", rest[max(0, len(rest)-300):], err)
+	}
+	if err := p.Wait(); err != nil {
+		t.Errorf("%v\n%s", err, p.stderr)
+	}
+}
+
+// Keys come from a file, without its comments, and prompts are not in the log.
+func TestServeKeys(t *testing.T) {
+	keys := filepath.Join(t.TempDir(), "keys")
+	if err := os.WriteFile(keys, []byte("# keys\n\n  secret-key  \n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p := startServe(t, "-m", tiny(t), "--port", "0", "--keys", keys, "--alias", "some/model")
+	for key, want := range map[string]int{"": 401, "# keys": 401, "secret-key": 200} {
+		r, err := http.NewRequest("POST", p.url+"/v1/completions", strings.NewReader(`{"prompt":"a prompt","max_tokens":2}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer "+key)
+		a, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(a.Body)
+		if err != nil || a.StatusCode != want || want == 200 != strings.Contains(string(text), "some/model") {
+			t.Errorf("key %q: status %d, %s", key, a.StatusCode, text)
+		}
+	}
+	_ = p.Process.Signal(os.Interrupt)
+	_ = p.Wait()
+	if log := p.stderr.String(); strings.Contains(log, "secret") || strings.Contains(log, "a prompt") || !strings.Contains(log, "tenant=key1") {
+		t.Error(log)
+	}
+}
+
+func TestParseSize(t *testing.T) {
+	for text, want := range map[string]int64{"0": 0, "1500": 1500, "16M": 16 << 20, "1.5g": 3 << 29, "4GB": 4 << 30, "7k": 7 << 10, "": -1, "-1": -1, "M": -1, "1e99": -1, "many": -1, "NaN": -1} {
+		if got, err := parseSize(text); err == nil && got != want || err != nil && want >= 0 {
+			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
+		}
+	}
+}
