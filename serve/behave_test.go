@@ -108,7 +108,7 @@ func TestLog(t *testing.T) {
 		s.send("GET", "/readyz", "")
 		until(t, "three lines", func() bool { return strings.Count(s.log.String(), "\n") >= 3 })
 		log := s.log.String()
-		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft=", "took=", "status=400", "max_tokens: -1"} {
+		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft_ms=", "took_ms=", "status=400", "max_tokens: -1"} {
 			if !strings.Contains(log, want) {
 				t.Errorf("no %q in\n%s", want, log)
 			}
@@ -198,6 +198,28 @@ func TestDisconnect(t *testing.T) {
 		until(t, "the end of the request", func() bool {
 			return strings.Count(s.log.String(), "\n") > before || strings.Contains(s.log.String(), "status=499")
 		})
+	}
+}
+
+// A client that does not send its body is told so.
+func TestSlowBody(t *testing.T) {
+	s := start(t, nil, serve.Options{Limits: serve.Limits{Read: 50 * time.Millisecond}})
+	ctx, cancel := context.WithCancel(ctx)
+	p, ended := s.serving(ctx, time.Minute)
+	client, server := net.Pipe()
+	defer client.Close()
+	p.next <- server
+	if _, err := fmt.Fprintf(client, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
+	if err != nil || answer.StatusCode != 408 {
+		t.Fatal(answer, err)
+	}
+	client.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
 	}
 }
 

@@ -3,9 +3,11 @@ package serve
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"time"
@@ -23,20 +25,18 @@ type object struct {
 func (x *exchange) readBody() (*object, error) {
 	_ = x.control.SetReadDeadline(time.Now().Add(x.s.o.Read))
 	data, err := io.ReadAll(http.MaxBytesReader(x.ResponseWriter, x.r.Body, x.s.o.Body))
-	if err != nil {
-		if x.r.Context().Err() == nil && isTimeout(err) {
-			return nil, newError(http.StatusRequestTimeout, "invalid_request_error", "slow_body", "the body did not arrive within %v", x.s.o.Read)
-		}
-		return nil, err
+	var big *http.MaxBytesError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return nil, newError(http.StatusRequestTimeout, "invalid_request_error", "slow_body", "the body did not arrive within %v", x.s.o.Read)
+	case errors.As(err, &big):
+		return nil, newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large", "the body has more than %d bytes, the most that this server takes", big.Limit)
+	case err != nil: // the connection broke
+		return nil, errGone
 	}
 	_ = x.control.SetReadDeadline(time.Time{})
 	x.body = data
 	return parseBody(data)
-}
-
-func isTimeout(err error) bool {
-	t, ok := err.(interface{ Timeout() bool })
-	return ok && t.Timeout()
 }
 
 func parseBody(data []byte) (*object, error) {
@@ -50,24 +50,15 @@ func parseBody(data []byte) (*object, error) {
 	case depth(data) > maxDepth:
 		return nil, bad("arrays and objects are nested more than %d deep", maxDepth)
 	}
-	if err := json.Unmarshal(data, &o.fields); err != nil {
-		var wrong *json.UnmarshalTypeError
-		if e, ok := err.(*json.SyntaxError); ok {
-			return nil, bad("not JSON at byte %d: %v", e.Offset, e)
-		} else if !asType(err, &wrong) {
-			return nil, bad("%v", err)
-		}
-		return nil, bad("want a JSON object")
-	}
-	if o.fields == nil {
+	err := json.Unmarshal(data, &o.fields)
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return nil, bad("not JSON at byte %d: %v", syntax.Offset, syntax)
+	case err != nil || o.fields == nil:
 		return nil, bad("want a JSON object")
 	}
 	return o, nil
-}
-
-func asType(err error, to **json.UnmarshalTypeError) (ok bool) {
-	*to, ok = err.(*json.UnmarshalTypeError)
-	return ok
 }
 
 // depth is how deep arrays and objects are nested.

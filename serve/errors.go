@@ -63,7 +63,6 @@ func errorOf(err error, param func(field string) string) *Error {
 	var own *Error
 	var option *grove.OptionError
 	var long *grove.ContextError
-	var big *http.MaxBytesError
 	switch {
 	case errors.As(err, &own):
 		return own
@@ -74,8 +73,6 @@ func errorOf(err error, param func(field string) string) *Error {
 		code := "context_length_exceeded"
 		e.Code = &code
 		return e
-	case errors.As(err, &big):
-		return newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large", "the body has more than %d bytes, the most that this server takes", big.Limit)
 	case errors.Is(err, engine.ErrFull):
 		return errFull
 	case errors.Is(err, engine.ErrClosed):

@@ -224,7 +224,7 @@ func (x *exchange) end(endpoint string) {
 	}
 	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}
 	if f := &x.figure; f.prompt > 0 {
-		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft", f.first.Round(time.Microsecond), "finish", f.finish)
+		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft_ms", ms(f.first), "finish", f.finish)
 	}
 	if x.tenant != "" {
 		line = append(line, "tenant", x.tenant)
@@ -235,5 +235,5 @@ func (x *exchange) end(endpoint string) {
 	if x.s.o.LogPrompts && x.body != nil {
 		line = append(line, "body", string(x.body))
 	}
-	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took", took.Round(time.Microsecond))...)
+	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took_ms", ms(took))...)
 }

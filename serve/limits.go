@@ -2,7 +2,7 @@ package serve
 
 import "time"
 
-// Limits bound what one request may ask for. A field that is 0 has the default named with it; a negative one has none.
+// Limits bound what one request may ask for. A field that is 0 has the default named with it.
 type Limits struct {
 	Body      int64 // bytes of a request's body; 16 MiB
 	Prompts   int   // prompts of one request; 64
@@ -20,32 +20,21 @@ type Limits struct {
 // maxDepth is the most that a body's arrays and objects may be nested.
 const maxDepth = 64
 
-// boundless stands for a limit that was switched off.
-const boundless = 1 << 40
-
 func (l *Limits) setDefaults() {
-	bound(&l.Body, 16<<20)
-	bound(&l.Prompts, 64)
-	bound(&l.N, 16)
-	bound(&l.Stops, 16)
-	for to, value := range map[*time.Duration]time.Duration{
-		&l.Time: time.Hour, &l.Read: 30 * time.Second, &l.Write: 30 * time.Second, &l.Idle: 2 * time.Minute, &l.Ping: 15 * time.Second,
-	} {
-		if *to < 0 {
-			value = 100 * 365 * 24 * time.Hour
-		}
-		if *to <= 0 {
-			*to = value
-		}
-	}
+	setDefault(&l.Body, 16<<20)
+	setDefault(&l.Prompts, 64)
+	setDefault(&l.N, 16)
+	setDefault(&l.Stops, 16)
+	setDefault(&l.Time, time.Hour)
+	setDefault(&l.Read, 30*time.Second)
+	setDefault(&l.Write, 30*time.Second)
+	setDefault(&l.Idle, 2*time.Minute)
+	setDefault(&l.Ping, 15*time.Second)
 }
 
-// bound sets a limit that is 0 to its default.
-func bound[T int | int64](limit *T, value T) {
-	switch {
-	case *limit == 0:
+func setDefault[T comparable](limit *T, value T) {
+	var zero T
+	if *limit == zero {
 		*limit = value
-	case *limit < 0:
-		*limit = boundless
 	}
 }

@@ -123,7 +123,8 @@ func (a *answering) timings() *timings {
 	return t
 }
 
-func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+// ms is in milliseconds, to three places.
+func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
 
 func over(x float64, n int) float64 {
 	if n <= 0 {
