@@ -135,7 +135,7 @@ func TestBadInput(t *testing.T) {
 		{"chat -m M --template " + write("broken.jinja", "{% for m in messages %}"), "hello\n", 2, "--template"},
 		{"chat -m M --template " + filepath.Join(dir, "none.jinja"), "hello\n", 1, "none.jinja"},
 		{"inspect", "", 2, "missing <file>"},
-		{"bench", "", 2, "name a command: cost, spec, adapt, memory"},
+		{"bench", "", 2, "name a command: cost, spec, adapt, serve, memory"},
 		{"--json", "", 2, "name a command: run, chat"},
 		{"demo -m M -d magic x", "", 2, "--drafter \"magic\": there is no|grove drafters"},
 		{"demo -m M --svg " + filepath.Join(dir, "no", "x.svg"), "", 1, "no folder"},
