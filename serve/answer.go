@@ -14,7 +14,8 @@ type form interface {
 	id() string               // what the id of an answer begins with
 	object(piece bool) string // the type of an answer, or of a piece of one
 
-	// whole is a finished choice; pieces are what a stream sends of a choice, where r is not nil at its end.
+	// whole is a finished choice; pieces are what a stream sends of a choice, where r is not nil at
+	// its end.
 	whole(index int, text string, l []logprob, r *grove.Result) any
 	pieces(index int, text string, l []logprob, r *grove.Result, first bool) []any
 }
@@ -75,7 +76,8 @@ func (x *exchange) answer(c *call) error {
 	return a.collect(parts)
 }
 
-// generate runs all generations of a call side by side. The channel is closed when they have ended, which they do early when ctx ends.
+// generate runs all generations of a call side by side. The channel is closed when they have ended,
+// which they do early when ctx ends.
 func (c *call) generate(ctx context.Context) <-chan part {
 	parts := make(chan part, 16)
 	var running sync.WaitGroup

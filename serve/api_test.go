@@ -30,10 +30,12 @@ func TestSameText(t *testing.T) {
 				LogitBias:       map[int32]float32{7: 5},
 			},
 		}
-		body := map[string]any{"model": "any", "prompt": prompts, "n": n, "seed": seed, "max_tokens": r.MaxTokens, "ignore_eos": r.IgnoreEnd,
+		body := map[string]any{"model": "any", "prompt": prompts, "n": n, "seed": seed, "max_tokens": r.MaxTokens,
+			"ignore_eos":  r.IgnoreEnd,
 			"temperature": r.Sampling.Temperature, "top_p": r.Sampling.TopP, "top_k": r.Sampling.TopK, "min_p": r.Sampling.MinP,
 			"presence_penalty": r.Sampling.PresencePenalty, "logit_bias": map[string]any{"7": 5},
-			"drafter": rapid.SampledFrom([]string{"plain", "lookup", "auto"}).Draw(rt, "drafter"), "budget": rapid.IntRange(2, 30).Draw(rt, "budget")}
+			"drafter": rapid.SampledFrom([]string{"plain", "lookup", "auto"}).Draw(rt,
+				"drafter"), "budget": rapid.IntRange(2, 30).Draw(rt, "budget")}
 		if rapid.Bool().Draw(rt, "stops") {
 			r.Stop = []string{"e", "zz"}
 			body["stop"] = r.Stop
@@ -79,18 +81,22 @@ func TestChat(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	m, _ := embedded()
 	question := "James has 50 pencils. James gives half of them to a friend. How many pencils does James have now?"
-	want, err := grove.Collect(m.Chat(ctx, []grove.Message{{Role: "system", Content: "Count."}, {Role: "user", Content: question}}, grove.Request{MaxTokens: 60}))
+	want, err := grove.Collect(m.Chat(ctx, []grove.Message{{Role: "system", Content: "Count."},
+		{Role: "user", Content: question}}, grove.Request{MaxTokens: 60}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, content := range []any{question, []any{
 		map[string]any{"type": "text", "text": question[:20]}, map[string]any{"type": "text", "text": question[20:]},
 	}} {
-		body := map[string]any{"temperature": 0, "max_completion_tokens": 60, "stream_options": map[string]any{"include_usage": true}, "messages": []any{
-			map[string]any{"role": "developer", "content": "Count."}, map[string]any{"role": "user", "content": content},
-		}}
+		body := map[string]any{"temperature": 0, "max_completion_tokens": 60,
+			"stream_options": map[string]any{"include_usage": true}, "messages": []any{
+				map[string]any{"role": "developer", "content": "Count."}, map[string]any{"role": "user",
+					"content": content},
+			}}
 		whole := s.post("/v1/chat/completions", body)
-		if at(whole, "choices.0.message.content") != want.Text || at(whole, "choices.0.message.role") != "assistant" || whole["object"] != "chat.completion" {
+		if at(whole, "choices.0.message.content") != want.Text ||
+			at(whole, "choices.0.message.role") != "assistant" || whole["object"] != "chat.completion" {
 			t.Errorf("answer %v, want %q", whole, want.Text)
 		}
 		events := s.events("/v1/chat/completions", body)
@@ -101,15 +107,18 @@ func TestChat(t *testing.T) {
 		for i, e := range events {
 			usage, there := e["usage"]
 			last := i == len(events)-1
-			if e["object"] != "chat.completion.chunk" || e["id"] != events[0]["id"] || !there || (usage != nil) != last || last != (len(e["choices"].([]any)) == 0) {
+			if e["object"] != "chat.completion.chunk" || e["id"] != events[0]["id"] || !there ||
+				(usage != nil) != last || last != (len(e["choices"].([]any)) == 0) {
 				t.Errorf("event %d of %d: %v", i, len(events), e)
 			}
 		}
 		last := events[len(events)-1]
-		if !reflect.DeepEqual(at(last, "usage.prompt_tokens"), at(whole, "usage.prompt_tokens")) || !reflect.DeepEqual(at(last, "usage.completion_tokens"), at(whole, "usage.completion_tokens")) {
+		if !reflect.DeepEqual(at(last, "usage.prompt_tokens"), at(whole, "usage.prompt_tokens")) ||
+			!reflect.DeepEqual(at(last, "usage.completion_tokens"), at(whole, "usage.completion_tokens")) {
 			t.Errorf("usage %v when streamed, %v whole", last["usage"], whole["usage"])
 		}
-		if at(last, "timings.predicted_n") != float64(len(want.Tokens)) || at(last, "metrics.speculative_decoding.acceptance_histogram") == nil {
+		if at(last, "timings.predicted_n") != float64(len(want.Tokens)) ||
+			at(last, "metrics.speculative_decoding.acceptance_histogram") == nil {
 			t.Errorf("the last event has timings %v, metrics %v", last["timings"], last["metrics"])
 		}
 	}
@@ -129,11 +138,13 @@ func TestSpeculationFigures(t *testing.T) {
 			t.Errorf("histogram %v", m)
 		}
 	}
-	if sum != at(m, "num_accepted_tokens") || rounds != at(m, "num_spec_steps") || at(m, "mean_acceptance_length") != 1+sum/rounds || at(a, "timings.draft_n_accepted") != sum {
+	if sum != at(m, "num_accepted_tokens") || rounds != at(m, "num_spec_steps") ||
+		at(m, "mean_acceptance_length") != 1+sum/rounds || at(a, "timings.draft_n_accepted") != sum {
 		t.Errorf("metrics %v, timings %v", m, a["timings"])
 	}
 	plain := s.post("/v1/completions", with(body, "speculate", false))
-	if plain["metrics"] != nil || at(plain, "timings.draft_n") != 0.0 || !reflect.DeepEqual(plain["choices"], a["choices"]) {
+	if plain["metrics"] != nil || at(plain, "timings.draft_n") != 0.0 ||
+		!reflect.DeepEqual(plain["choices"], a["choices"]) {
 		t.Errorf("without speculation: %v, with it: %v", plain, a)
 	}
 }
@@ -148,12 +159,14 @@ func TestPrediction(t *testing.T) {
 		content any
 		some    bool
 	}{{text, true}, {[]any{map[string]any{"type": "text", "text": text}}, true}, {"ÄÖÜ", false}} {
-		a := s.post("/v1/completions", with(body, "prediction", map[string]any{"type": "content", "content": c.content}))
+		a := s.post("/v1/completions", with(body, "prediction",
+			map[string]any{"type": "content", "content": c.content}))
 		if at(a, "choices.0.text") != text {
 			t.Errorf("with the prediction %q the text is %q, want %q", c.content, at(a, "choices.0.text"), text)
 		}
 		details := at(a, "usage.completion_tokens_details")
-		accepted, rejected := at(details, "accepted_prediction_tokens").(float64), at(details, "rejected_prediction_tokens").(float64)
+		accepted, rejected := at(details, "accepted_prediction_tokens").(float64), at(details,
+			"rejected_prediction_tokens").(float64)
 		if accepted+rejected == 0 || c.some != (accepted > rejected) || !c.some && accepted > 0 { // the text's tokens are not all its completion's
 			t.Errorf("the prediction %q: %v", c.content, details)
 		}
@@ -183,7 +196,9 @@ func TestTokenize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a := s.post("/tokenize", map[string]any{"prompt": "one two", "return_token_strs": true}); fmt.Sprint(a["tokens"]) != fmt.Sprint(want) || len(a["token_strs"].([]any)) != len(want) {
+	if a := s.post("/tokenize", map[string]any{"prompt": "one two",
+		"return_token_strs": true}); fmt.Sprint(a["tokens"]) != fmt.Sprint(want) ||
+		len(a["token_strs"].([]any)) != len(want) {
 		t.Errorf("tokens %v, want %v", a, want)
 	}
 	chat := []any{map[string]any{"role": "user", "content": "one"}}
@@ -208,14 +223,16 @@ func TestModels(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	status, _, text := s.send("GET", "/v1/models", "")
 	card := at(object(t, text), "data.0")
-	if status != 200 || at(card, "id") != "test/model" || at(card, "object") != "model" || at(card, "max_model_len") != 2048.0 {
+	if status != 200 || at(card, "id") != "test/model" || at(card, "object") != "model" ||
+		at(card, "max_model_len") != 2048.0 {
 		t.Errorf("status %d: %s", status, text)
 	}
 	status, _, text = s.send("GET", "/v1/models/test/model", "")
 	if one := any(object(t, text)); status != 200 || !reflect.DeepEqual(one, card) {
 		t.Errorf("status %d: %s", status, text)
 	}
-	if status, _, text = s.send("GET", "/v1/models/other", ""); status != 404 || at(object(t, text), "error.code") != "model_not_found" {
+	if status, _, text = s.send("GET", "/v1/models/other", ""); status != 404 ||
+		at(object(t, text), "error.code") != "model_not_found" {
 		t.Errorf("status %d: %s", status, text)
 	}
 }
@@ -244,7 +261,8 @@ func TestLogprobs(t *testing.T) {
 		}
 		last := -1.0
 		for i := range c.entries {
-			if first := c.echo && i == 0; first != (at(l["token_logprobs"].([]any)[i], "") == nil && l["token_logprobs"].([]any)[i] == nil) {
+			if first := c.echo && i == 0; first != (at(l["token_logprobs"].([]any)[i], "") == nil &&
+				l["token_logprobs"].([]any)[i] == nil) {
 				t.Errorf("log-probability %d is %v", i, l["token_logprobs"].([]any)[i])
 			} else if !first {
 				p := l["token_logprobs"].([]any)[i].(float64)
@@ -253,7 +271,8 @@ func TestLogprobs(t *testing.T) {
 					t.Errorf("token %d: %v of %v", i, p, top)
 				}
 			}
-			if offset := l["text_offset"].([]any)[i].(float64); offset < last || offset > float64(len([]rune(at(a, "choices.0.text").(string)))) {
+			if offset := l["text_offset"].([]any)[i].(float64); offset < last ||
+				offset > float64(len([]rune(at(a, "choices.0.text").(string)))) {
 				t.Errorf("offsets %v", l["text_offset"])
 			} else {
 				last = offset
@@ -263,14 +282,16 @@ func TestLogprobs(t *testing.T) {
 			t.Errorf("streamed tokens %v, want %v", got.logprobs, l["tokens"])
 		}
 	}
-	chat := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "abc"}}, "max_tokens": 8, "seed": 3, "ignore_eos": true, "logprobs": true, "top_logprobs": 3}
+	chat := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "abc"}}, "max_tokens": 8,
+		"seed": 3, "ignore_eos": true, "logprobs": true, "top_logprobs": 3}
 	content := at(s.post("/v1/chat/completions", chat), "choices.0.logprobs.content").([]any)
 	if len(content) != 8 {
 		t.Fatalf("%d entries", len(content))
 	}
 	for _, e := range content {
 		top := at(e, "top_logprobs").([]any)
-		if len(top) != 3 || at(e, "bytes") == nil || at(e, "logprob").(float64) > 0 || at(top[0], "logprob").(float64) < at(e, "logprob").(float64) {
+		if len(top) != 3 || at(e, "bytes") == nil || at(e, "logprob").(float64) > 0 ||
+			at(top[0], "logprob").(float64) < at(e, "logprob").(float64) {
 			t.Errorf("entry %v", e)
 		}
 	}

@@ -55,14 +55,16 @@ func TestBadRequests(t *testing.T) {
 		{"completions", `{"prompt":"x","seed":"x"}`, "seed", "whole number"},
 		{"completions", `{"prompt":"x","stop":7}`, "stop", "string"},
 		{"completions", `{"prompt":"x","stop":[""]}`, "stop", "empty"},
-		{"completions", `{"prompt":"x","stop":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"]}`, "stop", "17"},
+		{"completions",
+			`{"prompt":"x","stop":["a","b","c","d","e","f","g","h","i","j","k","l","m","n","o","p","q"]}`, "stop", "17"},
 		{"completions", `{"prompt":"x","n":0}`, "n", "1 to 16"},
 		{"completions", `{"prompt":"x","n":17}`, "n", "1 to 16"},
 		{"completions", `{"prompt":"x","best_of":3}`, "best_of", "n"},
 		{"completions", `{"prompt":"x","suffix":"y"}`, "suffix", "leave it out"},
 		{"completions", `{"prompt":"x","stream":1}`, "stream", "true or false"},
 		{"completions", `{"prompt":"x","stream_options":7}`, "stream_options", "object"},
-		{"completions", `{"prompt":"x","stream_options":{"include_usage":7}}`, "stream_options.include_usage", "true or false"},
+		{"completions", `{"prompt":"x","stream_options":{"include_usage":7}}`, "stream_options.include_usage",
+			"true or false"},
 		{"completions", `{"prompt":"x","logit_bias":{"x":1}}`, "logit_bias", "token"},
 		{"completions", `{"prompt":"x","logit_bias":{"7":101}}`, "logit_bias", "100"},
 		{"completions", `{"prompt":"x","logit_bias":{"99999999":1}}`, "logit_bias", "99999999"},
@@ -87,14 +89,16 @@ func TestBadRequests(t *testing.T) {
 		{"chat/completions", `{"messages":[{"content":"x"}]}`, "messages[0].role", "user"},
 		{"chat/completions", `{"messages":[{"role":"user"}]}`, "messages[0].content", "missing"},
 		{"chat/completions", `{"messages":[{"role":"user","content":7}]}`, "messages[0].content", "string"},
-		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`, "messages[0].content[0].type", "text"},
+		{"chat/completions", `{"messages":[{"role":"user","content":[{"type":"image_url"}]}]}`,
+			"messages[0].content[0].type", "text"},
 		{"chat/completions", `{` + hello + `,"tools":[{}]}`, "tools", "leave it out"},
 		{"chat/completions", `{` + hello + `,"top_logprobs":3}`, "top_logprobs", "logprobs"},
 		{"chat/completions", `{` + hello + `,"logprobs":true,"top_logprobs":21}`, "top_logprobs", "20"},
 		{"chat/completions", `{` + hello + `,"logprobs":7}`, "logprobs", "true or false"},
 		{"chat/completions", `{` + hello + `,"max_completion_tokens":0}`, "max_completion_tokens", "1 or more"},
 		{"chat/completions", `{` + hello + `,"max_tokens":0}`, "max_tokens", "1 or more"},
-		{"chat/completions", `{"messages":[{"role":"user","content":"` + strings.Repeat("word ", 150) + `"}],"stream":true,"temperature":-1}`, "temperature", "0"},
+		{"chat/completions", `{"messages":[{"role":"user","content":"` + strings.Repeat("word ",
+			150) + `"}],"stream":true,"temperature":-1}`, "temperature", "0"},
 	} {
 		status, header, text := s.send("POST", "/v1/"+c.path, c.body)
 		want := 400
@@ -153,17 +157,20 @@ func TestNotFound(t *testing.T) {
 		{"OPTIONS", "/v1/completions", 405, "method_not_allowed"},
 	} {
 		status, header, text := s.send(c.method, c.path, "")
-		if status != c.status || at(object(t, text), "error.code") != c.code || (status == 405) != (header.Get("Allow") != "") {
+		if status != c.status || at(object(t, text), "error.code") != c.code ||
+			(status == 405) != (header.Get("Allow") != "") {
 			t.Errorf("%s %s: status %d, %v: %s", c.method, c.path, status, header, text)
 		}
 	}
 }
 
-// Whatever the body is, the answer is a completion or an error in OpenAI's form, and nothing panics.
+// Whatever the body is, the answer is a completion or an error in OpenAI's form, and nothing
+// panics.
 func FuzzBody(f *testing.F) {
 	m := tiny(f, "tiny-qwen3", 64)
 	log := &buffer{}
-	s, err := serve.New(serve.Options{Log: slog.New(slog.NewTextHandler(log, nil)), Limits: serve.Limits{N: 2, MaxTokens: 2, Prompts: 2}})
+	s, err := serve.New(serve.Options{Log: slog.New(slog.NewTextHandler(log, nil)),
+		Limits: serve.Limits{N: 2, MaxTokens: 2, Prompts: 2}})
 	if err != nil {
 		f.Fatal(err)
 	}

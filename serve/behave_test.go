@@ -31,7 +31,8 @@ func until(t testing.TB, what string, ok func() bool) {
 	}
 }
 
-// Requests need one of the keys, but for probes and metrics; a key's tenant is in the log, the key is not.
+// Requests need one of the keys, but for probes and metrics; a key's tenant is in the log, the key
+// is not.
 func TestKeys(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"first-key", "second-key"}})
 	for _, c := range []struct {
@@ -55,7 +56,8 @@ func TestKeys(t *testing.T) {
 		if status != c.status {
 			t.Errorf("%s with %q: status %d", c.path, c.header, status)
 		}
-		if status == 401 && (at(object(t, text), "error.code") != "invalid_api_key" || header.Get("WWW-Authenticate") == "") {
+		if status == 401 && (at(object(t, text), "error.code") != "invalid_api_key" ||
+			header.Get("WWW-Authenticate") == "") {
 			t.Errorf("%s with %q: %s", c.path, c.header, text)
 		}
 	}
@@ -81,7 +83,8 @@ func TestOrigins(t *testing.T) {
 		if status != c.status || header.Get("Access-Control-Allow-Origin") != c.allow {
 			t.Errorf("CORS %q, origin %q: status %d, %v: %s", c.cors, c.origin, status, header, text)
 		}
-		status, header, _ = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", c.origin, "Access-Control-Request-Method", "POST")
+		status, header, _ = s.send("OPTIONS", "/v1/chat/completions", "", "Origin", c.origin,
+			"Access-Control-Request-Method", "POST")
 		if (status == 204) != (c.cors != "") || header.Get("Access-Control-Allow-Origin") != c.allow {
 			t.Errorf("preflight with CORS %q, origin %q: status %d, %v", c.cors, c.origin, status, header)
 		}
@@ -91,7 +94,8 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
-// Every answer has the client's id or a new one. The log has the id and the figures, and prompts only if asked.
+// Every answer has the client's id or a new one. The log has the id and the figures, and prompts
+// only if asked.
 func TestLog(t *testing.T) {
 	const body = `{"prompt":"very secret","max_tokens":3,"temperature":0}`
 	for _, prompts := range []bool{false, true} {
@@ -108,7 +112,8 @@ func TestLog(t *testing.T) {
 		s.send("GET", "/readyz", "")
 		until(t, "three lines", func() bool { return strings.Count(s.log.String(), "\n") >= 3 })
 		log := s.log.String()
-		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft_ms=", "took_ms=", "status=400", "max_tokens: -1"} {
+		for _, want := range []string{"id=its-id", "endpoint=/v1/completions", "status=200", "tokens=3", "ttft_ms=",
+			"took_ms=", "status=400", "max_tokens: -1"} {
 			if !strings.Contains(log, want) {
 				t.Errorf("no %q in\n%s", want, log)
 			}
@@ -209,7 +214,8 @@ func TestSlowBody(t *testing.T) {
 	client, server := net.Pipe()
 	defer client.Close()
 	p.next <- server
-	if _, err := fmt.Fprintf(client, "POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
+	if _, err := fmt.Fprintf(client,
+		"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
 	answer, err := http.ReadResponse(bufio.NewReader(client), nil)
@@ -225,10 +231,12 @@ func TestSlowBody(t *testing.T) {
 
 // A request that takes too long ends with an error, within its stream or as its answer.
 func TestMaxTime(t *testing.T) {
-	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Time: 100 * time.Millisecond, Ping: time.Millisecond}})
+	s := start(t, tiny(t, "tiny-qwen3", 1<<17), serve.Options{Limits: serve.Limits{Time: 100 * time.Millisecond,
+		Ping: time.Millisecond}})
 	status, _, text := s.send("POST", "/v1/completions", endless)
 	events := strings.Split(strings.TrimSpace(text), "\n\n")
-	if last, _ := strings.CutPrefix(events[len(events)-1], "data: "); status != 200 || at(object(t, last), "error.code") != "timeout" {
+	if last, _ := strings.CutPrefix(events[len(events)-1], "data: "); status != 200 ||
+		at(object(t, last), "error.code") != "timeout" {
 		t.Errorf("status %d, at last %s", status, last)
 	}
 	status, _, text = s.send("POST", "/v1/completions", strings.Replace(endless, `"stream":true`, `"n":2`, 1))
@@ -237,7 +245,8 @@ func TestMaxTime(t *testing.T) {
 	}
 }
 
-// pipes is a listener whose connections hold no byte: a client that does not read blocks the server's writing.
+// pipes is a listener whose connections hold no byte: a client that does not read blocks the
+// server's writing.
 type pipes struct {
 	next   chan net.Conn
 	closed chan struct{}
@@ -263,7 +272,8 @@ func (p *pipes) dial(t *testing.T, path, body string) net.Conn {
 	client, server := net.Pipe()
 	t.Cleanup(func() { client.Close() })
 	p.next <- server
-	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body), body); err != nil {
+	if _, err := fmt.Fprintf(client, "POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", path, len(body),
+		body); err != nil {
 		t.Fatal(err)
 	}
 	return client
@@ -284,7 +294,8 @@ func TestSlowClient(t *testing.T) {
 	p, ended := s.serving(ctx, time.Minute)
 	p.dial(t, "/v1/completions", endless)
 	for range 3 {
-		answer, err := http.ReadResponse(bufio.NewReader(p.dial(t, "/v1/completions", `{"prompt":"x","max_tokens":5}`)), nil)
+		answer, err := http.ReadResponse(bufio.NewReader(p.dial(t, "/v1/completions",
+			`{"prompt":"x","max_tokens":5}`)), nil)
 		if err != nil || answer.StatusCode != 200 {
 			t.Fatal(answer, err)
 		}
@@ -296,7 +307,8 @@ func TestSlowClient(t *testing.T) {
 	}
 }
 
-// Within the time for draining, a request ends as usual, and new ones are refused; after it, it is cut short.
+// Within the time for draining, a request ends as usual, and new ones are refused; after it, it is
+// cut short.
 func TestDrain(t *testing.T) {
 	for _, c := range []struct {
 		drain       time.Duration
@@ -324,7 +336,8 @@ func TestDrain(t *testing.T) {
 		until(t, "draining", func() bool { return ready() == 503 })
 		w := httptest.NewRecorder()
 		s.ServeHTTP(w, httptest.NewRequest("POST", "/v1/completions", strings.NewReader(endless)))
-		if w.Code != 503 || at(object(t, w.Body.String()), "error.code") != "shutting_down" || w.Header().Get("Retry-After") == "" {
+		if w.Code != 503 || at(object(t, w.Body.String()), "error.code") != "shutting_down" ||
+			w.Header().Get("Retry-After") == "" {
 			t.Errorf("a new request: status %d: %s", w.Code, w.Body)
 		}
 		if c.close {

@@ -14,7 +14,8 @@ import (
 	"unicode/utf8"
 )
 
-// object is a JSON object of a body. Its methods read fields; the first field that is wrong is its error.
+// object is a JSON object of a body. Its methods read fields; the first field that is wrong is its
+// error.
 type object struct {
 	path   string // of this object in the body, with a dot at its end; empty for the body
 	fields map[string]json.RawMessage
@@ -28,9 +29,11 @@ func (x *exchange) readBody() (*object, error) {
 	var big *http.MaxBytesError
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		return nil, newError(http.StatusRequestTimeout, "invalid_request_error", "slow_body", "the body did not arrive within %v", x.s.o.Read)
+		return nil, newError(http.StatusRequestTimeout, "invalid_request_error", "slow_body",
+			"the body did not arrive within %v", x.s.o.Read)
 	case errors.As(err, &big):
-		return nil, newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large", "the body has more than %d bytes, the most that this server takes", big.Limit)
+		return nil, newError(http.StatusRequestEntityTooLarge, "invalid_request_error", "body_too_large",
+			"the body has more than %d bytes, the most that this server takes", big.Limit)
 	case err != nil: // the connection broke
 		return nil, errGone
 	}
@@ -106,7 +109,8 @@ func (o *object) read(name string, to any) (given bool) {
 	return true
 }
 
-// readFirst reads the first of several names of a field, and returns that name; "" where there is none.
+// readFirst reads the first of several names of a field, and returns that name; "" where there is
+// none.
 func (o *object) readFirst(to any, names ...string) string {
 	for _, name := range names {
 		if o.read(name, to) {
@@ -116,7 +120,7 @@ func (o *object) readFirst(to any, names ...string) string {
 	return ""
 }
 
-// kindOf says in JSON's words what a Go type holds.
+// kindOf names the JSON values that a Go type holds.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:

@@ -36,7 +36,8 @@ type prompt struct {
 // unlike says why a field is refused.
 const unlike = "this server cannot do that: leave it out"
 
-// changing are fields that would change the output and that this server does not know, with their values that change nothing.
+// changing are fields that would change the output and that this server does not know, with their
+// values that change nothing.
 var changing = map[string][]string{
 	"suffix":                 {`""`},
 	"functions":              {"[]"},
@@ -163,7 +164,8 @@ func (c *call) readSpeculation(o *object) {
 	if named := o.read("drafter", &r.Drafter) && r.Drafter != "auto"; !named {
 		r.Drafter = c.model.Drafter
 	} else if namesFile.MatchString(r.Drafter) && r.Drafter != c.model.Drafter {
-		o.fail("drafter", "%q: its options must not name files: the server opens those that it was started with", r.Drafter)
+		o.fail("drafter", "%q: its options must not name files: the server opens those that it was started with",
+			r.Drafter)
 	}
 	o.read("budget", &r.Budget)
 	if in := o.object("prediction"); in != nil {

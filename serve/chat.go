@@ -54,7 +54,8 @@ func (c *call) readMessages(o *object) error {
 	return nil
 }
 
-// messages reads a conversation. Fields that are no role and no content are the chat template's to read.
+// messages reads a conversation. Fields that are no role and no content are the chat template's to
+// read.
 func (o *object) messages() (list []grove.Message) {
 	if !o.has("messages") {
 		o.fail("messages", "it is missing")
@@ -175,7 +176,8 @@ func (chatForm) object(piece bool) string {
 }
 
 func (f chatForm) whole(index int, text string, l []logprob, r *grove.Result) any {
-	return chatChoice{Index: index, Message: chatMessage{Role: "assistant", Content: text}, Logprobs: f.c.chatLogprobs(l),
+	return chatChoice{Index: index, Message: chatMessage{Role: "assistant", Content: text},
+		Logprobs:     f.c.chatLogprobs(l),
 		FinishReason: finishReason(r), StopReason: stopReason(r)}
 }
 

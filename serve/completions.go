@@ -77,7 +77,8 @@ func (m *Model) tokens(text string) ([]int32, error) {
 	return m.Tokenize(text)
 }
 
-var errNoTokenizer = newError(http.StatusBadRequest, "invalid_request_error", "no_tokenizer", "the model's file has no tokenizer: send prompts of tokens to /v1/completions")
+var errNoTokenizer = newError(http.StatusBadRequest, "invalid_request_error", "no_tokenizer",
+	"the model's file has no tokenizer: send prompts of tokens to /v1/completions")
 
 // completionChoice is a choice of a text completion, or a piece of one.
 type completionChoice struct {
@@ -100,7 +101,8 @@ func (c *call) completionLogprobs(list []logprob) *completionLogprobs {
 	if !c.request.Logprobs {
 		return nil
 	}
-	all := &completionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{}, TextOffset: []int{}}
+	all := &completionLogprobs{Tokens: []string{}, TokenLogprobs: []*float32{}, TopLogprobs: []map[string]float32{},
+		TextOffset: []int{}}
 	for _, l := range list {
 		name := c.model.tokenName(l.Token)
 		all.Tokens = append(all.Tokens, name)
@@ -126,7 +128,8 @@ func (completionForm) id() string         { return "cmpl-" }
 func (completionForm) object(bool) string { return "text_completion" }
 
 func (f completionForm) whole(index int, text string, l []logprob, r *grove.Result) any {
-	return completionChoice{Index: index, Text: text, Logprobs: f.c.completionLogprobs(l), FinishReason: finishReason(r), StopReason: stopReason(r)}
+	return completionChoice{Index: index, Text: text, Logprobs: f.c.completionLogprobs(l),
+		FinishReason: finishReason(r), StopReason: stopReason(r)}
 }
 
 func (f completionForm) pieces(index int, text string, l []logprob, r *grove.Result, _ bool) (list []any) {

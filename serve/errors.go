@@ -45,27 +45,32 @@ func fieldError(field, format string, args ...any) *Error {
 
 // Causes for which the server ends a request.
 var (
-	errStopped = newError(http.StatusServiceUnavailable, "server_error", "shutting_down", "the server is shutting down: send the request again, to another server or later")
-	errLoading = newError(http.StatusServiceUnavailable, "server_error", "loading", "the model is being loaded: try again when /readyz answers 200")
-	errTime    = newError(http.StatusGatewayTimeout, "server_error", "timeout", "the request took longer than the server allows: ask for fewer tokens")
-	errFull    = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full", "the queue is full: try again later")
-	errGone    = newError(statusGone, "server_error", "client_gone", "the client closed the connection")
+	errStopped = newError(http.StatusServiceUnavailable, "server_error", "shutting_down",
+		"the server is shutting down: send the request again, to another server or later")
+	errLoading = newError(http.StatusServiceUnavailable, "server_error", "loading",
+		"the model is being loaded: try again when /readyz answers 200")
+	errTime = newError(http.StatusGatewayTimeout, "server_error", "timeout",
+		"the request took longer than the server allows: ask for fewer tokens")
+	errFull = newError(http.StatusTooManyRequests, "rate_limit_error", "queue_full",
+		"the queue is full: try again later")
+	errGone = newError(statusGone, "server_error", "client_gone", "the client closed the connection")
 )
 
 // statusGone is the status, in logs and metrics alone, of a request whose client went away.
 const statusGone = 499
 
-// retryAfter is the number of seconds after which a client should ask again where the queue is full or the server not ready.
+// retryAfter is the number of seconds after which a client should ask again where the queue is full
+// or the server not ready.
 const retryAfter = "1"
 
 // errorOf is err as the client sees it. What is not the client's fault is not told in detail.
 func errorOf(err error, param func(field string) string) *Error {
-	var own *Error
+	var known *Error
 	var option *grove.OptionError
 	var long *grove.ContextError
 	switch {
-	case errors.As(err, &own):
-		return own
+	case errors.As(err, &known):
+		return known
 	case errors.As(err, &option):
 		return fieldError(param(option.Field), "%s", option.Reason)
 	case errors.As(err, &long):
@@ -80,7 +85,8 @@ func errorOf(err error, param func(field string) string) *Error {
 	case errors.Is(err, context.Canceled):
 		return errGone
 	}
-	return newError(http.StatusInternalServerError, "server_error", "internal_error", "the server failed: its log has the error, under the request's id")
+	return newError(http.StatusInternalServerError, "server_error", "internal_error",
+		"the server failed: its log has the error, under the request's id")
 }
 
 // paramOf is the body's name of a field of grove.Request.

@@ -62,7 +62,8 @@ func (x *exchange) Write(b []byte) (int, error) {
 
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(), id: requestID(r)}
+	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
+		id: requestID(r)}
 	x.param = func(field string) string { return field }
 	x.Header().Set("X-Request-Id", x.id)
 	_ = x.control.SetWriteDeadline(time.Time{})
@@ -91,7 +92,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if !probes[endpoint] && !s.authorize(x) {
 		x.Header().Set("WWW-Authenticate", "Bearer")
-		x.fail(newError(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key", "no valid API key: send one as \"Authorization: Bearer KEY\""))
+		x.fail(newError(http.StatusUnauthorized, "invalid_request_error", "invalid_api_key",
+			"no valid API key: send one as \"Authorization: Bearer KEY\""))
 		return
 	}
 	s.mux.ServeHTTP(x, r)
@@ -110,7 +112,8 @@ func requestID(r *http.Request) string {
 	return id
 }
 
-// authorize finds the key of the request among the server's, in a time that says nothing about them, and with it the tenant.
+// authorize finds the key of the request among the server's, in a time that says nothing about
+// them, and with it the tenant.
 func (s *Server) authorize(x *exchange) bool {
 	if s.keys == nil {
 		return true
@@ -127,8 +130,8 @@ func (s *Server) authorize(x *exchange) bool {
 	return found > 0
 }
 
-// allowOrigin answers what browsers ask before a call from another origin's page, and refuses calls from pages that
-// may not make any. It reports whether the request is to be answered further.
+// allowOrigin answers what browsers ask before a call from another origin's page, and refuses calls
+// from pages that may not make any. It reports whether the request is to be answered further.
 func (s *Server) allowOrigin(x *exchange) bool {
 	origin, h := x.r.Header.Get("Origin"), x.Header()
 	if s.o.CORS != "" {
@@ -147,7 +150,8 @@ func (s *Server) allowOrigin(x *exchange) bool {
 	}
 	if s.o.CORS != "*" {
 		if err := s.cross.Check(x.r); err != nil {
-			x.fail(newError(http.StatusForbidden, "invalid_request_error", "cross_origin", "a web page of another origin may not call this server: start it with that origin for CORS"))
+			x.fail(newError(http.StatusForbidden, "invalid_request_error", "cross_origin",
+				"a web page of another origin may not call this server: start it with that origin for CORS"))
 			return false
 		}
 	}
@@ -159,10 +163,12 @@ func (x *exchange) notFound(h http.Handler) {
 	d := &discard{header: x.Header()}
 	h.ServeHTTP(d, x.r)
 	if d.status == http.StatusMethodNotAllowed {
-		x.fail(newError(d.status, "invalid_request_error", "method_not_allowed", "%s %s: want %s", x.r.Method, x.r.URL.Path, x.Header().Get("Allow")))
+		x.fail(newError(d.status, "invalid_request_error", "method_not_allowed", "%s %s: want %s", x.r.Method,
+			x.r.URL.Path, x.Header().Get("Allow")))
 		return
 	}
-	x.fail(newError(http.StatusNotFound, "invalid_request_error", "not_found", "%s: there is no such endpoint", x.r.URL.Path))
+	x.fail(newError(http.StatusNotFound, "invalid_request_error", "not_found", "%s: there is no such endpoint",
+		x.r.URL.Path))
 }
 
 // discard keeps the status of an answer.
@@ -224,7 +230,8 @@ func (x *exchange) end(endpoint string) {
 	}
 	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}
 	if f := &x.figure; f.prompt > 0 {
-		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft_ms", ms(f.first), "finish", f.finish)
+		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft_ms", ms(f.first),
+			"finish", f.finish)
 	}
 	if x.tenant != "" {
 		line = append(line, "tenant", x.tenant)

@@ -8,8 +8,8 @@ import (
 	"github.com/grovellm/grove/engine"
 )
 
-// pulse finds out whether the engine still steps.
-type pulse struct {
+// liveness finds out whether the engine still steps.
+type liveness struct {
 	mu   sync.Mutex
 	step time.Time // the last step, when it was looked at last
 	seen time.Time // when there was work, and that step, for the first time; zero: there was none
@@ -19,17 +19,17 @@ type pulse struct {
 const stuckTime = time.Minute
 
 // alive reports whether the engine is idle, or has made a step lately.
-func (p *pulse) alive(stats engine.Stats, now time.Time) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (l *liveness) alive(stats engine.Stats, now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
 	switch {
 	case stats.Running+stats.Waiting == 0:
-		p.seen = time.Time{}
+		l.seen = time.Time{}
 		return true
-	case p.seen.IsZero() || !stats.LastStep.Equal(p.step):
-		p.step, p.seen = stats.LastStep, now
+	case l.seen.IsZero() || !stats.LastStep.Equal(l.step):
+		l.step, l.seen = stats.LastStep, now
 	}
-	return now.Sub(p.seen) < stuckTime
+	return now.Sub(l.seen) < stuckTime
 }
 
 // state is the answer of a health check.
@@ -47,13 +47,14 @@ func (s *Server) health(x *exchange) error {
 
 // livez says that the program works: it need not be started again.
 func (s *Server) livez(x *exchange) error {
-	if m := s.model.Load(); m != nil && !s.pulse.alive(m.EngineStats(), time.Now()) {
-		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "the engine has made no step for %v", stuckTime)
+	if m := s.model.Load(); m != nil && !s.liveness.alive(m.EngineStats(), time.Now()) {
+		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "the engine has made no step for %v",
+			stuckTime)
 	}
 	return x.writeJSON(http.StatusOK, state{"ok"})
 }
 
-// readyz says that requests are welcome.
+// readyz says that requests are accepted.
 func (s *Server) readyz(x *exchange) error {
 	if _, err := s.loaded(); err != nil {
 		return err

@@ -48,15 +48,15 @@ func TestCommon(t *testing.T) {
 }
 
 // An engine is stuck only if it has work and its last step stays the last for a minute.
-func TestPulse(t *testing.T) {
-	var p pulse
+func TestLiveness(t *testing.T) {
+	var l liveness
 	start := time.Now()
 	step := func(at int, busy bool, last int) bool {
 		s := engine.Stats{LastStep: start.Add(time.Duration(last) * time.Second)}
 		if busy {
 			s.Running = 1
 		}
-		return p.alive(s, start.Add(time.Duration(at)*time.Second))
+		return l.alive(s, start.Add(time.Duration(at)*time.Second))
 	}
 	for i, c := range []struct {
 		at   int
@@ -64,8 +64,10 @@ func TestPulse(t *testing.T) {
 		last int
 		want bool
 	}{
-		{0, false, 0, true}, {500, false, 0, true}, {1000, true, 0, true}, {1050, true, 0, true}, {1065, true, 0, false},
-		{1070, true, 1069, true}, {1125, true, 1069, true}, {1131, true, 1069, false}, {1140, false, 1069, true}, {2000, true, 1069, true},
+		{0, false, 0, true}, {500, false, 0, true}, {1000, true, 0, true}, {1050, true, 0, true}, {1065, true, 0,
+			false},
+		{1070, true, 1069, true}, {1125, true, 1069, true}, {1131, true, 1069, false}, {1140, false, 1069,
+			true}, {2000, true, 1069, true},
 	} {
 		if got := step(c.at, c.busy, c.last); got != c.want {
 			t.Errorf("case %d: %v", i, got)
@@ -78,9 +80,11 @@ func TestFileOptionsAreRefused(t *testing.T) {
 	found := 0
 	for _, f := range draft.Families() {
 		for _, o := range f.Listed() {
-			if text := strings.ToLower(o.Help); strings.Contains(text, "file of") || strings.Contains(text, "gguf") || strings.Contains(text, "folder") {
+			if text := strings.ToLower(o.Help); strings.Contains(text, "file of") ||
+				strings.Contains(text, "gguf") || strings.Contains(text, "folder") {
 				found++
-				for _, drafter := range []string{f.Name + ":" + o.Key + "=x", f.Name + ":min=2, " + o.Key + " =x", "merge:lookup+(" + f.Name + ":" + o.Key + "=x)"} {
+				for _, drafter := range []string{f.Name + ":" + o.Key + "=x", f.Name + ":min=2, " + o.Key + " =x",
+					"merge:lookup+(" + f.Name + ":" + o.Key + "=x)"} {
 					if !namesFile.MatchString(drafter) && !(o.Key == "head") {
 						t.Errorf("%s may be set: %s", drafter, o.Help)
 					}
@@ -91,7 +95,8 @@ func TestFileOptionsAreRefused(t *testing.T) {
 	if found < 5 {
 		t.Errorf("%d options", found)
 	}
-	for _, drafter := range []string{"eagle3:width=4,depth=10", "lookup:min=2", "jetspec:tree=ddtree", "merge:lookup+eagle3"} {
+	for _, drafter := range []string{"eagle3:width=4,depth=10", "lookup:min=2", "jetspec:tree=ddtree",
+		"merge:lookup+eagle3"} {
 		if namesFile.MatchString(drafter) {
 			t.Errorf("%s is refused", drafter)
 		}
@@ -101,11 +106,14 @@ func TestFileOptionsAreRefused(t *testing.T) {
 // Drafters of one family share their series, but for the default; sums are those of all.
 func TestByDrafter(t *testing.T) {
 	list := []drafterStats{
-		{Name: "lookup", Stats: speculate.Stats{Rounds: 3, Accepted: 1}, Speedup: 1}, {Name: "lookup:min=2", Stats: speculate.Stats{Rounds: 5, Accepted: 2}, Speedup: 2},
-		{Name: "eagle3:width=4", Stats: speculate.Stats{Rounds: 7}}, {Name: "eagle3", Stats: speculate.Stats{Rounds: 9}},
+		{Name: "lookup", Stats: speculate.Stats{Rounds: 3, Accepted: 1}, Speedup: 1}, {Name: "lookup:min=2",
+			Stats: speculate.Stats{Rounds: 5, Accepted: 2}, Speedup: 2},
+		{Name: "eagle3:width=4", Stats: speculate.Stats{Rounds: 7}}, {Name: "eagle3",
+			Stats: speculate.Stats{Rounds: 9}},
 	}
 	got := byDrafter(list, "eagle3:width=4")
-	if len(got) != 3 || got[0].Name != "lookup" || got[0].Rounds != 8 || got[0].Accepted != 3 || got[0].Speedup != 2 || got[1].Name != "eagle3:width=4" || got[2].Rounds != 9 {
+	if len(got) != 3 || got[0].Name != "lookup" || got[0].Rounds != 8 || got[0].Accepted != 3 ||
+		got[0].Speedup != 2 || got[1].Name != "eagle3:width=4" || got[2].Rounds != 9 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -119,7 +127,8 @@ func TestCertificateIsReloaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		x := &x509.Certificate{SerialNumber: big.NewInt(number), NotAfter: time.Now().Add(time.Hour), DNSNames: []string{name}}
+		x := &x509.Certificate{SerialNumber: big.NewInt(number), NotAfter: time.Now().Add(time.Hour),
+			DNSNames: []string{name}}
 		data, err := x509.CreateCertificate(rand.Reader, x, x, k.Public(), k)
 		if err != nil {
 			t.Fatal(err)
@@ -128,7 +137,8 @@ func TestCertificateIsReloaded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: data}, key: {Type: "PRIVATE KEY", Bytes: private}} {
+		for path, b := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: data},
+			key: {Type: "PRIVATE KEY", Bytes: private}} {
 			if err := os.WriteFile(path, pem.EncodeToMemory(b), 0o600); err != nil {
 				t.Fatal(err)
 			}

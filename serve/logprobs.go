@@ -16,7 +16,8 @@ type logprob struct {
 	offset int  // characters of the choice's text before it
 }
 
-// logprobs follows a choice's text, to know where its tokens begin. The zero value is for calls that ask for no log-probabilities.
+// logprobs follows a choice's text, to know where its tokens begin. The zero value is for calls
+// that ask for no log-probabilities.
 type logprobs struct {
 	call    *call
 	decoder *tokenizer.Decoder // nil without a tokenizer
@@ -34,7 +35,8 @@ func newLogprobs(c *call) logprobs {
 	return l
 }
 
-// take lists the log-probabilities that a chunk adds, without those of a token that is the model's end of text.
+// take lists the log-probabilities that a chunk adds, without those of a token that is the model's
+// end of text.
 func (l *logprobs) take(chunk *grove.Chunk) (list []logprob) {
 	if l.call == nil {
 		return nil
@@ -75,7 +77,8 @@ func (m *Model) piece(token int32) string {
 	return string(t.Piece(token))
 }
 
-// tokenName is a token as text completions show it. Bytes that are no whole characters are written out.
+// tokenName is a token as text completions show it. Bytes that are no whole characters are written
+// out.
 func (m *Model) tokenName(token int32) string {
 	piece := m.piece(token)
 	if utf8.ValidString(piece) {

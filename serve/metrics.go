@@ -28,12 +28,18 @@ type metrics struct {
 
 func newMetrics(s *Server) *metrics {
 	m := &metrics{s: s, registry: prometheus.NewRegistry()}
-	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_http_requests_total", Help: "Requests by endpoint and status."}, []string{"endpoint", "status"})
-	m.finishes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_finished_choices_total", Help: "Choices generated to their end, by why they ended."}, []string{"reason"})
-	m.duration = prometheus.NewHistogramVec(histogram("grove_http_request_duration_seconds", "Time from a request to the end of its answer.", 0.001, 18), []string{"endpoint"})
-	m.first = prometheus.NewHistogram(histogram("grove_time_to_first_token_seconds", "Time from a request to its first token.", 0.001, 16))
-	m.between = prometheus.NewHistogram(histogram("grove_time_between_chunks_seconds", "Time from the tokens of one round of a choice to those of the next.", 0.0005, 14))
-	m.perToken = prometheus.NewHistogram(histogram("grove_time_per_output_token_seconds", "Mean time from one token of a choice to the next.", 0.0005, 14))
+	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_http_requests_total",
+		Help: "Requests by endpoint and status."}, []string{"endpoint", "status"})
+	m.finishes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_finished_choices_total",
+		Help: "Choices generated to their end, by why they ended."}, []string{"reason"})
+	m.duration = prometheus.NewHistogramVec(histogram("grove_http_request_duration_seconds",
+		"Time from a request to the end of its answer.", 0.001, 18), []string{"endpoint"})
+	m.first = prometheus.NewHistogram(histogram("grove_time_to_first_token_seconds",
+		"Time from a request to its first token.", 0.001, 16))
+	m.between = prometheus.NewHistogram(histogram("grove_time_between_chunks_seconds",
+		"Time from the tokens of one round of a choice to those of the next.", 0.0005, 14))
+	m.perToken = prometheus.NewHistogram(histogram("grove_time_per_output_token_seconds",
+		"Mean time from one token of a choice to the next.", 0.0005, 14))
 	m.registry.MustRegister(m.requests, m.finishes, m.duration, m.first, m.between, m.perToken, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -84,47 +90,71 @@ func counter[T any](name, help string, value func(*T) float64, labels ...string)
 type stats = engine.Stats
 
 var engineFigures = []figureOf[stats]{
-	gauge("requests_running", "Requests that are being computed.", func(s *stats) float64 { return float64(s.Running) }),
+	gauge("requests_running", "Requests that are being computed.",
+		func(s *stats) float64 { return float64(s.Running) }),
 	gauge("requests_waiting", "Requests in the queue.", func(s *stats) float64 { return float64(s.Waiting) }),
-	counter("generations_finished", "Generations that ended by themselves.", func(s *stats) float64 { return float64(s.Finished) }),
-	counter("generations_cancelled", "Generations that were cancelled.", func(s *stats) float64 { return float64(s.Cancelled) }),
-	counter("generations_failed", "Generations that an error ended.", func(s *stats) float64 { return float64(s.Failed) }),
-	counter("preemptions", "Times that a generation gave up its memory, to continue later.", func(s *stats) float64 { return float64(s.Preempted) }),
+	counter("generations_finished", "Generations that ended by themselves.",
+		func(s *stats) float64 { return float64(s.Finished) }),
+	counter("generations_cancelled", "Generations that were cancelled.",
+		func(s *stats) float64 { return float64(s.Cancelled) }),
+	counter("generations_failed", "Generations that an error ended.",
+		func(s *stats) float64 { return float64(s.Failed) }),
+	counter("preemptions", "Times that a generation gave up its memory, to continue later.",
+		func(s *stats) float64 { return float64(s.Preempted) }),
 	counter("prompt_tokens", "Tokens of prompts.", func(s *stats) float64 { return float64(s.PromptTokens) }),
-	counter("cached_tokens", "Tokens of prompts that an earlier request had computed.", func(s *stats) float64 { return float64(s.CachedTokens) }),
+	counter("cached_tokens", "Tokens of prompts that an earlier request had computed.",
+		func(s *stats) float64 { return float64(s.CachedTokens) }),
 	counter("generated_tokens", "Tokens generated.", func(s *stats) float64 { return float64(s.Tokens) }),
-	gauge("cache_bytes", "Memory of keys and values in use, kept prefixes included.", func(s *stats) float64 { return float64(s.CacheBytes) }),
-	gauge("cache_prefix_bytes", "Memory of keys and values that kept prefixes alone use.", func(s *stats) float64 { return float64(s.PrefixBytes) }),
-	gauge("cache_limit_bytes", "Most memory of keys and values; 0 for no limit.", func(s *stats) float64 { return float64(s.CacheLimit) }),
-	gauge("cache_usage_ratio", "Share of the limit in use by requests, kept prefixes not counted; 0 without a limit.", func(s *stats) float64 {
-		if s.CacheLimit == 0 {
-			return 0
-		}
-		return min(max(float64(s.CacheBytes-s.PrefixBytes)/float64(s.CacheLimit), 0), 1)
-	}),
+	gauge("cache_bytes", "Memory of keys and values in use, kept prefixes included.",
+		func(s *stats) float64 { return float64(s.CacheBytes) }),
+	gauge("cache_prefix_bytes", "Memory of keys and values that kept prefixes alone use.",
+		func(s *stats) float64 { return float64(s.PrefixBytes) }),
+	gauge("cache_limit_bytes", "Most memory of keys and values; 0 for no limit.",
+		func(s *stats) float64 { return float64(s.CacheLimit) }),
+	gauge("cache_usage_ratio",
+		"Share of the limit in use by requests, kept prefixes not counted; 0 without a limit.",
+		func(s *stats) float64 {
+			if s.CacheLimit == 0 {
+				return 0
+			}
+			return min(max(float64(s.CacheBytes-s.PrefixBytes)/float64(s.CacheLimit), 0), 1)
+		}),
 	counter("engine_steps", "Steps of the engine.", func(s *stats) float64 { return float64(s.Steps) }),
 }
 
 type drafterStats = engine.DrafterStats
 
 var drafterFigures = []figureOf[drafterStats]{
-	counter("drafter_rounds", "Rounds after the prompt.", func(d *drafterStats) float64 { return float64(d.Rounds) }, "drafter"),
-	counter("drafter_plain_rounds", "Rounds that verified no drafted token.", func(d *drafterStats) float64 { return float64(d.Plain) }, "drafter"),
-	counter("drafter_committed_tokens", "Tokens that rounds committed.", func(d *drafterStats) float64 { return float64(d.Committed) }, "drafter"),
-	counter("drafter_drafted_tokens", "Drafted tokens that were verified.", func(d *drafterStats) float64 { return float64(d.Drafted) }, "drafter"),
-	counter("drafter_accepted_tokens", "Drafted tokens that the model accepted.", func(d *drafterStats) float64 { return float64(d.Accepted) }, "drafter"),
-	gauge("drafter_tokens_per_round", "Mean number of tokens that a round committed.", func(d *drafterStats) float64 { return d.Tau() }, "drafter"),
-	counter("drafter_drafting_seconds", "Time spent drafting.", func(d *drafterStats) float64 { return d.Draft.Seconds() }, "drafter"),
-	counter("drafter_verifying_seconds", "Time spent in the model's passes of rounds.", func(d *drafterStats) float64 { return d.Verify.Seconds() }, "drafter"),
-	gauge("drafter_speedup_ratio", "Speed over that of plain decoding, as the controller measured both; 0 while unknown.", func(d *drafterStats) float64 { return d.Speedup }, "drafter"),
+	counter("drafter_rounds", "Rounds after the prompt.", func(d *drafterStats) float64 { return float64(d.Rounds) },
+		"drafter"),
+	counter("drafter_plain_rounds", "Rounds that verified no drafted token.",
+		func(d *drafterStats) float64 { return float64(d.Plain) }, "drafter"),
+	counter("drafter_committed_tokens", "Tokens that rounds committed.",
+		func(d *drafterStats) float64 { return float64(d.Committed) }, "drafter"),
+	counter("drafter_drafted_tokens", "Drafted tokens that were verified.",
+		func(d *drafterStats) float64 { return float64(d.Drafted) }, "drafter"),
+	counter("drafter_accepted_tokens", "Drafted tokens that the model accepted.",
+		func(d *drafterStats) float64 { return float64(d.Accepted) }, "drafter"),
+	gauge("drafter_tokens_per_round", "Mean number of tokens that a round committed.",
+		func(d *drafterStats) float64 { return d.Tau() }, "drafter"),
+	counter("drafter_drafting_seconds", "Time spent drafting.",
+		func(d *drafterStats) float64 { return d.Draft.Seconds() }, "drafter"),
+	counter("drafter_verifying_seconds", "Time spent in the model's passes of rounds.",
+		func(d *drafterStats) float64 { return d.Verify.Seconds() }, "drafter"),
+	gauge("drafter_speedup_ratio",
+		"Speed over that of plain decoding, as the controller measured both; 0 while unknown.",
+		func(d *drafterStats) float64 { return d.Speedup }, "drafter"),
 }
 
 var (
-	draftedByDepth  = prometheus.NewDesc("grove_drafter_drafted_tokens_by_depth_total", "Drafted tokens that were verified, by depth in the tree.", []string{"drafter", "depth"}, nil)
-	acceptedByDepth = prometheus.NewDesc("grove_drafter_accepted_tokens_by_depth_total", "Drafted tokens that the model accepted, by depth in the tree.", []string{"drafter", "depth"}, nil)
+	draftedByDepth = prometheus.NewDesc("grove_drafter_drafted_tokens_by_depth_total",
+		"Drafted tokens that were verified, by depth in the tree.", []string{"drafter", "depth"}, nil)
+	acceptedByDepth = prometheus.NewDesc("grove_drafter_accepted_tokens_by_depth_total",
+		"Drafted tokens that the model accepted, by depth in the tree.", []string{"drafter", "depth"}, nil)
 )
 
-// Describe is part of prometheus.Collector: what is collected depends on the drafters in use, so nothing is described.
+// Describe is part of prometheus.Collector: what is collected depends on the drafters in use, so
+// nothing is described.
 func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is part of prometheus.Collector.
@@ -143,14 +173,16 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		}
 		for i, depth := range d.Depths {
 			at := strconv.Itoa(i + 1)
-			to <- prometheus.MustNewConstMetric(draftedByDepth, prometheus.CounterValue, float64(depth.Drafted), d.Name, at)
-			to <- prometheus.MustNewConstMetric(acceptedByDepth, prometheus.CounterValue, float64(depth.Accepted), d.Name, at)
+			to <- prometheus.MustNewConstMetric(draftedByDepth, prometheus.CounterValue, float64(depth.Drafted),
+				d.Name, at)
+			to <- prometheus.MustNewConstMetric(acceptedByDepth, prometheus.CounterValue, float64(depth.Accepted),
+				d.Name, at)
 		}
 	}
 }
 
-// byDrafter adds the figures of a family's drafters up, but for the server's default drafter, so that options in requests do
-// not make series without end.
+// byDrafter adds the figures of a family's drafters up, but for the server's default drafter, so
+// that options in requests do not make series without end.
 func byDrafter(list []drafterStats, def string) (all []*drafterStats) {
 	found := map[string]*drafterStats{}
 	most := map[string]int{}

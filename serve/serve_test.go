@@ -24,7 +24,8 @@ var ctx = context.Background()
 
 // embedded is the model in the command, with its heads; it is opened once.
 var embedded = sync.OnceValues(func() (*grove.Model, error) {
-	return grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
+	return grove.OpenGGUF("embedded", models.Target(),
+		grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
 })
 
 // tiny opens a random model of a shape.
@@ -151,7 +152,8 @@ func (s *server) events(path string, fields map[string]any) (list []map[string]a
 		s.Fatal(err)
 	}
 	status, header, text := s.send("POST", path, string(body))
-	if status != 200 || header.Get("Content-Type") != "text/event-stream" || !strings.HasSuffix(text, "\n\ndata: [DONE]\n\n") {
+	if status != 200 || header.Get("Content-Type") != "text/event-stream" ||
+		!strings.HasSuffix(text, "\n\ndata: [DONE]\n\n") {
 		s.Fatalf("%s %s: status %d, %s: %s", path, body, status, header.Get("Content-Type"), text)
 	}
 	for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {

@@ -1,11 +1,12 @@
-// Package serve answers OpenAI's HTTP API from a grove.Model: chat and text completions, streamed or whole, with health checks and
-// metrics. docs/serve.md describes the endpoints and their fields.
+// Package serve answers OpenAI's HTTP API from a grove.Model: chat and text completions, streamed
+// or whole, with health checks and metrics. docs/serve.md describes the endpoints and their fields.
 //
 //	s := serve.New(serve.Options{})
 //	s.SetModel(&serve.Model{Model: m, Name: "qwen3-8b", Drafter: "eagle3"})
 //	err := s.Serve(ctx, listener, 30*time.Second)
 //
-// Requests run side by side: each generates in a goroutine of its own, and the model's engine batches them.
+// Requests run side by side: each generates in a goroutine, and the model's engine
+// batches them.
 package serve
 
 import (
@@ -54,8 +55,8 @@ type Server struct {
 	stopping context.Context // ends when what still runs is to be cancelled
 	stop     context.CancelFunc
 
-	metrics *metrics
-	pulse   pulse
+	metrics  *metrics
+	liveness liveness
 }
 
 // New returns a server without a model, which is not ready yet.
@@ -113,8 +114,9 @@ func (s *Server) loaded() (*Model, error) {
 	}
 }
 
-// Serve answers requests from l until ctx ends. Then it is no longer ready, and new requests are refused. Those under way may go on for
-// as long as drain says, or until Close; what is left is cancelled. Serve closes l.
+// Serve answers requests from l until ctx ends. Then it is no longer ready, and new requests are
+// refused. Those under way may go on for as long as drain says, or until Close; what is left is
+// cancelled. Serve closes l.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	h := &http.Server{
 		Handler:           s,
@@ -158,7 +160,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 	return nil
 }
 
-// cancelTime is how long cancelled requests have to send their last words.
+// cancelTime is how long cancelled requests have to send their errors.
 const cancelTime = 2 * time.Second
 
 // Close cancels all requests, and with it ends the draining of Serve.

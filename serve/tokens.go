@@ -9,7 +9,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// tokenize answers POST /tokenize: "content" as llama.cpp's server has it, or "prompt" or "messages" as vLLM's has them.
+// tokenize answers POST /tokenize: "content" as llama.cpp's server has it, or "prompt" or
+// "messages" as vLLM's has them.
 func (s *Server) tokenize(x *exchange) error {
 	m, t, o, err := x.readTokenizer()
 	if err != nil {
@@ -174,7 +175,8 @@ func (s *Server) oneModel(x *exchange) error {
 		return err
 	}
 	if id := x.r.PathValue("id"); id != m.Name {
-		return newError(http.StatusNotFound, "invalid_request_error", "model_not_found", "there is no model %q, only %q", id, m.Name)
+		return newError(http.StatusNotFound, "invalid_request_error", "model_not_found",
+			"there is no model %q, only %q", id, m.Name)
 	}
 	return x.writeJSON(http.StatusOK, s.card(m))
 }

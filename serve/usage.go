@@ -23,7 +23,8 @@ type usage struct {
 	} `json:"completion_tokens_details"`
 }
 
-// usage counts a prompt once, however many choices it has. A cached token was cached for all of them.
+// usage counts a prompt once, however many choices it has. A cached token was cached for all of
+// them.
 func (a *answering) usage() *usage {
 	u := &usage{}
 	for i := range a.call.prompts {
@@ -50,8 +51,9 @@ func (a *answering) usage() *usage {
 	return u
 }
 
-// common is the length of the longest common subsequence of a and b, by Hyyrö's bit-parallel algorithm (2004): bit i of row says
-// that a[:i+1] has no longer one with the part of b so far than a[:i] has.
+// common is the length of the longest common subsequence of a and b, by Hyyrö's bit-parallel
+// algorithm (2004): bit i of row says that a[:i+1] has no longer one with the part of b so far than
+// a[:i] has.
 func common(a, b []int32) int {
 	places := map[int32][]int{}
 	for i, token := range a {
@@ -99,7 +101,8 @@ func (a *answering) stats() (all grove.Stats) {
 	return all
 }
 
-// timings are in milliseconds, under the names of llama.cpp's server; those of several choices are summed.
+// timings are in milliseconds, under the names of llama.cpp's server; those of several choices are
+// summed.
 type timings struct {
 	Cached          int     `json:"cache_n"`
 	Prompt          int     `json:"prompt_n"`
@@ -116,7 +119,8 @@ type timings struct {
 
 func (a *answering) timings() *timings {
 	s := a.stats()
-	t := &timings{Cached: s.Reused, Prompt: s.Prompt - s.Reused, PromptTime: ms(s.Prefill), Tokens: s.Tokens, Time: ms(s.Decode), Drafted: s.Drafted, Accepted: s.Accepted}
+	t := &timings{Cached: s.Reused, Prompt: s.Prompt - s.Reused, PromptTime: ms(s.Prefill), Tokens: s.Tokens,
+		Time: ms(s.Decode), Drafted: s.Drafted, Accepted: s.Accepted}
 	t.PromptPerToken, t.PromptPerSecond = over(t.PromptTime, t.Prompt), perSecond(t.Prompt, s.Prefill)
 	later := s.Tokens - len(a.choices) // the first token of each choice came with its prompt
 	t.PerToken, t.PerSecond = over(t.Time, later), perSecond(later, s.Decode)
@@ -145,7 +149,8 @@ type metric struct {
 	Speculation speculation `json:"speculative_decoding"`
 }
 
-// speculation counts the rounds that verified drafted tokens, and of trees all nodes that were verified.
+// speculation counts the rounds that verified drafted tokens, and of trees all nodes that were
+// verified.
 type speculation struct {
 	MeanLength float64 `json:"mean_acceptance_length"` // tokens of such a round, the model's own included
 	Rate       float64 `json:"draft_acceptance_rate"`

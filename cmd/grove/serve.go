@@ -123,13 +123,16 @@ func (cmd *serveCmd) Run(p *program) error {
 // options are those of the server.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	o = serve.Options{CORS: cmd.CORS, Log: log, LogPrompts: cmd.LogPrompts}
-	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens, Time: cmd.MaxTime}
-	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue, "--max-tokens": cmd.MaxTokens} {
+	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
+		Time: cmd.MaxTime}
+	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,
+		"--max-tokens": cmd.MaxTokens} {
 		if n < 0 {
 			return o, usagef("%s %d: want 0 or more", name, n)
 		}
 	}
-	for name, n := range map[string]int64{"--max-prompts": int64(cmd.MaxPrompts), "--max-n": int64(cmd.MaxN), "--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime)} {
+	for name, n := range map[string]int64{"--max-prompts": int64(cmd.MaxPrompts), "--max-n": int64(cmd.MaxN),
+		"--max-stops": int64(cmd.MaxStops), "--max-time": int64(cmd.MaxTime)} {
 		if n < 1 {
 			return o, usagef("%s %d: want 1 or more", name, n)
 		}
@@ -156,7 +159,8 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 // check refuses a drafter that cannot run before a request does.
 func (cmd *serveCmd) check(m *grove.Model) error {
 	if d := cmd.drafterOf(m); !plain(d) {
-		_, err := grove.Collect(m.GenerateTokens(context.Background(), []int32{0}, grove.Request{MaxTokens: 1, Drafter: d}))
+		_, err := grove.Collect(m.GenerateTokens(context.Background(), []int32{0},
+			grove.Request{MaxTokens: 1, Drafter: d}))
 		return err
 	}
 	return nil
@@ -207,7 +211,8 @@ func (p *program) logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(p.stderr, o))
 }
 
-// closeAtSecondSignal closes s at a signal after the one that ended ctx, until the function that it returns is called.
+// closeAtSecondSignal closes s at a signal after the one that ended ctx, until the function that it
+// returns is called.
 func closeAtSecondSignal(ctx context.Context, s *serve.Server) (end func()) {
 	again := make(chan os.Signal, 1)
 	done := make(chan struct{})
