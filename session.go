@@ -112,6 +112,7 @@ type generation struct {
 	out   output
 	all   []int32 // emitted
 	probs logprobs
+	last  *delivery
 
 	came  chan struct{} // there is something new
 	mu    sync.Mutex
@@ -155,6 +156,10 @@ func (g *generation) step(u *engine.Update) {
 	if !g.r.Logprobs {
 		c.Logprobs = nil
 	}
+	if c.Result != nil { // it comes when the engine is done with the request
+		g.last = &d
+		return
+	}
 	g.put(func() { g.ready, g.asked = append(g.ready, d), false })
 }
 
@@ -166,7 +171,13 @@ func (g *generation) holds() bool {
 }
 
 // done takes the end of the request.
-func (g *generation) done(err error) { g.put(func() { g.ended, g.err = true, err }) }
+func (g *generation) done(err error) {
+	g.put(func() {
+		if g.ended, g.err = true, err; g.last != nil {
+			g.ready = append(g.ready, *g.last)
+		}
+	})
+}
 
 // put changes what is ready and wakes the caller.
 func (g *generation) put(change func()) {

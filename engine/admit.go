@@ -4,7 +4,6 @@ package engine
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 
@@ -165,7 +164,7 @@ func (e *Engine) makeRoom() {
 		if len(e.running) == 1 {
 			j := e.running[0]
 			if e.inUse() > e.o.CacheMemory {
-				e.fail(j, fmt.Errorf("engine: %d tokens of the text take %d bytes of keys and values, and the limit is %d: generate fewer, or raise the limit", len(j.text), e.inUse(), e.o.CacheMemory))
+				e.fail(j, &TooLargeError{len(j.text), e.inUse(), e.o.CacheMemory})
 			}
 			return
 		}
@@ -199,5 +198,4 @@ func (e *Engine) account(j *job) {
 	}
 	d := &e.stats.Drafters[at]
 	d.Stats.Add(j.seq.Stats())
-	d.Speedup = e.loop.Speedup(j.Name)
 }

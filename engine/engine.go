@@ -93,6 +93,7 @@ type Engine struct {
 	closed  bool
 	stats   Stats
 	served  map[string]float64 // tokens of each tenant that has requests
+	speeds  map[string]speed   // by drafter
 	idle    chan struct{}      // closed when nothing is left to do; nil while nobody waits for that
 
 	// The goroutine's own.
@@ -134,7 +135,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, served: map[string]float64{}}
+	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, served: map[string]float64{}, speeds: map[string]speed{}}
 	e.wake.L = &e.mu
 	return e, nil
 }
@@ -177,7 +178,7 @@ func (e *Engine) Wake() {
 // check refuses a request whose prompt alone takes more memory than there is.
 func (e *Engine) check(r *Request) error {
 	if need := e.rowBytes(r) * int64(len(r.Prompt)+1); e.o.CacheMemory > 0 && need > e.o.CacheMemory {
-		return fmt.Errorf("engine: the prompt of %d tokens takes %d bytes of keys and values, and the limit is %d: shorten it, or raise the limit", len(r.Prompt), need, e.o.CacheMemory)
+		return &TooLargeError{len(r.Prompt) + 1, need, e.o.CacheMemory}
 	}
 	return nil
 }
@@ -221,6 +222,15 @@ func (e *Engine) limits() speculate.Limits {
 
 // learn takes the time of a step without prompts.
 func (e *Engine) learn(seconds float64) {
+	plain := e.loop.PlainTime(len(e.step)).Seconds()
+	e.mu.Lock()
+	for _, j := range e.stepping {
+		if j.Name != "" && plain > 0 {
+			s := e.speeds[j.Name]
+			e.speeds[j.Name] = speed{s.tokens + float64(len(j.seq.Fresh())), s.plain + seconds/plain}
+		}
+	}
+	e.mu.Unlock()
 	if e.usual == 0 {
 		e.usual = seconds
 	}
@@ -408,9 +418,16 @@ func (e *Engine) Stats() Stats {
 	s := e.stats
 	s.Running, s.Waiting = len(e.running), len(e.queue)
 	s.CacheBytes, s.PrefixBytes, s.CacheLimit = e.inUse(), e.prefixes.bytes, e.o.CacheMemory
+	for _, j := range e.running {
+		s.RunningBytes += e.rowBytes(&j.Request) * int64(len(j.text))
+	}
+	s.RunningBytes = min(s.RunningBytes, s.CacheBytes)
 	s.Drafters = make([]DrafterStats, 0, len(e.stats.Drafters))
 	for _, d := range e.stats.Drafters {
-		d.Depths = append([]speculate.Depth(nil), d.Depths...)
+		d.Depths = slices.Clone(d.Depths)
+		if v := e.speeds[d.Name]; v.plain > 0 {
+			d.Speedup = v.tokens / v.plain
+		}
 		s.Drafters = append(s.Drafters, d)
 	}
 	return s

@@ -175,8 +175,9 @@ func TestPreemption(t *testing.T) {
 	if s.Preempted == 0 || len(texts[0]) != 200 || len(texts[1]) != 200 || s.CacheBytes > limit {
 		t.Errorf("%d and %d tokens, %+v", len(texts[0]), len(texts[1]), s)
 	}
-	if err := e.Submit(context.Background(), request(421, 1)); err == nil {
-		t.Error("a prompt of more rows than there is memory for was taken")
+	var large *engine.TooLargeError
+	if err := e.Submit(context.Background(), request(421, 1)); !errors.As(err, &large) || large.Limit != limit {
+		t.Errorf("a prompt of more rows than there is memory for: %v", err)
 	}
 	r := request(30, 600)
 	done := make(chan error, 1)
@@ -184,8 +185,8 @@ func TestPreemption(t *testing.T) {
 	if err := e.Submit(context.Background(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := <-done; err == nil {
-		t.Error("a text of more rows than there is memory for was generated")
+	if err := <-done; !errors.As(err, &large) {
+		t.Errorf("a text of more rows than there is memory for: %v", err)
 	}
 }
 

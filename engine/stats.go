@@ -2,6 +2,7 @@ package engine
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/grovellm/grove/speculate"
@@ -27,9 +28,10 @@ type Stats struct {
 	CachedTokens int64 // of those, how many an earlier request had computed
 	Tokens       int64 // emitted
 
-	CacheBytes  int64 // memory of keys and values in use, kept prefixes included
-	PrefixBytes int64 // of those, what only kept prefixes use, at most
-	CacheLimit  int64 // 0: none
+	CacheBytes   int64 // memory of keys and values in use, kept prefixes included
+	RunningBytes int64 // what the texts of running requests take of it, at most
+	PrefixBytes  int64 // what kept prefixes take of it, at most; they share with each other and with running requests
+	CacheLimit   int64 // 0: none
 
 	Steps    int64
 	LastStep time.Time // when the last step ended
@@ -40,5 +42,18 @@ type Stats struct {
 type DrafterStats struct {
 	Name string
 	speculate.Stats
-	Speedup float64 // speed of its rounds over that of plain rounds, as the controller measured both; 0: not known yet
+	Speedup float64 // tokens a second of its rounds over plain rounds' of as many requests; 0: not known yet
+}
+
+// speed is how many tokens the rounds of a drafter brought, and how many plain ones would have in that time.
+type speed struct{ tokens, plain float64 }
+
+// TooLargeError says that a text needs more memory than there is for all requests together.
+type TooLargeError struct {
+	Tokens      int   // of the text
+	Need, Limit int64 // bytes of keys and values
+}
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("engine: a text of %d tokens takes %d bytes of keys and values, and the limit is %d: give a shorter one, or raise the limit", e.Tokens, e.Need, e.Limit)
 }

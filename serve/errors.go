@@ -68,6 +68,7 @@ func errorOf(err error, param func(field string) string) *Error {
 	var known *Error
 	var option *grove.OptionError
 	var long *grove.ContextError
+	var large *engine.TooLargeError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -75,6 +76,11 @@ func errorOf(err error, param func(field string) string) *Error {
 		return fieldError(param(option.Field), "%s", option.Reason)
 	case errors.As(err, &long):
 		e := fieldError(param("Prompt"), "%v", long)
+		code := "context_length_exceeded"
+		e.Code = &code
+		return e
+	case errors.As(err, &large):
+		e := fieldError(param("Prompt"), "%v", large)
 		code := "context_length_exceeded"
 		e.Code = &code
 		return e

@@ -107,7 +107,7 @@ var engineFigures = []figureOf[stats]{
 	counter("generated_tokens", "Tokens generated.", func(s *stats) float64 { return float64(s.Tokens) }),
 	gauge("cache_bytes", "Memory of keys and values in use, kept prefixes included.",
 		func(s *stats) float64 { return float64(s.CacheBytes) }),
-	gauge("cache_prefix_bytes", "Memory of keys and values that kept prefixes alone use.",
+	gauge("cache_prefix_bytes", "Memory of keys and values that kept prefixes take at most; they share it.",
 		func(s *stats) float64 { return float64(s.PrefixBytes) }),
 	gauge("cache_limit_bytes", "Most memory of keys and values; 0 for no limit.",
 		func(s *stats) float64 { return float64(s.CacheLimit) }),
@@ -117,7 +117,7 @@ var engineFigures = []figureOf[stats]{
 			if s.CacheLimit == 0 {
 				return 0
 			}
-			return min(max(float64(s.CacheBytes-s.PrefixBytes)/float64(s.CacheLimit), 0), 1)
+			return float64(s.RunningBytes) / float64(s.CacheLimit)
 		}),
 	counter("engine_steps", "Steps of the engine.", func(s *stats) float64 { return float64(s.Steps) }),
 }

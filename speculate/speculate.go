@@ -121,26 +121,6 @@ func (l *Loop) PlainTime(n int) time.Duration {
 	return time.Duration(l.control.verify.at(n) * float64(time.Second))
 }
 
-// Speedup is the speed of the late rounds that a drafter drafted for, over plain decoding's; 0 while that is not known. name
-// is that of its requests.
-func (l *Loop) Speedup(name string) float64 {
-	d := l.control.drafter(name)
-	l.control.mu.Lock()
-	defer l.control.mu.Unlock()
-	most := &allowance{}
-	for i := range d.classes {
-		for k := range d.classes[i].kinds {
-			if a := &d.classes[i].kinds[k].allowance; a.proposals > most.proposals {
-				most = a
-			}
-		}
-	}
-	if most.proposals == 0 {
-		return 0
-	}
-	return (1 + most.cost + most.mean) / (1 + most.cost)
-}
-
 // Limits bound a step.
 type Limits struct {
 	Rows int           // of the pass at most; 0: no limit but Options.Chunk for each prompt
