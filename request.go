@@ -27,8 +27,8 @@ type Request struct {
 
 	// Accept is the rule by which drafted tokens are accepted. Under "coupled", the default, target and drafter share their
 	// noise, and the text is that of plain decoding. "rejection" is the rule of the papers, for comparison: drafters
-	// draw their candidates at random, and the text is another sample of the same distribution; at temperature 0 the two
-	// are one.
+	// draw their candidates at random, and the text is another sample of the same distribution, which a seed repeats with
+	// Uncontrolled alone; at temperature 0 the two are one.
 	Accept string
 
 	// Uncontrolled speculates in every round, with whole budgets. Otherwise a controller, which learns with every

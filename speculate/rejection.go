@@ -19,6 +19,9 @@ import (
 // Candidates that were chosen in another way count as certain, q(x) = 1 (EAGLE's rule): accept x with probability p(x); on
 // rejection p loses x and is renormalised. That is exact for any set of candidates.
 //
+// What is accepted depends on how many nodes were drawn. The controller sizes trees by measured times, so under it a seed gives
+// another text each time; without it a seed gives the same text.
+//
 // With all rejected the token is drawn from what is left of p. At temperature 0 every rule chooses the same, and this one is
 // not used.
 type rejection struct {
@@ -149,7 +152,7 @@ func pick(p []float64, at float64) int32 {
 	return int32(last)
 }
 
-// uniform is a random number between 0 and 1, a function of its arguments alone, so that runs repeat: of the noise's
+// uniform is a random number between 0 and 1, a function of its arguments alone: of the noise's
 // streams it takes the numbers of tokens that there are none of, −1, −2 and so on.
 func uniform(seed uint64, position, attempt int) float64 {
 	return math.Exp(-math.Exp(-sample.Noise(seed, position, int32(-attempt))))

@@ -226,10 +226,22 @@ func TestHistoryAdapts(t *testing.T) {
 	o := PaperDynaTree()
 	o.Window, o.EtaD, o.EtaH, o.EtaL = 3, .5, .1, .2
 	d := must(ofModel(&o, m.rounded, m.as()))(t)
+	// round drafts a chain and commits a part of it. The tree that was verified is another one, as in a merge: it says nothing.
 	round := func(s draft.State, accepted, depth int) {
-		text := make([]int32, depth+1)
-		tr := tree.Chain(text)
-		if err := d.Commit([]draft.Rows{{State: s, Tokens: text[:accepted+1], Tree: tr, Nodes: []int32{0, 1, 2, 3, 4, 5, 6, 7}[:accepted+1], Next: 0}}); err != nil {
+		rows := draft.Rows{State: s, Tokens: make([]int32, accepted+1), Tree: tree.Chain(make([]int32, 30)), Next: 1}
+		for i := range rows.Tokens {
+			rows.Nodes = append(rows.Nodes, int32(i))
+		}
+		if depth > 0 {
+			propose(t, d, s, 0, 2, 1, nil)
+			st := s.(*state)
+			st.tree.ResetChain(make([]int32, depth+1))
+			st.row = slices.Repeat([]int32{-1}, depth+1)
+			if accepted == depth {
+				rows.Next = 0 // the text went on as the next node would have, had it been verified
+			}
+		}
+		if err := d.Commit([]draft.Rows{rows}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -84,8 +84,9 @@ func (s *state) commit(r *draft.Rows) error {
 		s.lose()
 		return nil
 	}
-	if r.Tree != nil && r.Next >= 0 && r.Tree.Len() > 1 {
-		s.d.Shape.learn(s, len(r.Nodes)-1, r.Tree.MaxDepth())
+	if ready && r.Next >= 0 {
+		accepted, depth := s.judge(r)
+		s.d.Shape.learn(s, accepted, depth)
 	}
 	if !s.text.Commit(r) || !ready {
 		return nil
@@ -97,6 +98,22 @@ func (s *state) commit(r *draft.Rows) error {
 	}
 	s.text.Read(len(s.nodes))
 	return nil
+}
+
+// judge compares the state's own last tree, whatever was verified of it and beside it, with the text. It returns how many of its
+// levels the text went through, and how many there were; those beyond the known text do not count.
+func (s *state) judge(r *draft.Rows) (accepted, depth int) {
+	known := append(s.nodes[:0], r.Tokens[1:]...)
+	known = append(known, r.Next)
+	s.nodes = known
+	node := 0
+	for _, token := range known {
+		if node = s.tree.Child(node, token); node < 0 {
+			return accepted, s.tree.MaxDepth()
+		}
+		accepted++
+	}
+	return accepted, accepted
 }
 
 // walk follows tokens, the root first, down the tree as far as its rows are the text's, and lists those of the text before the
