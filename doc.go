@@ -23,7 +23,10 @@
 // no cgo and nothing to install: everything is in the binary. Package models has a small target with its draft model and heads,
 // for programs that want to bring them along.
 //
+// Generations of one model that run at the same time share its passes (package engine), so goroutines
+// gain without a change. Package serve is the HTTP server.
+//
 // The packages below this one are open to use on their own: model runs passes over forests of token
-// trees, tree builds those, spec is the loop, draft the interface a drafter implements, tokenizer,
+// trees, tree builds those, speculate is the loop, draft the interface a drafter implements, tokenizer,
 // gguf and safetensors read the files.
 package grove

@@ -91,7 +91,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) err
 	var mu sync.Mutex
 	var failed []error
 	var all sync.WaitGroup
-	for range 2 + rng.IntN(12) {
+	for range 2 + skewed(rng, 10, 60) {
 		s := &scripts[rng.IntN(len(scripts))]
 		r := engine.Request{Request: s.request, Prompt: s.prompt, Priority: rng.IntN(3), Tenant: []string{"", "other"}[rng.IntN(2)], Fresh: rng.IntN(8) == 0}
 		r.Name = names[rng.IntN(len(names))]
