@@ -14,7 +14,7 @@ import (
 // ageing is how long a request waits before it counts as one of the next higher priority.
 const ageing = 10 * time.Second
 
-// wait orders waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
+// order compares waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
 // in the order of Submit.
 func (e *Engine) order(a, b *job) int {
 	now := time.Now()
@@ -25,12 +25,12 @@ func (e *Engine) order(a, b *job) int {
 		cmp.Compare(a.number, b.number))
 }
 
-// serve notes that a tenant got so many tokens. A tenant that comes back counts from the least served one, so that a pause
+// charge notes that a tenant got so many tokens. A tenant that comes back counts from the least served one, so that a pause
 // earns nothing.
-func (e *Engine) serve(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
+func (e *Engine) charge(j *job, tokens int) { e.served[j.Tenant] += float64(tokens) }
 
-// join makes a tenant known.
-func (e *Engine) join(tenant string) {
+// meet makes a tenant known.
+func (e *Engine) meet(tenant string) {
 	if _, known := e.served[tenant]; known {
 		return
 	}
@@ -43,10 +43,26 @@ func (e *Engine) join(tenant string) {
 	e.served[tenant] = least
 }
 
+// mostTenants bounds what is remembered of tenants without requests.
+const mostTenants = 4096
+
+// forgetTenants forgets tenants without requests, where there are many.
+func (e *Engine) forgetTenants() {
+	if len(e.served) <= mostTenants {
+		return
+	}
+	here := map[string]float64{}
+	for _, j := range slices.Concat(e.running, e.queue) {
+		here[j.Tenant] = e.served[j.Tenant]
+	}
+	e.served = here
+}
+
 // admit starts waiting requests while there is room for them.
 func (e *Engine) admit() {
+	e.forgetTenants()
 	for _, j := range e.queue {
-		e.join(j.Tenant)
+		e.meet(j.Tenant)
 	}
 	for len(e.queue) > 0 && len(e.running) < e.o.Parallel {
 		slices.SortFunc(e.queue, e.order)
@@ -96,7 +112,7 @@ func (e *Engine) begin(j *job) error {
 	}
 	j.seq, j.start = seq, time.Now()
 	e.running = append(e.running, j)
-	e.serve(j, seq.Stats().Prompt-seq.Stats().Reused)
+	e.charge(j, seq.Stats().Prompt-seq.Stats().Reused)
 	if len(j.text) == len(j.Prompt) {
 		e.stats.PromptTokens += int64(seq.Stats().Prompt)
 		e.stats.CachedTokens += int64(seq.Stats().Reused)

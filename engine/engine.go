@@ -300,7 +300,7 @@ func (e *Engine) update(j *job) {
 	s := j.seq
 	fresh := s.Fresh()
 	j.text = s.Text()
-	e.serve(j, len(fresh))
+	e.charge(j, len(fresh))
 	e.stats.Tokens += int64(len(fresh))
 	j.sum()
 	if j.Step != nil {

@@ -54,7 +54,8 @@ func request(prompt, n int) engine.Request {
 	return r
 }
 
-// held returns requests that an engine with one place holds back until go is called, and then runs in its own order.
+// runInOrder submits requests while another one holds the only place, and returns the names of the requests in the order in
+// which they ended.
 func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
 	t.Helper()
 	gate := request(3, 1)
