@@ -4,9 +4,9 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/learn"
 )
 
 // AdaptOptions say how drafters with trained heads learn from what is generated, beside generating. The text stays the same to

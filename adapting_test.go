@@ -10,8 +10,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -8,13 +8,13 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/heads" // and with it the drafters that run one
-	"github.com/grovellm/grove/draft/learn"
 	_ "github.com/grovellm/grove/draft/lm"     // those that run a model
 	_ "github.com/grovellm/grove/draft/lookup" // the one that needs none
 	_ "github.com/grovellm/grove/draft/merge"  // several in one tree
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/heads" // and with it the drafters that run one
+	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
 )
 

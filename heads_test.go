@@ -12,14 +12,14 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft/eagle"
-	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/draft/specblock"
-	blocksynth "github.com/grovellm/grove/draft/specblock/synth"
 	"github.com/grovellm/grove/gguf"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
+	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
-	routersynth "github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -9,10 +9,14 @@ import (
 	"os/exec"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 )
 
 const module = "github.com/grovellm/grove"
+
+// At most this many packages can be imported by others.
+const publicPackages = 25
 
 // The table of packages in docs/design.md has every package, and no package imports one of a higher floor.
 func TestFloors(t *testing.T) {
@@ -62,10 +66,17 @@ func TestFloors(t *testing.T) {
 			}
 		}
 	}
+	public := 0
 	for path := range floors {
 		if seen[path] {
+			if !strings.Contains(path, "/internal/") && !strings.Contains(path, "/cmd/") {
+				public++
+			}
 			continue
 		}
 		t.Errorf("docs/design.md lists %s, which is no package", path)
+	}
+	if public > publicPackages {
+		t.Errorf("%d packages can be imported by others: at most %d", public, publicPackages)
 	}
 }

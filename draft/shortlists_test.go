@@ -10,9 +10,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/synthetic/shortlist"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -22,8 +22,8 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"

@@ -10,8 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/testdata"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -13,8 +13,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"

@@ -11,8 +11,8 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/heads"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/models"
 )
 

@@ -12,10 +12,10 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/synthetic/shortlist"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/sample"
 )
 

@@ -4,7 +4,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/adapt"
+	"github.com/grovellm/grove/internal/adapt"
 )
 
 type adaptCmd struct {

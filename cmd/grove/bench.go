@@ -8,10 +8,10 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/adapt"
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/sample"
 )
 

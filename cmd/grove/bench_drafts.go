@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"text/tabwriter"
 
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/bench"
 )
 
 // drafts measures what drafting with a target's head costs.

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/sample"
 )
 

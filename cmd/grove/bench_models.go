@@ -3,7 +3,7 @@ package main
 import (
 	"path/filepath"
 
-	_ "github.com/grovellm/grove/draft/hostile" // what the controller is measured against
+	_ "github.com/grovellm/grove/internal/drafttest/hostile" // what the controller is measured against
 	"github.com/grovellm/grove/model"
 )
 

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"github.com/grovellm/grove/bench"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/speculate"
 )
 

@@ -1,6 +1,6 @@
 package main
 
-import "github.com/grovellm/grove/bench"
+import "github.com/grovellm/grove/internal/bench"
 
 // specProgress shows how far bench spec is, by generations; with --verbose each is named.
 type specProgress struct {

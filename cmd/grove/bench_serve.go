@@ -6,8 +6,8 @@ import (
 	"text/tabwriter"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/bench"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/bench"
 )
 
 type benchServeCmd struct {

@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )

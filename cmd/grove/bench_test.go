@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/bench"
 )
 
 func questions(t *testing.T) string {

@@ -9,7 +9,7 @@ import (
 	"io"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/bench"
+	"github.com/grovellm/grove/internal/bench"
 )
 
 // otherReport is a report that is not bench.Spec's.

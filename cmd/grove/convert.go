@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"github.com/grovellm/grove/convert"
+	"github.com/grovellm/grove/internal/convert"
 	"github.com/grovellm/grove/tensor"
 )
 

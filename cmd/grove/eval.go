@@ -3,7 +3,7 @@ package main
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/eval"
+	"github.com/grovellm/grove/internal/eval"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/models"
 )

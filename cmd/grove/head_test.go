@@ -7,10 +7,10 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft/eagle"
-	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )

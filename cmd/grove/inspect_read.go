@@ -16,9 +16,9 @@ import (
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/heads"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/torch"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/model/synth"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -3,7 +3,7 @@ package main
 import (
 	"os"
 
-	"github.com/grovellm/grove/train/data"
+	"github.com/grovellm/grove/internal/train/data"
 )
 
 // textFlags name text to read.

@@ -12,8 +12,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/grovellm/grove/train"
-	"github.com/grovellm/grove/train/bpe"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/bpe"
 )
 
 type trainCmd struct {

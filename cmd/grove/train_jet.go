@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/train"
+	"github.com/grovellm/grove/internal/train"
 )
 
 // trainJetCmd varies the recipe of the shipped heads: what is not given is theirs.

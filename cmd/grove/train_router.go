@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/grovellm/grove/train"
+	"github.com/grovellm/grove/internal/train"
 )
 
 // trainRouterCmd varies the recipe of the shipped router: what is not given is its.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/train"
+	"github.com/grovellm/grove/internal/train"
 )
 
 // trainSpecBlockCmd varies the recipe of the shipped head: what is not given is its.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/grovellm/grove/train"
+	"github.com/grovellm/grove/internal/train"
 )
 
 // What cannot be trained is refused at once, with what to do about it.

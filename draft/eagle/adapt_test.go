@@ -6,10 +6,10 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
-	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/draft/learn"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/learn"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"

@@ -12,8 +12,8 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/shortlist"
 )

@@ -10,11 +10,11 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
-	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/synth"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	listsynth "github.com/grovellm/grove/internal/synthetic/shortlist"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
-	listsynth "github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -5,9 +5,9 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
-	eaglesynth "github.com/grovellm/grove/draft/eagle/synth"
 	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"

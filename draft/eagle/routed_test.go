@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
+	listsynth "github.com/grovellm/grove/internal/synthetic/shortlist"
 	"github.com/grovellm/grove/shortlist"
-	listsynth "github.com/grovellm/grove/shortlist/synth"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )

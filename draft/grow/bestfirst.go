@@ -3,7 +3,7 @@ package grow
 import (
 	"fmt"
 
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/shortlist"
 )
 

@@ -8,9 +8,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"

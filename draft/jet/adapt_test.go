@@ -5,8 +5,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/learn"
 	"pgregory.net/rapid"
 )
 

@@ -3,7 +3,7 @@
 package jet
 
 import (
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -4,7 +4,7 @@ package jet
 
 import (
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"

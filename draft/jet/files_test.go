@@ -13,11 +13,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/synth"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/tensor"
 )
 

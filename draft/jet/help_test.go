@@ -8,8 +8,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	. "github.com/grovellm/grove/internal/drafttest"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"

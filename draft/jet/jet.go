@@ -13,7 +13,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"

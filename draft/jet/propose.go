@@ -8,7 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )

@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )

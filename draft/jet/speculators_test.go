@@ -10,10 +10,10 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/heads"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/heads"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
 	"github.com/grovellm/grove/tensor"
 )
 

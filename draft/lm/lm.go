@@ -3,8 +3,8 @@ package lm
 
 import (
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/clues"
 	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"
 )

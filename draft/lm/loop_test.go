@@ -8,9 +8,9 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/draft/lm"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/testdata"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tensor"

@@ -6,10 +6,10 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/draft/jet/synth"
 	"github.com/grovellm/grove/draft/lookup"
 	"github.com/grovellm/grove/draft/merge"
 	"github.com/grovellm/grove/internal/drafttest"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )

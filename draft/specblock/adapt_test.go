@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/learn"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/learn"
 	"pgregory.net/rapid"
 )
 

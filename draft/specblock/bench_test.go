@@ -8,10 +8,10 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/specblock"
-	headsynth "github.com/grovellm/grove/draft/specblock/synth"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/synth"
+	headsynth "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"

@@ -8,7 +8,7 @@
 package specblock
 
 import (
-	"github.com/grovellm/grove/draft/clues"
+	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/tree"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/specblock"
-	headsynth "github.com/grovellm/grove/draft/specblock/synth"
 	"github.com/grovellm/grove/internal/drafttest"
+	headsynth "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"

@@ -7,10 +7,10 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
-	_ "github.com/grovellm/grove/draft/hostile"
 	_ "github.com/grovellm/grove/draft/lm"
 	_ "github.com/grovellm/grove/draft/lookup"
 	_ "github.com/grovellm/grove/draft/merge"
+	_ "github.com/grovellm/grove/internal/drafttest/hostile"
 )
 
 // drafter makes the drafter of a name for a target: a registered one, or one of those below.

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/adapt"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/learn"
 )
 
 // learning makes one in three of the drafters with a head that can learn do so while they draft, from every sequence that ends and at rates

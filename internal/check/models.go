@@ -8,8 +8,8 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/tensor"
 )

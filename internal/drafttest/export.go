@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/learn"
+	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/model/synth"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"

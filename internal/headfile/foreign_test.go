@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/heads"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"

@@ -1,0 +1,146 @@
+package adapt
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/speculate"
+)
+
+// Wrap makes a drafter of the adapter's head learn. It is used as the drafter itself would be.
+func (a *Adapter) Wrap(d learn.Learner) draft.Drafter {
+	return &drafter{Learner: d, a: a}
+}
+
+// drafter is a drafter that learns.
+type drafter struct {
+	learn.Learner
+	a        *Adapter
+	using    learn.Head
+	timer    timer
+	requests []draft.Request
+	rows     []draft.Rows
+}
+
+// state is a sequence, a query of the paper's.
+type state struct {
+	draft.State
+	a         *Adapter
+	collector *learn.Collector // nil: its text will not be used
+	query     query
+}
+
+// query is what a sequence came to.
+type query struct {
+	texts     []*learn.Lesson
+	signal    float64 // s, equation 8
+	rejected  int
+	rounds    int // verified, with drafted nodes or without
+	committed int
+	seconds   float64 // of the rounds
+}
+
+func (d *drafter) Begin(o draft.Options) (draft.State, error) {
+	inner, err := d.Learner.Begin(o)
+	if err != nil {
+		return nil, err
+	}
+	s := &state{State: inner, a: d.a}
+	c, err := learn.NewCollector(len(d.Taps()), d.a.vocab)
+	if err != nil {
+		inner.Close()
+		return nil, err
+	}
+	if d.a.collect() {
+		s.collector = c
+	}
+	return s, nil
+}
+
+// Resume is the drafter's.
+func (d *drafter) Resume(s draft.State, n int, from draft.State, common int) int {
+	if from != nil {
+		from = from.(*state).State
+	}
+	return d.Learner.Resume(s.(*state).State, n, from, common)
+}
+
+// renew takes the newest head into use.
+func (d *drafter) renew() {
+	if h := d.a.now(); h != d.using {
+		d.Use(h)
+		d.using = h
+	}
+}
+
+func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	d.timer.begin(d.a)
+	d.renew()
+	d.requests = append(d.requests[:0], requests...)
+	for i := range d.requests {
+		d.requests[i].State = d.requests[i].State.(*state).State
+	}
+	return d.Learner.Propose(ctx, d.requests)
+}
+
+// most places beyond the rejected one that a round is taken to have looked at.
+const looksOn = 2
+
+func (d *drafter) Commit(rows []draft.Rows) error {
+	d.timer.end(d.a, rows)
+	d.rows = append(d.rows[:0], rows...)
+	for i := range d.rows {
+		r := &d.rows[i]
+		s := r.State.(*state)
+		r.State = s.State
+		var round *learn.Round
+		if r.Next >= 0 && r.Tree.Len() > 1 {
+			at := learn.Round{Accepted: len(r.Nodes) - 1}
+			at.Looked = at.Accepted + 1 + looksOn
+			var p float32
+			if p, at.Rejected = d.Chance(r); at.Rejected {
+				if p != p { // NaN
+					p = 0
+				}
+				s.query.signal += float64(1 - p)
+				s.query.rejected++
+			}
+			round = &at
+		}
+		if s.collector == nil {
+			continue
+		}
+		if l := s.collector.Take(r, round); l != nil {
+			s.query.texts = d.a.keep(append(s.query.texts, l))
+		}
+	}
+	return d.Learner.Commit(d.rows)
+}
+
+// Ended tells the adapter what the sequence came to.
+func (s *state) Ended(stats *speculate.Stats) {
+	q := &s.query
+	if s.collector != nil {
+		if l := s.collector.Finish(); l != nil {
+			q.texts = s.a.keep(append(q.texts, l))
+		}
+	}
+	q.rounds, q.committed = stats.Rounds, stats.Committed
+	q.seconds = (stats.Draft + stats.Verify + stats.Rest).Seconds()
+	s.a.ended(q)
+	s.stop()
+}
+
+// stop ends the collection of the sequence's text.
+func (s *state) stop() {
+	if s.collector != nil {
+		s.collector, s.query.texts = nil, nil
+		s.a.collected()
+	}
+}
+
+func (s *state) Close() {
+	s.stop()
+	s.State.Close()
+}

@@ -1,0 +1,37 @@
+package adapt
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/safetensors"
+)
+
+// BeforeWrites makes every write of the state file call f first.
+func (a *Adapter) BeforeWrites(f func()) {
+	write := a.state.write
+	a.state.write = func(path string, w *safetensors.Writer) error {
+		f()
+		return write(path, w)
+	}
+}
+
+// Save writes the state file now.
+func (a *Adapter) Save() error { return a.exclusive(a.save) }
+
+// Texts returns all texts that are kept to learn from, also those of running sequences. Nothing may
+// be learning meanwhile.
+func (a *Adapter) Texts(sequences []draft.State) map[*learn.Lesson]bool {
+	all := map[*learn.Lesson]bool{}
+	lists := [][]*learn.Lesson{a.texts, a.work.replay, a.filled[Head].texts, a.filled[Full].texts}
+	for _, s := range sequences {
+		lists = append(lists, s.(*state).query.texts)
+	}
+	for _, list := range lists {
+		for _, l := range list[:cap(list)] { // what an array still points to is kept too
+			if l != nil {
+				all[l] = true
+			}
+		}
+	}
+	return all
+}

@@ -1,0 +1,364 @@
+package adapt_test
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/tree"
+)
+
+// Decoding goes on while the state is being written, whoever writes it: an update, Reset, or Close.
+func TestDecodingDoesNotWaitForTheDisk(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d, quick := newLearner(t, m, 1), wild()
+	quick.Steps, quick.Rounds, quick.Judged = [3]int{adapt.Head: 1, adapt.Full: 1}, 4, 4
+	o := adapt.Options{Policy: adapt.Always, Tuning: quick, Dir: t.TempDir()}
+	a := drafttest.Must(adapt.New(d.Head(), drafttest.Vocab, o))(t)
+	entered, decoded := make(chan bool, 1), make(chan bool)
+	a.BeforeWrites(func() { // a disk that is as slow as decoding
+		entered <- true
+		<-decoded
+	})
+	s := serve(t, m, a.Wrap(d))
+	decode := func() {
+		t.Helper()
+		done := make(chan bool)
+		go func() {
+			defer close(done)
+			for range 3 {
+				s.query([]int32{1, 2, 3}, sample.Params{}, 20)
+			}
+		}()
+		select {
+		case <-done:
+		case <-time.After(time.Minute):
+			t.Fatal("decoding waits for the disk")
+		}
+	}
+	for writing := false; !writing; {
+		decode()
+		select {
+		case writing = <-entered:
+		default:
+		}
+	}
+	decode()
+	decoded <- true
+	for _, f := range []func() error{a.Reset, a.Close} {
+		done := make(chan error)
+		go func() { done <- f() }()
+		<-entered
+		decode()
+		decoded <- true
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// Goroutines decode, reset, export, save and close at once. The text stays the same, and the state
+// that is left is that of the head in use.
+func TestConcurrentUse(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	first, dir := newLearner(t, m, 1).Head(), t.TempDir()
+	o := adapt.Options{Policy: adapt.Always, Tuning: wild(), Dir: filepath.Join(dir, "state"), Workers: m.Pool()}
+	a := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t)
+	prompt := []int32{1, 2, 3}
+	want, _ := serve(t, m, nil).query(prompt, sample.Params{}, 12)
+	var traffic, others sync.WaitGroup
+	var stop atomic.Bool
+	for range 3 {
+		s := serve(t, m, a.Wrap(newLearner(t, m, 1)))
+		traffic.Go(func() {
+			for !stop.Load() {
+				if got, _ := s.query(prompt, sample.Params{}, 12); !slices.Equal(got, want) {
+					t.Errorf("%v, plain decoding makes it %v", got, want)
+					return
+				}
+			}
+		})
+	}
+	repeat := func(times int, f func() error) {
+		for range 2 {
+			others.Go(func() {
+				for range times {
+					if err := f(); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+	}
+	repeat(12, a.Reset)
+	repeat(12, func() error { return a.Export(filepath.Join(dir, "head.gguf"), "test") })
+	repeat(12, a.Save)
+	repeat(200, func() error { a.Rest(); return nil })
+	repeat(200, func() error { a.Freeze(a.Stats().Queries%2 == 0); return nil })
+	others.Wait()
+	a.Freeze(false)
+	repeat(1, a.Close)
+	others.Wait()
+	stop.Store(true)
+	traffic.Wait()
+	again := adapter(t, newLearner(t, m, 1), o)
+	if adapt.Fingerprint(again.Head()) != adapt.Fingerprint(a.Head()) {
+		t.Error("the state that is left is not that of the head in use")
+	}
+}
+
+// finite reports whether all weights of a head are numbers.
+func finite(h learn.Head) bool {
+	for _, v := range weightsOf(h) {
+		if slices.ContainsFunc(v, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// Training may make weights anything: those in use are finite, the text stays the same, and those
+// in use are saved.
+func TestUnsoundWeights(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	plain := serve(t, m, nil)
+	rng := rand.New(rand.NewPCG(1, 1))
+	refused, used := 0, 0
+	for i, rate := range []float32{1e-3, .3, 3e4, 1e10, 1e20, 3e38, float32(math.Inf(1)), float32(math.NaN())} {
+		for steps := 1; steps <= 3; steps++ {
+			o := adapt.Options{
+				Policy: []adapt.Policy{adapt.Bandit, adapt.OSD, adapt.Always, adapt.Whole}[rng.IntN(4)],
+				Tuning: wild(), Wait: rng.IntN(2) == 0, Dir: t.TempDir(), Seed: rng.Uint64(),
+			}
+			for action := range o.Rate {
+				o.Rate[action], o.Steps[action] = rate, steps
+			}
+			d := newLearner(t, m, uint64(i))
+			first := d.Head()
+			a := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t)
+			name := fmt.Sprintf("policy %s, %d steps of %g", o.Policy, steps, rate)
+			s := serve(t, m, a.Wrap(d))
+			for range 10 {
+				prompt := traffic(rng, normal)
+				want, _ := plain.query(prompt, sample.Params{}, 20)
+				if got, _ := s.query(prompt, sample.Params{}, 20); !slices.Equal(got, want) {
+					t.Fatalf("%s: %v, plain decoding makes it %v", name, got, want)
+				}
+				a.Rest()
+				if !finite(a.Head()) {
+					t.Fatalf("%s: weights in use are not numbers", name)
+				}
+			}
+			stats := a.Stats()
+			refused += stats.Refused
+			used += stats.Updates[adapt.Head] + stats.Updates[adapt.Full] - stats.Refused
+			if err := a.Close(); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			again, err := adapt.New(first, drafttest.Vocab, o)
+			if err != nil {
+				t.Fatalf("%s: %v", name, err)
+			}
+			if adapt.Fingerprint(again.Head()) != adapt.Fingerprint(a.Head()) {
+				t.Errorf("%s: the weights that were saved are not those in use", name)
+			}
+			if err := again.Close(); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+	if refused == 0 || used == 0 {
+		t.Errorf("%d updates were refused and %d used: want some of both", refused, used)
+	}
+}
+
+// brittle is a head of which no other can be made once fail is set.
+type brittle struct {
+	learn.Head
+	fail *atomic.Bool
+}
+
+func (h brittle) Rebuild(w model.Weights) (learn.Head, error) {
+	if h.fail.Load() {
+		return nil, errors.New("out of luck")
+	}
+	twin, err := h.Head.Rebuild(w)
+	return brittle{twin, h.fail}, err
+}
+
+type brittleLearner struct {
+	learn.Learner
+	fail *atomic.Bool
+}
+
+func (d brittleLearner) Head() learn.Head { return brittle{d.Learner.Head(), d.fail} }
+func (d brittleLearner) Use(h learn.Head) { d.Learner.Use(h.(brittle).Head) }
+
+// After an update that fails the weights from before it are in use, and are saved.
+func TestFailedUpdate(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d := brittleLearner{newLearner(t, m, 1), new(atomic.Bool)}
+	o := adapt.Options{Policy: adapt.Always, Tuning: wild(), Wait: true, Dir: t.TempDir()}
+	first := d.Head()
+	a := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t)
+	s := serve(t, m, a.Wrap(d))
+	until := func(done func(adapt.Stats) bool) {
+		for n := 0; !done(a.Stats()); n++ {
+			if n == 100 {
+				t.Fatalf("nothing happens: %+v", a.Stats())
+			}
+			s.query([]int32{1, 2, 3}, sample.Params{}, 20)
+		}
+	}
+	until(func(s adapt.Stats) bool { return s.Updates[adapt.Full]-s.Refused > 0 })
+	d.fail.Store(true)
+	until(func(s adapt.Stats) bool { return s.Error != "" })
+	d.fail.Store(false)
+	if err := a.Close(); err == nil || !strings.Contains(err.Error(), "out of luck") {
+		t.Errorf("what ended learning is not said: %v", err)
+	}
+	again := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t)
+	if adapt.Fingerprint(again.Head()) != adapt.Fingerprint(a.Head()) || a.Head() == first {
+		t.Error("the weights that were saved are not those in use")
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A state with a number that is not finite, in any of its tensors, is refused.
+func TestUnsoundState(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	o := adapt.Options{Policy: adapt.Always, Tuning: wild(), Wait: true, Dir: t.TempDir()}
+	d := newLearner(t, m, 1)
+	first := d.Head()
+	a := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t)
+	s := serve(t, m, a.Wrap(d))
+	for a.Head() == first {
+		s.query([]int32{1, 2, 3}, sample.Params{}, 20)
+	}
+	if err := a.Close(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(o.Dir, adapt.Fingerprint(first)+".safetensors")
+	whole := drafttest.Must(os.ReadFile(path))(t)
+	f := drafttest.Must(safetensors.Open(path))(t)
+	if err := f.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(3, 3))
+	for _, x := range f.Tensors {
+		b := slices.Clone(whole)
+		bad := []float32{float32(math.NaN()), float32(math.Inf(1)), float32(math.Inf(-1))}[rng.IntN(3)]
+		binary.LittleEndian.PutUint32(b[x.Offset+4*rng.Int64N(x.Size/4):], math.Float32bits(bad))
+		if err := os.WriteFile(path, b, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		_, err := adapt.New(first, drafttest.Vocab, o)
+		if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "delete the file") {
+			t.Errorf("a state with %g in %s: %v", bad, x.Name, err)
+		}
+	}
+	if err := os.WriteFile(path, whole, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := drafttest.Must(adapt.New(first, drafttest.Vocab, o))(t).Close(); err != nil {
+		t.Errorf("the state as it was: %v", err)
+	}
+}
+
+// One adapter at a time uses a head's state in a folder. A second one fails: the error says which
+// folder, which process, and what to do. Other heads have their own state there.
+func TestOneAtATime(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	o := adapt.Options{Dir: filepath.Join(t.TempDir(), "new", "folder")}
+	d := newLearner(t, m, 1)
+	for range 2 {
+		a := drafttest.Must(adapt.New(d.Head(), drafttest.Vocab, o))(t)
+		_, err := adapt.New(d.Head(), drafttest.Vocab, o)
+		for _, word := range []string{o.Dir, "this process", "name another folder"} {
+			if err == nil || !strings.Contains(err.Error(), word) {
+				t.Errorf("a second adapter: %v: want %q", err, word)
+			}
+		}
+		other := drafttest.Must(adapt.New(newLearner(t, m, 2).Head(), drafttest.Vocab, o))(t)
+		if err := other.Close(); err != nil {
+			t.Error(err)
+		}
+		if err := errors.Join(a.Close(), a.Close()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(o.Dir, "file"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	o.Dir = filepath.Join(o.Dir, "file")
+	if _, err := adapt.New(d.Head(), drafttest.Vocab, o); err == nil || !strings.Contains(err.Error(), o.Dir) {
+		t.Errorf("a file for a folder: %v", err)
+	}
+}
+
+// The adapter keeps the last parts of long texts, within its memory, however many sequences run.
+func TestMemory(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	d := newLearner(t, m, 1)
+	const memory = 2 << 20
+	a := adapter(t, d, adapt.Options{Policy: adapt.Always, Tuning: wild(), Wait: true, Memory: memory})
+	w := a.Wrap(d)
+	rng := rand.New(rand.NewPCG(1, 1))
+	most, seen := 0, 0
+	for wave := range 3 {
+		var all []*drafttest.Told
+		var states []draft.State
+		for i := range 8 {
+			s := drafttest.Begin(t, w, draft.Options{}, 8*wave+i)
+			all, states = append(all, s), append(states, s.State)
+		}
+		for round := range 300 {
+			for _, s := range all {
+				tr := tree.New(s.Root)
+				for node := range 7 {
+					tr.Append(node, rng.Int32N(drafttest.Vocab), -1)
+				}
+				row := s.Accept(tr, 7, rng.Int32N(drafttest.Vocab), m.Config.Hidden)
+				seen += 8 * 4 * len(w.Taps()) * m.Config.Hidden
+				drafttest.Commit(t, w, row)
+			}
+			if round%50 != 49 {
+				continue
+			}
+			bytes := 0
+			for l := range a.Texts(states) {
+				bytes += l.Bytes()
+			}
+			if most = max(most, bytes); bytes > memory {
+				t.Fatalf("%d bytes of texts are kept, in a memory of %d", bytes, memory)
+			}
+		}
+		for _, s := range all {
+			s.State.(speculate.Ender).Ended(&speculate.Stats{Rounds: 300})
+			s.Close()
+		}
+	}
+	if s := a.Stats(); s.Updates[adapt.Full] == 0 || most < memory/4 || seen < 3*memory {
+		t.Errorf("%d updates, %d bytes of %d were kept at most: want more", s.Updates[adapt.Full], most, seen)
+	}
+}

@@ -1,0 +1,202 @@
+// What survives a restart: the student's weights with the optimiser's state, and what the bandit knows, as a safetensors file.
+
+package adapt
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/filelock"
+	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// stateFile is a state file that is locked. Its zero value keeps nothing.
+type stateFile struct {
+	path  string
+	head  string // fingerprint of the first head
+	lock  *filelock.Lock
+	write func(path string, w *safetensors.Writer) error
+}
+
+// saved is the file's metadata "grove.adapt".
+type saved struct {
+	Head   string `json:"head"` // fingerprint of the first head
+	Steps  []int  `json:"steps"`
+	Bandit bandit `json:"bandit"`
+	Stats  Stats  `json:"stats"`
+}
+
+const stateKey = "grove.adapt"
+
+// Fingerprint tells heads apart by their weights.
+func Fingerprint(h learn.Head) string {
+	sum := sha256.New()
+	var b []byte
+	h.Weights(func(w learn.Weight) {
+		io.WriteString(sum, w.Name)
+		w.Each(func(_ int, row []float32) {
+			b = b[:0]
+			for _, x := range row {
+				b = binary.LittleEndian.AppendUint32(b, math.Float32bits(x))
+			}
+			sum.Write(b)
+		})
+	})
+	return hex.EncodeToString(sum.Sum(nil)[:16])
+}
+
+// open locks the file of a head in a folder.
+func (f *stateFile) open(dir string, first learn.Head) (err error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("adapt: %w", err)
+	}
+	f.head = Fingerprint(first)
+	f.path = filepath.Join(dir, f.head+".safetensors")
+	f.write = func(path string, w *safetensors.Writer) error { return w.WriteFile(path) }
+	f.lock, err = filelock.Take(f.path + ".lock")
+	if held := (*filelock.HeldError)(nil); errors.As(err, &held) {
+		const say = "adapt: folder %s: %s already learns there with this head (%s): end it, or name another folder"
+		return fmt.Errorf(say, dir, held.Holder(), held.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("adapt: folder %s: %w: name a folder on a local disk that can be written", dir, err)
+	}
+	return atomicfile.RemoveUnfinished(f.path)
+}
+
+// close gives the file back.
+func (f *stateFile) close() error {
+	if f.lock == nil {
+		return nil
+	}
+	return f.lock.Release()
+}
+
+// save writes the state file, if the adapter has one. The caller uses the worker and does not hold
+// the lock: decoding goes on.
+func (a *Adapter) save() error {
+	f := &a.state
+	if f.path == "" {
+		return nil
+	}
+	k, w := saved{Head: f.head}, safetensors.NewWriter()
+	if s := a.work.student; s != nil && a.now() != a.first {
+		t := s.State()
+		k.Steps = t.Steps
+		for _, part := range parts(&t) {
+			for i, p := range s.Params() {
+				w.Add(part.prefix+p.Name, tensor.F32, p.Shape(), func(out io.Writer) error {
+					return binary.Write(out, binary.LittleEndian, part.list[i])
+				})
+			}
+		}
+	}
+	a.mu.Lock()
+	k.Bandit, k.Stats = a.bandit, a.stats
+	b, err := json.Marshal(k)
+	a.mu.Unlock()
+	if err != nil {
+		return err
+	}
+	w.SetMetadata(stateKey, string(b))
+	return f.write(f.path, w)
+}
+
+// load goes on from the state file, if there is one.
+func (a *Adapter) load() error {
+	path := a.state.path
+	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	f, err := safetensors.Open(path)
+	if err != nil {
+		return fmt.Errorf("adapt: %w (delete the file to begin anew)", err)
+	}
+	err = errors.Join(a.read(f), f.Close())
+	if err != nil && !strings.Contains(err.Error(), path) {
+		err = fmt.Errorf("%s: %w", path, err)
+	}
+	if err != nil {
+		err = fmt.Errorf("adapt: %w (delete the file to begin anew)", err)
+	}
+	return err
+}
+
+// read goes on from an open state file.
+func (a *Adapter) read(f *safetensors.File) error {
+	var k saved
+	if err := json.Unmarshal([]byte(f.Metadata[stateKey]), &k); err != nil {
+		return fmt.Errorf("metadata %q: %w: not the state of an adapted drafter", stateKey, err)
+	}
+	l := &k.Bandit.Lasting
+	switch {
+	case k.Head != a.state.head:
+		return fmt.Errorf("it was learned on another head (%s) than this one (%s)", k.Head, a.state.head)
+	case len(l.At) != len(l.Over) || slices.ContainsFunc(k.Steps, func(n int) bool { return n < 0 }):
+		return fmt.Errorf("metadata %q: %d and %d judgements, steps %v: not the state of an adapted drafter",
+			stateKey, len(l.At), len(l.Over), k.Steps)
+	}
+	a.bandit, a.stats = k.Bandit, k.Stats
+	a.bandit.warmUp = a.o.WarmUp
+	a.stats.Error = ""
+	if len(k.Steps) == 0 {
+		return nil
+	}
+	s, err := a.work.ready()
+	if err != nil {
+		return err
+	}
+	if n := len(s.Params()); len(k.Steps) != n {
+		return fmt.Errorf("%d tensors: want %d", len(k.Steps), n)
+	}
+	t := s.State()
+	t.Steps = k.Steps
+	for _, part := range parts(&t) {
+		for i, p := range s.Params() {
+			x, err := f.Load(part.prefix + p.Name)
+			if err != nil {
+				return err
+			}
+			if !slices.Equal(x.Shape, p.Shape()) {
+				return fmt.Errorf("tensor %s has shape %v: want %v", x.Name, x.Shape, p.Shape())
+			}
+			if part.list[i], err = x.Float32s(); err != nil {
+				return err
+			}
+		}
+	}
+	if !t.Sound() {
+		return fmt.Errorf("a weight is not a finite number, or too large to draft with")
+	}
+	s.Load(t)
+	h, err := s.Packed()
+	if err != nil {
+		return err
+	}
+	a.use(h)
+	return nil
+}
+
+// part is the tensors of a state of one kind, named by a prefix and their parameters.
+type part struct {
+	prefix string
+	list   [][]float32
+}
+
+func parts(t *learn.State) []part {
+	return []part{{"w.", t.Weights}, {"mean.", t.Means}, {"m.", t.M}, {"v.", t.V}}
+}

@@ -1,0 +1,220 @@
+// A drafter that learns while it serves, against the same drafter as it is (paper 004, Tables 1, 2 and 5).
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/speculate"
+)
+
+// AdaptOptions say what to measure.
+type AdaptOptions struct {
+	Target           draft.Target
+	Title, ModelName string
+
+	Drafter  string
+	Streams  []Stream
+	Policies []string // Frozen and those of package adapt
+	Epochs   int      // times that each stream is run through, learning going on; 0: once
+
+	Sampling     sample.Params
+	MaxTokens    int
+	Budget       int
+	Uncontrolled bool
+	Adapt        adapt.Options // but for Policy and Workers
+	Progress     func(done, total int)
+}
+
+// Frozen is the policy of not learning.
+const Frozen = "frozen"
+
+// adaptTurn is how many queries a policy runs before another's turn comes. An update that then is under way is waited for, and what is
+// left of it counts as decoding time at the share of the processors that it has.
+const adaptTurn = 10
+
+// Adapt runs streams under policies. Each policy has a drafter, a controller and a second copy of weights of its own, and all decode the
+// same queries, some at a time in turn.
+func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
+	if o.Target.Model == nil || o.Target.Model.Tokenizer == nil {
+		return nil, fmt.Errorf("bench: there is no target with a tokenizer")
+	}
+	if o.MaxTokens == 0 {
+		o.MaxTokens = DefaultMaxTokens
+	}
+	o.Epochs = max(o.Epochs, 1)
+	r := &AdaptReport{
+		Setting: newSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature, MaxTokens: o.MaxTokens, Epochs: o.Epochs,
+		Wait: o.Adapt.Wait,
+	}
+	total, done := 0, 0
+	for _, s := range o.Streams {
+		total += len(s.Prompts) * o.Epochs * len(o.Policies)
+	}
+	step := func() {
+		done++
+		if o.Progress != nil {
+			o.Progress(done, total)
+		}
+	}
+	for _, s := range o.Streams {
+		report, err := o.stream(ctx, s, step)
+		if report != nil {
+			r.Streams = append(r.Streams, *report)
+		}
+		if err != nil {
+			r.Interrupted = ctx.Err() != nil
+			return r, err
+		}
+	}
+	return r, nil
+}
+
+// learning is a policy at work.
+type learning struct {
+	policy  string
+	loop    *speculate.Loop
+	adapter *adapt.Adapter // nil: frozen
+	queries []queried
+}
+
+// queried is what came of a query.
+type queried struct {
+	kind              string
+	tokens            []int32
+	committed, rounds int
+	seconds           float64 // of rounds, and of what was waited for
+	draft             float64
+}
+
+func (o *AdaptOptions) learning(policy string) (*learning, error) {
+	d, err := draft.New(o.Drafter, o.Target)
+	if err != nil {
+		return nil, err
+	}
+	l := &learning{policy: policy}
+	if policy != Frozen {
+		learner, ok := d.(learn.Learner)
+		if !ok {
+			return nil, fmt.Errorf("drafter %q cannot learn: want one with a trained head", o.Drafter)
+		}
+		a := o.Adapt
+		a.Policy, a.Workers = adapt.Policy(policy), o.Target.Model.Pool()
+		if l.adapter, err = adapt.New(learner.Head(), o.Target.Vocab, a); err != nil {
+			return nil, err
+		}
+		d = l.adapter.Wrap(learner)
+	}
+	l.loop, err = speculate.New(speculate.Model(o.Target.Model), d, speculate.Options{Budget: o.Budget, Uncontrolled: o.Uncontrolled})
+	return l, err
+}
+
+// stream runs a stream under all policies.
+func (o *AdaptOptions) stream(ctx context.Context, s Stream, step func()) (_ *AdaptStream, err error) {
+	var all []*learning
+	defer func() {
+		for _, l := range all {
+			if l.adapter != nil {
+				if e := l.adapter.Close(); err == nil {
+					err = e
+				}
+			}
+		}
+	}()
+	for _, policy := range o.Policies {
+		l, err := o.learning(policy)
+		if err != nil {
+			return nil, fmt.Errorf("policy %s: %w", policy, err)
+		}
+		all = append(all, l)
+	}
+	prompts, err := o.prompts(s)
+	if err != nil {
+		return nil, err
+	}
+	n := len(prompts)
+	for from, turn := 0, 0; from < n*o.Epochs; from, turn = from+adaptTurn, turn+1 {
+		for _, i := range order(len(all), turn) {
+			l := all[i]
+			runtime.GC()
+			for k := from; k < min(from+adaptTurn, n*o.Epochs); k++ {
+				q, err := l.decode(ctx, prompts[k%n], o)
+				if err != nil {
+					return nil, fmt.Errorf("stream %s, policy %s: %w", s.Name, l.policy, err)
+				}
+				q.kind = s.Prompts[k%n].Kind
+				l.queries = append(l.queries, q)
+				step()
+			}
+			l.rest(o)
+		}
+	}
+	return o.report(s, all), nil
+}
+
+// prompts are those of a stream in tokens.
+func (o *AdaptOptions) prompts(s Stream) (list [][]int32, err error) {
+	b := bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens}}
+	encode, err := b.encoder()
+	if err != nil {
+		return nil, err
+	}
+	rng := rand.New(rand.NewPCG(1, uint64(len(s.Prompts))))
+	for _, p := range s.Prompts {
+		if p.Random > 0 {
+			tokens := make([]int32, p.Random)
+			for i := range tokens {
+				tokens[i] = rng.Int32N(int32(o.Target.Vocab))
+			}
+			list = append(list, tokens)
+			continue
+		}
+		e, _, err := encode(Prompt{Text: p.Text})
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, e.prompt)
+	}
+	return list, nil
+}
+
+// decode runs a query.
+func (l *learning) decode(ctx context.Context, prompt []int32, o *AdaptOptions) (q queried, err error) {
+	s, err := l.loop.Start(prompt, speculate.Request{Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG})
+	if err != nil {
+		return q, err
+	}
+	defer s.Close()
+	one := []*speculate.Sequence{s}
+	for s.Finish() == speculate.Running {
+		if err := l.loop.Step(ctx, one); err != nil {
+			return q, err
+		}
+	}
+	if err := s.Err(); err != nil {
+		return q, err
+	}
+	st := s.Stats()
+	q = queried{tokens: slices.Clone(s.Output()), committed: st.Committed, rounds: st.Rounds, seconds: (st.Draft + st.Verify + st.Rest).Seconds(), draft: st.Draft.Seconds()}
+	return q, nil
+}
+
+// rest waits for the update under way, and charges the last query with what it would have cost decoding.
+func (l *learning) rest(o *AdaptOptions) {
+	if l.adapter == nil {
+		return
+	}
+	began := time.Now()
+	l.adapter.Rest()
+	q := &l.queries[len(l.queries)-1]
+	q.seconds += time.Since(began).Seconds() * l.adapter.Share()
+}

@@ -1,0 +1,124 @@
+// Streams of prompts, as a server meets them: one kind, kinds mixed, an attacker among them.
+
+package bench
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+
+	"github.com/grovellm/grove/internal/train/data"
+)
+
+// Stream is prompts in the order that they come in.
+type Stream struct {
+	Name    string
+	Prompts []StreamPrompt
+}
+
+// StreamPrompt is a prompt, as text, or, of an attacker, as so many random tokens.
+type StreamPrompt struct {
+	Kind   string // the suite it is from
+	Text   string
+	Random int
+}
+
+// Attack is the kind of prompts that mean nothing: random tokens, what follows them as well.
+const (
+	Attack       = "attack"
+	attackTokens = 200
+	novels       = "novels"
+	novelChars   = 600
+)
+
+// OpenStream makes a stream of n prompts. text is kinds joined by "+", which are mixed at random, in equal shares; stretches joined by ">" follow
+// each other, of equal length or of that after a "*": "attack*100>prose" is 100 prompts of an attacker, then prose. Kinds are suites (see
+// OpenSuite), "novels" (passages from all over the novels) and "attack". The same text, seed and files give the same stream.
+func OpenStream(text string, n int, seed uint64, o SuiteOptions) (Stream, error) {
+	s := Stream{Name: text}
+	stretches := strings.Split(text, ">")
+	left := n
+	for i, stretch := range stretches {
+		kinds, size := stretch, left/(len(stretches)-i)
+		if at := strings.LastIndexByte(stretch, '*'); at >= 0 {
+			if _, err := fmt.Sscanf(stretch[at+1:], "%d", &size); err != nil || size < 1 {
+				return s, fmt.Errorf("stream %q: %q: want a number of prompts after *", text, stretch)
+			}
+			kinds = stretch[:at]
+			size = min(size, left)
+		}
+		left -= size
+		rng := rand.New(rand.NewPCG(seed, uint64(i)))
+		if err := s.mix(strings.Split(kinds, "+"), size, rng, o); err != nil {
+			return s, fmt.Errorf("stream %q: %w", text, err)
+		}
+	}
+	if len(s.Prompts) == 0 {
+		return s, fmt.Errorf("stream %q has no prompts", text)
+	}
+	return s, nil
+}
+
+// mix appends so many prompts of some kinds.
+func (s *Stream) mix(kinds []string, size int, rng *rand.Rand, o SuiteOptions) error {
+	var part []StreamPrompt
+	for i, kind := range kinds {
+		n := size*(i+1)/len(kinds) - size*i/len(kinds)
+		prompts, err := ofKind(kind, n, rng, o)
+		if err != nil {
+			return err
+		}
+		for k := range n { // a suite that is too small comes round again
+			part = append(part, prompts[k%len(prompts)])
+		}
+	}
+	rng.Shuffle(len(part), func(i, j int) { part[i], part[j] = part[j], part[i] })
+	s.Prompts = append(s.Prompts, part...)
+	return nil
+}
+
+func ofKind(kind string, n int, rng *rand.Rand, o SuiteOptions) (prompts []StreamPrompt, err error) {
+	switch kind {
+	case Attack:
+		return []StreamPrompt{{Kind: Attack, Random: attackTokens}}, nil
+	case novels:
+		return passagesOfNovels(n, rng, o)
+	}
+	o.N, o.Spare = n, 0
+	suite, err := OpenSuite(kind, o)
+	for _, p := range suite.Prompts {
+		prompts = append(prompts, StreamPrompt{Kind: kind, Text: p.Text})
+	}
+	if err == nil && len(prompts) == 0 {
+		err = fmt.Errorf("suite %s has no prompts", kind)
+	}
+	return prompts, err
+}
+
+// passagesOfNovels takes passages from places drawn at random, the novels in turn.
+func passagesOfNovels(n int, rng *rand.Rand, o SuiteOptions) (prompts []StreamPrompt, err error) {
+	dir, err := o.data("prose")
+	if err != nil {
+		return nil, err
+	}
+	docs, _, err := data.Source{Name: novels, Kind: data.Text, Path: filepath.Join(dir, "*.txt"), Except: []string{wikitextFile}, Weight: 1}.Documents()
+	if err != nil {
+		return nil, err
+	}
+	var texts [][]rune
+	for _, d := range docs {
+		if r := []rune(d.Text()); len(r) > 2*novelChars {
+			texts = append(texts, r)
+		}
+	}
+	if len(texts) == 0 {
+		return nil, fmt.Errorf("%s: no text of more than %d characters in it", dir, 2*novelChars)
+	}
+	for i := range n {
+		text := texts[i%len(texts)]
+		at := rng.IntN(len(text) - novelChars)
+		prompts = append(prompts, StreamPrompt{Kind: novels, Text: string(text[at : at+novelChars])})
+	}
+	return prompts, nil
+}

@@ -1,0 +1,115 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/model"
+)
+
+func open(t *testing.T, shape string) *model.Model {
+	t.Helper()
+	s, err := synth.Lookup(shape)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "random.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
+// The roof counts every weight once: in f32 they take four bytes each, and panels a little more.
+func TestWeightsAreAllCounted(t *testing.T) {
+	for _, shape := range []string{"tiny-llama2", "tiny-llama3", "tiny-qwen2", "tiny-qwen3", "tiny-gptneox"} {
+		m := open(t, shape)
+		n := weights(&m.Config)
+		if b := m.WeightBytes(); b < 4*n || b > 5*n {
+			t.Errorf("%s: %d weights, %d bytes packed in f32", shape, n, b)
+		}
+	}
+}
+
+func TestDraftTree(t *testing.T) {
+	for _, n := range []int{1, 2, 3, 17, 64, 512} {
+		for _, vocab := range []int{400, 151936} {
+			tr := draftTree(n, vocab)
+			if tr.Len() != n {
+				t.Errorf("a tree of %d nodes has %d", n, tr.Len())
+			}
+			if err := tr.Check(vocab); err != nil {
+				t.Error(err)
+			}
+		}
+	}
+}
+
+// What the report says follows from what was measured.
+func TestCost(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads half a gigabyte several times")
+	}
+	m := open(t, "tiny-llama2")
+	rounds := 0
+	r, err := Cost(context.Background(), m, CostOptions{
+		Shape: "tiny-llama2", Type: gemm.F32, Rows: []int{8, 2, 8}, Rounds: 3, Committed: 40,
+		Progress: func(done, total int) { rounds = done },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sizes := []int{r.Rows[0].N, r.Rows[1].N, r.Rows[2].N}; len(r.Rows) != 3 || !slices.Equal(sizes, []int{1, 2, 8}) || rounds != 3 {
+		t.Errorf("rows %+v after %d rounds", r.Rows, rounds)
+	}
+	read := float64(r.Weights) / r.Bandwidth / 1e6 // ms
+	for _, row := range r.Rows {
+		if row.RoofMS < read*0.999 || !near(row.OverRoof*row.RoofMS, row.MS) || !near(row.Ratio*r.Rows[0].MS, row.MS) {
+			t.Errorf("%+v does not follow from reading in %g ms and a pass of one row in %g ms", row, read, r.Rows[0].MS)
+		}
+	}
+	if !near(r.ReadShare*r.Rows[0].MS, read) {
+		t.Errorf("read share %g of a pass of %g ms that reads for %g ms", r.ReadShare, r.Rows[0].MS, read)
+	}
+}
+
+func near(a, b float64) bool { return a > 0.999*b && a < 1.001*b }
+
+func TestCostRefuses(t *testing.T) {
+	m := open(t, "tiny-llama2")
+	for _, o := range []CostOptions{{Rows: []int{0}}, {Rows: []int{-4}}, {Rounds: -1}, {Committed: -1}, {Committed: 1 << 20}} {
+		if _, err := Cost(context.Background(), m, o); err == nil {
+			t.Errorf("%+v was measured", o)
+		}
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := Cost(ctx, m, CostOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("with a context that had ended: %v", err)
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for _, c := range []struct {
+		v    []float64
+		want float64
+	}{{[]float64{3}, 3}, {[]float64{9, 1}, 5}, {[]float64{5, 100, 1}, 5}} {
+		if got := median(c.v); got != c.want {
+			t.Errorf("median is %g, want %g", got, c.want)
+		}
+	}
+	if got := median([]time.Duration{4, 2, 3}); got != 3 {
+		t.Errorf("median is %d, want 3", got)
+	}
+}

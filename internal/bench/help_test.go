@@ -1,0 +1,113 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/jet"
+	_ "github.com/grovellm/grove/draft/lm"
+	_ "github.com/grovellm/grove/draft/lookup"
+	_ "github.com/grovellm/grove/draft/merge"
+	"github.com/grovellm/grove/draft/specblock"
+	_ "github.com/grovellm/grove/internal/drafttest/hostile"
+	"github.com/grovellm/grove/internal/synth"
+	randomeagle "github.com/grovellm/grove/internal/synthetic/eagle"
+	randomhead "github.com/grovellm/grove/internal/synthetic/jet"
+	randomlist "github.com/grovellm/grove/internal/synthetic/shortlist"
+	randomblock "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// tinyPair is a target with a draft model of the same vocabulary, a block head of each kind, an EAGLE-3 head, a SpecBlock
+// head and a router, all of random weights.
+func tinyPair(t *testing.T) draft.Target {
+	t.Helper()
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pairOf(t, shape)
+}
+
+// pairOf is tinyPair of models of a shape.
+func pairOf(t *testing.T, shape synth.Shape) draft.Target {
+	t.Helper()
+	open := func(seed uint64, o model.Options) *model.Model {
+		path := filepath.Join(t.TempDir(), "random.gguf")
+		if err := synth.Write(context.Background(), path, shape, synth.Options{Seed: seed}); err != nil {
+			t.Fatal(err)
+		}
+		m, err := model.Open(path, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { m.Close() })
+		return m
+	}
+	m := open(1, model.Options{Threads: 2, Context: 256})
+	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: open(2, model.Options{Workers: m}), Shared: new(draft.Shared)}
+	for _, causal := range []bool{true, false} {
+		c := randomhead.Config(rand.New(rand.NewPCG(1, 2)), m.Config, tensor.F32)
+		c.Causal, c.Block = causal, 8
+		weights, err := randomhead.Tensors(c, tensor.F32, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir := filepath.Join(t.TempDir(), fmt.Sprintf("causal-%v", causal))
+		if err := jet.WriteFolder(dir, &c, weights); err != nil {
+			t.Fatal(err)
+		}
+		target.Heads = append(target.Heads, draft.Head{Name: dir})
+	}
+	c := randomeagle.Config(rand.New(rand.NewPCG(3, 4)), 3, m.Config, tensor.F32)
+	c.DraftVocab = c.Vocab
+	weights, err := randomeagle.Tensors(c, tensor.F32, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "eagle.gguf")
+	if err := eagle.WriteGGUF(path, "random", &c, weights, nil, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	b := randomblock.Config(rand.New(rand.NewPCG(8, 9)), m.Config, tensor.F32)
+	b.DraftVocab, b.RankWidth = 0, 16
+	if weights, err = randomblock.Tensors(b, tensor.F32, 5); err != nil {
+		t.Fatal(err)
+	}
+	block := filepath.Join(t.TempDir(), "specblock.gguf")
+	if err := specblock.WriteGGUF(block, "random", &b, weights, nil, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	router := filepath.Join(t.TempDir(), "router.gguf")
+	if err := randomlist.Write(router, rand.New(rand.NewPCG(5, 6)), m.Config.Vocab, m.Config.Hidden, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	target.Heads = append(target.Heads, draft.Head{Name: path}, draft.Head{Name: block}, draft.Head{Name: router})
+	return target
+}
+
+// tinySuite has prompts that repeat themselves, as text does, one of them longer than the context.
+func tinySuite(name string, n int) Suite {
+	s := Suite{Name: name, Spare: []Prompt{{Name: "spare", Text: "one two one two one"}}}
+	for i := range n {
+		s.Prompts = append(s.Prompts, Prompt{Name: name, Text: strings.Repeat("one two three ", 2+i), Question: true})
+	}
+	s.Prompts[n-1].Text = strings.Repeat("a b c d e f g ", 100)
+	return s
+}
+
+func methods(t *testing.T, list string) []Method {
+	t.Helper()
+	m, err := ParseMethods(SplitList(list), Method{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}

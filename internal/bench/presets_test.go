@@ -1,0 +1,176 @@
+package bench
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// trainedFiles is a folder with the files that presets name: each stands for the target's head of the drafter's family.
+func trainedFiles(t *testing.T, target draft.Target) string {
+	t.Helper()
+	dir := t.TempDir()
+	link := func(from, to string) {
+		if err := os.MkdirAll(filepath.Dir(to), 0o777); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(from, to); err != nil && !os.IsExist(err) {
+			t.Fatal(err)
+		}
+	}
+	ranks := filepath.Join(dir, "ranks.gguf")
+	if err := shortlist.Rank(make([]int64, target.Vocab), target.Model.Tokenizer, "nothing").WriteFile(ranks); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range Presets() {
+		for _, r := range p.Runs {
+			for _, m := range r.Methods {
+				_, at, ok := strings.Cut(m, heads)
+				if !ok {
+					continue
+				}
+				at = at[:strings.Index(at, ".gguf")+len(".gguf")]
+				switch {
+				case strings.HasPrefix(at, "/ranks-"):
+					link(ranks, dir+at)
+				case strings.HasPrefix(at, "/bidirectional"):
+					link(target.Heads[1].Name, dir+at)
+				case strings.HasPrefix(m, "eagle3"):
+					link(target.Heads[2].Name, dir+at)
+				case strings.HasPrefix(m, "specblock"):
+					link(target.Heads[3].Name, dir+at)
+				default:
+					link(target.Heads[0].Name, dir+at)
+				}
+			}
+		}
+	}
+	return dir
+}
+
+// Presets are data: every one of them names methods, columns and suites that exist.
+func TestPresets(t *testing.T) {
+	target := pairOf(t, synth.Shape{ // with a vocabulary as large as the embedded target's: presets have sizes of shortlists
+		Name: "wide", Arch: "qwen3", Vocab: 1 << 14, Hidden: 32, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 16, Tied: true, Tokens: synth.Qwen2,
+	})
+	trained := trainedFiles(t, target)
+	b := &bench{o: SpecOptions{Target: target}}
+	known := []string{"go", "edit", "math", "prose", "wikitext", "wikitext-articles"}
+	for _, p := range Presets() {
+		if p.Help == "" {
+			t.Errorf("%+v", p)
+		}
+		switch p.Measure {
+		case MeasureDrafting:
+			continue
+		case "", MeasureFaithful, MeasureCoverage:
+		default:
+			t.Errorf("%s measures %q", p.Name, p.Measure)
+		}
+		if p.Prompts < 2 || p.MaxTokens < 32 || p.MaxTokens > 1500 || len(p.Runs) == 0 || p.WarmUp == nil {
+			t.Errorf("%+v", p)
+		}
+		if missing, err := p.FindHeads(trained); err != nil || len(missing) > 0 {
+			t.Errorf("%s: %v, %v", p.Name, missing, err)
+		}
+		for _, r := range p.Runs {
+			all, err := ParseMethods(r.Methods, Method{Uncontrolled: p.NoController})
+			if err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+			for _, m := range all {
+				if _, err := b.lane(m, sample.Params{}, nil); err != nil {
+					t.Errorf("%s: %v", p.Name, err)
+				}
+			}
+			suites, err := Expand(r.Suites)
+			if err != nil {
+				t.Errorf("%s: %v", p.Name, err)
+			}
+			for _, s := range suites {
+				if q, err := parseQuery(s); err != nil || !slices.Contains(known, q.name) {
+					t.Errorf("%s: suite %q: %v", p.Name, s, err)
+				}
+			}
+			for _, f := range p.Figures {
+				x, y := 0, 0
+				for _, m := range all {
+					if _, ok := m.option(f.X); ok {
+						x++
+					}
+					if _, ok := m.option(f.Y); ok {
+						y++
+					}
+				}
+				if x < 2 || y < 2 {
+					t.Errorf("%s: figure %s has %d methods with %s and %d with %s", p.Name, f.Name, x, f.X, y, f.Y)
+				}
+			}
+		}
+		for _, table := range p.Tables {
+			if (table.Depths > 0) == (len(table.Columns) > 0) {
+				t.Errorf("%s: table %q has columns or depths", p.Name, table.Title)
+			}
+			for _, c := range table.Columns {
+				if _, err := lookColumn(c); err != nil {
+					t.Errorf("%s: %v", p.Name, err)
+				}
+			}
+		}
+	}
+	if _, err := LookupPreset("nothing"); err == nil || !strings.Contains(err.Error(), "dynatree-table1") {
+		t.Errorf("a preset that is not there: %v", err)
+	}
+	if five, err := LookupPreset("dynatree-table5"); err != nil || !five.Memory || len(five.Runs) != 2 || *five.WarmUp != 0 {
+		t.Errorf("%+v, %v", five, err)
+	}
+}
+
+// Of the heads that a preset compares those that are there take part; the others are named, and none at all is an error.
+func TestFindHeads(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, "causal", "model-q8_0.gguf", "a head")
+	p, err := LookupPreset("jetspec-table4")
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Clone(p.Runs[0].Methods)
+	missing, err := p.FindHeads(dir)
+	if err != nil || len(missing) != 2 || !strings.HasPrefix(missing[0], dir) || len(p.Runs[0].Methods) != 2 {
+		t.Errorf("missing %v, %v; methods %v", missing, err, p.Runs[0].Methods)
+	}
+	if want := "jetspec:preset=paper,model=" + dir + "/causal/model-q8_0.gguf@name=forward KL"; p.Runs[0].Methods[1] != want {
+		t.Errorf("method %q, want %q", p.Runs[0].Methods[1], want)
+	}
+	for dir, want := range map[string]string{"": "--trained", t.TempDir(): "none is there"} {
+		p, _ := LookupPreset("jetspec-table4")
+		if !slices.Equal(p.Runs[0].Methods, before) {
+			t.Errorf("the preset itself has changed: %v", p.Runs[0].Methods)
+		}
+		if _, err := p.FindHeads(dir); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("heads of %q: %v, want something with %q", dir, err, want)
+		}
+	}
+	// Where other drafters are left, files that are not there are none's loss.
+	p = Preset{Runs: []PresetRun{{Methods: []string{"plain", "lookup", "linear:ranks=$heads/ranks.gguf,k=3@name=ranked"}}}}
+	for _, dir := range []string{"", dir} {
+		q := p
+		if missing, err := q.FindHeads(dir); err != nil || !slices.Equal(missing, []string{dir + "/ranks.gguf"}) || !slices.Equal(q.Runs[0].Methods, []string{"plain", "lookup"}) {
+			t.Errorf("of %q missing %v, %v; methods %v", dir, missing, err, q.Runs[0].Methods)
+		}
+	}
+	if p, _ = LookupPreset("dynatree-table1"); p.Name == "" {
+		t.Fatal("no dynatree-table1")
+	}
+	if missing, err := p.FindHeads(""); err != nil || missing != nil {
+		t.Errorf("a preset without heads: %v, %v", missing, err)
+	}
+}

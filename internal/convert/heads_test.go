@@ -1,0 +1,191 @@
+package convert
+
+import (
+	"bytes"
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/synth"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// targets writes a model in both forms, and returns its configuration.
+func targets(t *testing.T, dir string) model.Config {
+	t.Helper()
+	s, o := shape(t, "tiny-qwen3"), synth.Options{Type: tensor.F32, Seed: 1}
+	if err := synth.WriteHF(t.Context(), filepath.Join(dir, "target"), s, o); err != nil {
+		t.Fatal(err)
+	}
+	if err := synth.Write(t.Context(), filepath.Join(dir, "target.gguf"), s, o); err != nil {
+		t.Fatal(err)
+	}
+	c, err := model.ReadFolder(filepath.Join(dir, "target"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// contents are a folder's tensors, by name.
+func contents(t *testing.T, dir string) map[string]tensor.Tensor {
+	t.Helper()
+	f, err := safetensors.OpenFolder(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	all := map[string]tensor.Tensor{}
+	for _, x := range f.Tensors {
+		lazy, _ := f.Tensor(x.Name)
+		if all[x.Name], err = lazy.ReadAll(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return all
+}
+
+// sameFolders reports what differs between the tensors of two folders.
+func sameFolders(t *testing.T, a, b string) {
+	t.Helper()
+	x, y := contents(t, a), contents(t, b)
+	if len(x) != len(y) {
+		t.Errorf("%d tensors, want %d", len(y), len(x))
+	}
+	for name, p := range x {
+		if q := y[name]; p.Type != q.Type || !slices.Equal(p.Shape, q.Shape) || !bytes.Equal(p.Data, q.Data) {
+			t.Errorf("tensor %s came back as %v of shape %v, was %v of shape %v", name, q.Type, q.Shape, p.Type, p.Shape)
+		}
+	}
+}
+
+// EAGLE heads go from folders of either layout to GGUF and back, tensor by tensor, whatever there is of draft vocabularies and
+// variants; and so do SpecBlock's.
+func TestEagleHeads(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	target := targets(t, dir)
+	for seed := range uint64(6) {
+		c := eaglesynth.Config(rand.New(rand.NewPCG(seed, 8)), 3-int(seed%3/2), target, tensor.F32)
+		weights, err := eaglesynth.Tensors(c, tensor.F32, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
+			own, err := tensor.FromFloat32s("output.weight", tensor.F32, []int{c.DraftVocab, c.Hidden}, make([]float32, c.DraftVocab*c.Hidden))
+			if err != nil {
+				t.Fatal(err)
+			}
+			weights = append(weights, own)
+		}
+		sub := t.TempDir()
+		in := func(name string) string { return filepath.Join(sub, name) }
+		if err := eagle.WriteFolder(in("a"), &c, weights, eaglesynth.Tokens(c, seed)); err != nil {
+			t.Fatal(err)
+		}
+		notes, err := ToGGUF(ctx, in("a"), in("b.gguf"), Options{Type: Keep, Target: at("target")})
+		if err != nil || (len(notes) > 0) != (c.Foreign() != "") {
+			t.Fatalf("%+v: %v, %v", c, notes, err)
+		}
+		if _, err := ToHF(ctx, in("b.gguf"), in("c"), Options{Type: Keep}); err != nil {
+			t.Fatal(err)
+		}
+		sameFolders(t, in("a"), in("c"))
+		_, err = ToHF(ctx, in("b.gguf"), in("d"), Options{Type: Keep, Target: at("target.gguf"), Speculators: true})
+		if (err == nil) != (c.Version == 3) {
+			t.Fatal(err)
+		}
+		if err == nil {
+			if _, err := ToGGUF(ctx, in("d"), in("e.gguf"), Options{Type: Keep, Target: at("target.gguf")}); err != nil {
+				t.Fatal(err)
+			}
+			sameTensors(t, in("b.gguf"), in("e.gguf"))
+		}
+		for _, name := range []string{"a", "b.gguf", "c"} {
+			got, err := eagle.ReadConfig(draft.Head{Name: in(name)}, target)
+			want := c
+			want.Name, want.Rope.Neighbours = got.Name, got.Rope.Neighbours
+			if d := cmp.Diff(want, got); d != "" || err != nil {
+				t.Errorf("%s: %s, %v", name, d, err)
+			}
+		}
+	}
+	for seed := range uint64(4) {
+		c := blocksynth.Config(rand.New(rand.NewPCG(seed, 8)), target, tensor.F32)
+		weights, err := blocksynth.Tensors(c, tensor.F32, seed)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sub := t.TempDir()
+		in := func(name string) string { return filepath.Join(sub, name) }
+		if err := specblock.WriteFolder(in("a"), &c, weights, blocksynth.Tokens(c, seed)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ToGGUF(ctx, in("a"), in("b.gguf"), Options{Type: Keep, Target: at("target.gguf")}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ToHF(ctx, in("b.gguf"), in("c"), Options{Type: Keep}); err != nil {
+			t.Fatal(err)
+		}
+		sameFolders(t, in("a"), in("c"))
+	}
+}
+
+// A head without an output of its own gets its target's in a folder; what a conversion lacks it says.
+func TestHeadsOfTargets(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	target := targets(t, dir)
+	c := eaglesynth.Config(rand.New(rand.NewPCG(1, 8)), 3, target, tensor.F32)
+	c.DraftVocab, c.Taps = target.Vocab, []int{1, 2, 3}
+	weights, err := eaglesynth.Tensors(c, tensor.F32, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := eagle.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := ToHF(ctx, at("head.gguf"), at("without"), Options{})
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "--target") {
+		t.Errorf("%v, %v", notes, err)
+	}
+	want, ok := contents(t, at("target"))["model.embed_tokens.weight"] // tiny-qwen3 is tied
+	if !ok {
+		t.Fatal("the target has no embedding")
+	}
+	for i, from := range []string{"target", "target.gguf"} {
+		to := at("with-" + from)
+		if notes, err := ToHF(ctx, at("head.gguf"), to, Options{Target: at(from), Speculators: i == 0}); err != nil || len(notes) > 0 {
+			t.Fatalf("%v, %v", notes, err)
+		}
+		got := contents(t, to)["lm_head.weight"]
+		if got.Type != want.Type || !bytes.Equal(got.Data, want.Data) {
+			t.Errorf("%s: the output is not the target's", from)
+		}
+	}
+	for want, o := range map[string]Options{
+		"say which (--target": {Speculators: true}, "no such file": {Target: at("none")}, "a drafter's head": {Target: at("head.gguf")},
+	} {
+		if _, err := ToHF(ctx, at("head.gguf"), at("never"), o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if _, err := ToHF(ctx, at("target.gguf"), at("never"), Options{Speculators: true}); err == nil || !strings.Contains(err.Error(), "only an EAGLE-3 head") {
+		t.Errorf("a model for a speculator: %v", err)
+	}
+	c.Taps, c.TargetLayers = nil, 0
+	if _, err := ToGGUF(ctx, at("without"), at("c.gguf"), Options{Target: at("head.gguf")}); err == nil {
+		t.Error("a head for a target is no error")
+	}
+}

@@ -1,0 +1,207 @@
+package convert
+
+import (
+	"context"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Encoding anew gives what the encoding of the original numbers gives, and files that open.
+func TestTypes(t *testing.T) {
+	ctx := context.Background()
+	for _, name := range []string{"tiny-llama2", "tiny-qwen3", "tiny-gptneox"} {
+		s, dir := shape(t, name), t.TempDir()
+		at := func(name string) string { return filepath.Join(dir, name) }
+		if err := synth.Write(ctx, at("f32.gguf"), s, synth.Options{Type: tensor.F32, Seed: 5}); err != nil {
+			t.Fatal(err)
+		}
+		for _, typ := range []tensor.Type{tensor.F16, tensor.BF16, tensor.Q8_0} {
+			if err := synth.Write(ctx, at("want.gguf"), s, synth.Options{Type: typ, Seed: 5}); err != nil {
+				t.Fatal(err)
+			}
+			var done, total int64
+			if _, err := Quantize(ctx, at("f32.gguf"), at("got.gguf"), Options{Type: typ, Progress: func(d, n int64) { done, total = d, n }}); err != nil {
+				t.Fatal(err)
+			}
+			if done != total || total == 0 {
+				t.Errorf("progress ended at %d of %d", done, total)
+			}
+			sameTensors(t, at("want.gguf"), at("got.gguf"))
+			f, err := gguf.Open(at("got.gguf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if n, _ := f.Uint("general.file_type"); uint32(n) != map[tensor.Type]uint32{tensor.F16: 1, tensor.Q8_0: 7, tensor.BF16: 32}[typ] {
+				t.Errorf("%s in %v: file type %d", name, typ, n)
+			}
+			f.Close()
+			logits(t, at("got.gguf"))
+			if typ == tensor.Q8_0 {
+				continue
+			}
+			hf := at("hf-" + typ.String())
+			if _, err := ToHF(ctx, at("f32.gguf"), hf, Options{Type: typ}); err != nil {
+				t.Fatal(err)
+			}
+			if s.Arch != "llama" {
+				sameBits(t, "HF of another type", logits(t, hf), logits(t, at("got.gguf")))
+			}
+		}
+		// and a quantized file as a folder, its numbers kept
+		if _, err := ToHF(ctx, at("got.gguf"), at("hf-kept"), Options{Type: Keep}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A model in a type of few bits has its output matrix in Q6_K, rows that are not whole blocks in Q8_0, numbers close to the original's,
+// and runs.
+func TestFewBits(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	for _, tied := range []bool{false, true} {
+		s := synth.Shape{Name: "k", Arch: "qwen3", Vocab: 500, Hidden: 256, Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 544, Context: 256,
+			NormEps: 1e-6, RopeBase: 1e6, RopeDims: 64, Tied: tied, Tokens: synth.Qwen2}
+		if err := synth.Write(ctx, at("f32.gguf"), s, synth.Options{Type: tensor.F32, Seed: 3}); err != nil {
+			t.Fatal(err)
+		}
+		from, err := gguf.Open(at("f32.gguf"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer from.Close()
+		for _, typ := range []tensor.Type{tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K} {
+			notes, err := Quantize(ctx, at("f32.gguf"), at("k.gguf"), Options{Type: typ})
+			if err != nil {
+				t.Fatal(err)
+			}
+			to, err := gguf.Open(at("k.gguf"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			others := 0
+			for _, info := range to.Tensors {
+				x, err1 := from.Load(info.Name)
+				y, err2 := to.Load(info.Name)
+				if err1 != nil || err2 != nil {
+					t.Fatal(err1, err2)
+				}
+				want := typ
+				block, _ := typ.Block()
+				switch {
+				case len(y.Shape) < 2:
+					continue
+				case strings.Contains(y.Name, "ffn_down") && y.Cols()%block != 0:
+					want = tensor.Q8_0
+				case y.Name == "output.weight" || tied && y.Name == "token_embd.weight":
+					want = tensor.Q6_K
+				}
+				if want != typ {
+					others++
+				}
+				if y.Type != want {
+					t.Errorf("%v, tied %v: %s is %v, want %v", typ, tied, y.Name, y.Type, want)
+				}
+				if e := relative(t, x, y); e > map[tensor.Type]float64{tensor.Q4_0: .09, tensor.Q4_1: .08, tensor.Q5_0: .05, tensor.Q5_1: .04,
+					tensor.Q4_K: .08, tensor.Q5_K: .04, tensor.Q6_K: .02, tensor.Q8_0: .01}[want] {
+					t.Errorf("%s in %v is off by %.3f of its size", y.Name, y.Type, e)
+				}
+			}
+			if len(notes) != others {
+				t.Errorf("%v, tied %v: %d tensors have another type, the notes are %q", typ, tied, others, notes)
+			}
+			to.Close()
+			logits(t, at("k.gguf"))
+		}
+	}
+}
+
+// relative is the root of the mean squared difference over that of x.
+func relative(t *testing.T, x, y tensor.Tensor) float64 {
+	a, err1 := x.Float32s()
+	b, err2 := y.Float32s()
+	if err1 != nil || err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	var d, n float64
+	for i := range a {
+		d, n = d+float64(a[i]-b[i])*float64(a[i]-b[i]), n+float64(a[i])*float64(a[i])
+	}
+	return math.Sqrt(d / n)
+}
+
+func TestQuantizeNotes(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	w := gguf.NewWriter()
+	w.Set("general.architecture", "other")
+	for _, x := range []struct {
+		name  string
+		typ   tensor.Type
+		shape []int
+	}{{"odd", tensor.F32, []int{2, 33}}, {"even", tensor.F32, []int{2, 64}}, {"norm", tensor.F16, []int{64}}, {"again", tensor.Q8_0, []int{2, 64}}, {"ids", tensor.I32, []int{5}}} {
+		size, err := x.typ.Size(tensor.Tensor{Shape: x.shape}.Elements())
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.AddTensor(tensor.Tensor{Name: x.name, Type: x.typ, Shape: x.shape, Data: make([]byte, size)})
+	}
+	a, b := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
+	if err := w.WriteFile(a); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := Quantize(ctx, a, b, Options{Type: tensor.Q8_0})
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "odd") {
+		t.Errorf("notes %q, %v", notes, err)
+	}
+	f, err := gguf.Open(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, want := range map[string]tensor.Type{"odd": tensor.F16, "even": tensor.Q8_0, "norm": tensor.F32, "again": tensor.Q8_0, "ids": tensor.I32} {
+		if x, _ := f.Tensor(name); x.Type != want {
+			t.Errorf("%s is %v, want %v", name, x.Type, want)
+		}
+	}
+}
+
+// Vectors that the matrices' type holds exactly take it, so that a folder comes back as it was.
+func TestVectorsExact(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	if err := synth.WriteHF(ctx, at("a"), shape(t, "tiny-gptneox"), synth.Options{Type: tensor.BF16, Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToGGUF(ctx, at("a"), at("a.gguf"), Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToHF(ctx, at("a.gguf"), at("b"), Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	x, err := safetensors.Open(at("a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer x.Close()
+	y, err := safetensors.Open(at("b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer y.Close()
+	for _, info := range x.Tensors {
+		p, _ := x.Tensor(info.Name)
+		q, ok := y.Tensor(info.Name)
+		p, err1 := p.ReadAll()
+		q, err2 := q.ReadAll()
+		if !ok || err1 != nil || err2 != nil || p.Type != q.Type || string(p.Data) != string(q.Data) {
+			t.Errorf("tensor %s came back as %v, was %v", info.Name, q.Type, p.Type)
+		}
+	}
+}

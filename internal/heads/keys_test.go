@@ -1,0 +1,94 @@
+package heads_test
+
+import (
+	"errors"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/heads"
+	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
+	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A key or a tensor of a head's GGUF file that is not built here is refused by its name; old forms
+// of linear scaling are obeyed.
+func TestKeysAndTensors(t *testing.T) {
+	dir, rng := t.TempDir(), rand.New(rand.NewPCG(2, 2))
+	at := func(name string) string { return filepath.Join(dir, name+".gguf") }
+	target := model.Config{Arch: "qwen3", Vocab: 64, Hidden: 32, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
+		Context: 64, NormEps: 1e-6,
+		Rope: model.RopeConfig{Base: 1e4, Dims: 16, Scale: 1}}
+	j, e3, e2, b := jetsynth.Config(rng, target, tensor.F32), eaglesynth.Config(rng, 3, target, tensor.F32),
+		eaglesynth.Config(rng, 2, target, tensor.F32), blocksynth.Config(rng, target, tensor.F32)
+	jw, err0 := jetsynth.Tensors(j, tensor.F32, 1)
+	w3, err1 := eaglesynth.Tensors(e3, tensor.F32, 1)
+	w2, err2 := eaglesynth.Tensors(e2, tensor.F32, 1)
+	bw, err3 := blocksynth.Tensors(b, tensor.F32, 1)
+	if err := errors.Join(err0, err1, err2, err3,
+		jet.WriteGGUF(at("dflash"), "x", &j, jw, nil, tensor.F32),
+		eagle.WriteGGUF(at("eagle3"), "x", &e3, w3, eaglesynth.Tokens(e3, 1), nil, tensor.F32),
+		eagle.WriteGGUF(at("eagle2"), "x", &e2, w2, eaglesynth.Tokens(e2, 1), nil, tensor.F32),
+		specblock.WriteGGUF(at("specblock"), "x", &b, bw, blocksynth.Tokens(b, 1), nil, tensor.F32),
+		routersynth.Write(at("router"), rng, target.Vocab, target.Hidden, tensor.F32)); err != nil {
+		t.Fatal(err)
+	}
+	for _, arch := range []string{"dflash", "eagle3", "eagle2", "specblock", "router"} {
+		f, err := gguf.Open(at(arch))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		changed := func(change func(w *gguf.Writer)) draft.Head {
+			w := gguf.NewWriter()
+			w.SetAll(f)
+			for _, info := range f.Tensors {
+				x, _ := f.Tensor(info.Name)
+				w.AddTensor(x)
+			}
+			change(w)
+			if err := w.WriteFile(at("changed")); err != nil {
+				t.Fatal(err)
+			}
+			return draft.Head{Name: at("changed")}
+		}
+		for key, v := range map[string]any{"logit_scale": float32(0.5), "expert_count": uint32(8),
+			"rope.scaling.type": "yarn", "hyper_connection.count": uint32(2),
+			"attention.sliding_window": uint32(8), "nextn_predict_layers": uint32(1), "a_key_of_tomorrow": true} {
+			key = arch + "." + key
+			if err := heads.Check(changed(func(w *gguf.Writer) { w.Set(key, v) }), target); err == nil ||
+				!strings.Contains(err.Error(), key) {
+				t.Errorf("%s = %v: %v", key, v, err)
+			}
+		}
+		x, err := tensor.FromFloat32s("blk.0.ffn_gate_inp.weight", tensor.F32, []int{4}, make([]float32, 4))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if arch != "router" { // whose tensors are read when it is loaded
+			if err := heads.Check(changed(func(w *gguf.Writer) { w.AddTensor(x) }), target); err == nil ||
+				!strings.Contains(err.Error(), x.Name) {
+				t.Errorf("%s: tensor %s: %v", arch, x.Name, err)
+			}
+		}
+		if arch != "dflash" {
+			continue
+		}
+		for _, key := range []string{"rope.scale_linear", "rope.scaling.factor"} {
+			c, err := jet.ReadConfig(changed(func(w *gguf.Writer) { w.Set("dflash."+key, float32(4)) }))
+			if err != nil || c.Rope.Scale != 4 {
+				t.Errorf("%s: scale %g, %v", key, c.Rope.Scale, err)
+			}
+		}
+	}
+}

@@ -1,0 +1,214 @@
+package train
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tokenizer"
+	"github.com/grovellm/grove/tree"
+)
+
+// Generated is the text a target makes to teach a drafter: so many files of so many texts, each a beginning taken
+// from the training text and what the target goes on to say, at temperature 1 or 0.
+type Generated struct {
+	Files, Texts int
+	Prompt       int     // tokens of a beginning
+	Length       int     // of a text, beginning included
+	Weight       float64 // share of the rows, beside those of the training text
+	Greedy       float64 `json:",omitempty"` // share of the texts at temperature 0
+}
+
+// generatedAtOnce is the number of texts that grow together.
+const generatedAtOnce = 64
+
+// set returns the text as a set of rows for a language model, weighed against the training text.
+func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*data.Set) (*data.Set, error) {
+	m, err := model.Open(path, model.Options{Threads: j.Threads})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	tokens, err := g.tokens(ctx, j, m, dir, train)
+	if err != nil {
+		return nil, err
+	}
+	var docs []data.Document
+	for file := range g.Files {
+		n := g.Texts * g.Length
+		docs = append(docs, documents(g.path(dir, file), tokens[file*n:(file+1)*n], m.Tokenizer)...)
+	}
+	set, err := data.FromDocuments(ctx, "generated", docs, m.Tokenizer, data.LoadOptions{Threads: j.Threads})
+	if err != nil {
+		return nil, err
+	}
+	set.Weight = g.Weight
+	return set, nil
+}
+
+func (g Generated) path(dir string, file int) string {
+	return filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
+}
+
+// tokens returns the texts one after the other, each of Length tokens, making the files that are not in the folder yet.
+func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir string, prompts []*data.Set) ([]int32, error) {
+	mix, err := g.beginnings(prompts)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	var all []int32
+	for file := range g.Files {
+		name := g.path(dir, file)
+		b, err := os.ReadFile(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			j.note("the target generates text, %d of %d", file+1, g.Files)
+			if b, err = g.file(ctx, m, mix, file); err == nil {
+				err = atomicfile.Write(name, func(w io.Writer) error {
+					_, err := w.Write(b)
+					return err
+				})
+			}
+		}
+		if err == nil && len(b) != 4*g.Texts*g.Length {
+			err = fmt.Errorf("%s: %d bytes, want %d: delete the file, it was made by another recipe", name, len(b), 4*g.Texts*g.Length)
+		}
+		if err != nil {
+			return nil, err
+		}
+		for ; len(b) > 0; b = b[4:] {
+			id := int32(binary.LittleEndian.Uint32(b))
+			if id < 0 || int(id) >= m.Config.Vocab {
+				return nil, fmt.Errorf("%s: token %d is not in the vocabulary of %d: delete the file", name, id, m.Config.Vocab)
+			}
+			all = append(all, id)
+		}
+	}
+	return all, nil
+}
+
+// beginnings deals the beginning of each text by its number.
+func (g Generated) beginnings(from []*data.Set) (*data.Mix, error) {
+	return data.NewMix(from, g.Prompt, 3)
+}
+
+// temperature of a text.
+func (g Generated) temperature(number int) float32 {
+	if math.Floor(float64(number+1)*g.Greedy) > math.Floor(float64(number)*g.Greedy) {
+		return 0
+	}
+	return 1
+}
+
+// file makes one file: the tokens of its texts, four bytes each.
+func (g Generated) file(ctx context.Context, m *model.Model, mix *data.Mix, file int) ([]byte, error) {
+	var out []byte
+	for first := 0; first < g.Texts; first += generatedAtOnce {
+		b := &batch{m: m, pass: m.NewPass()}
+		for i := range min(generatedAtOnce, g.Texts-first) {
+			number := file*g.Texts + first + i
+			prompt := make([]int32, g.Prompt+1)
+			mix.Row(uint64(number), prompt)
+			s, err := sample.New(sample.Params{Temperature: g.temperature(number), Seed: uint64(number)}, m.Config.Vocab)
+			if err != nil {
+				return nil, err
+			}
+			b.texts = append(b.texts, &text{tokens: prompt[:g.Prompt], sampler: s, cache: m.NewCache()})
+		}
+		if err := b.run(ctx, g.Length); err != nil {
+			return nil, err
+		}
+		for _, t := range b.texts {
+			for _, id := range t.tokens {
+				out = binary.LittleEndian.AppendUint32(out, uint32(id))
+			}
+			t.cache.Free()
+		}
+	}
+	return out, nil
+}
+
+// documents cuts tokens at the ends of text, and into text and control tokens.
+func documents(name string, tokens []int32, tok *tokenizer.Tokenizer) []data.Document {
+	var docs []data.Document
+	var plain []int32
+	doc := data.Document{Name: name}
+	text := func() {
+		if s := strings.ToValidUTF8(tok.Decode(plain), ""); s != "" {
+			doc.Parts = append(doc.Parts, data.Part{Text: s})
+		}
+		plain = plain[:0]
+	}
+	end := func() {
+		if text(); len(doc.Parts) > 0 {
+			docs = append(docs, doc)
+		}
+		doc = data.Document{Name: name}
+	}
+	for _, id := range tokens {
+		switch {
+		case id == tok.EOS():
+			end()
+		case tok.IsSpecial(id):
+			text()
+			doc.Parts = append(doc.Parts, data.Part{Text: tok.Text(id), Control: true})
+		default:
+			plain = append(plain, id)
+		}
+	}
+	end()
+	return docs
+}
+
+// batch is texts that grow together, a token of each in a pass.
+type batch struct {
+	m     *model.Model
+	pass  *model.Pass
+	texts []*text
+	rows  []model.Rows
+}
+
+type text struct {
+	tokens  []int32
+	sampler *sample.Sampler
+	cache   *nn.Cache
+	tree    tree.Tree
+}
+
+func (b *batch) run(ctx context.Context, length int) error {
+	for len(b.texts[0].tokens) < length {
+		b.rows = b.rows[:0]
+		for _, t := range b.texts {
+			t.tree.ResetChain(t.tokens[t.cache.Len():])
+			last := int32(t.tree.Len() - 1)
+			b.rows = append(b.rows, model.Rows{Cache: t.cache, Tree: &t.tree, Logits: []int32{last}})
+		}
+		if err := b.pass.Run(ctx, b.rows, nil); err != nil {
+			return err
+		}
+		var wg sync.WaitGroup
+		for i, t := range b.texts {
+			wg.Go(func() {
+				t.tokens = append(t.tokens, t.sampler.Sample(b.pass.Logits(i, 0), len(t.tokens), nil))
+				t.cache.CommitAll()
+			})
+		}
+		wg.Wait()
+	}
+	return nil
+}

@@ -1,0 +1,61 @@
+package train
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// Of generated texts those are kept that begin with the source that is named, all of them, in their order; a source that is not there is
+// refused, as it is for the training text itself.
+func TestOnly(t *testing.T) {
+	tok := tinyTokenizer(t)
+	var sets []*data.Set
+	weight := []float64{1, 3}
+	for i, text := range []string{strings.Repeat("ABCD", 300), strings.Repeat("WXYZ", 500)} { // of which no token is in both
+		set, err := data.FromDocuments(context.Background(), text[:1], []data.Document{{Name: text[:1], Parts: []data.Part{{Text: text}}}}, tok, data.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		set.Weight = weight[i]
+		sets = append(sets, set)
+	}
+	sides := map[string][]int32{"A": tok.Encode("ABCD", tokenizer.EncodeOptions{}), "W": tok.Encode("WXYZ", tokenizer.EncodeOptions{})}
+	rapid.Check(t, func(t *rapid.T) {
+		g := Generated{Prompt: rapid.IntRange(2, 9).Draw(t, "prompt")}
+		g.Length = g.Prompt + rapid.IntRange(1, 4).Draw(t, "said")
+		mix, err := g.beginnings(sets)
+		if err != nil {
+			t.Fatal(err)
+		}
+		only := rapid.SampledFrom([]string{"A", "W", ""}).Draw(t, "only")
+		var tokens, want []int32
+		row := make([]int32, g.Prompt+1)
+		for i := range rapid.IntRange(1, 60).Draw(t, "texts") {
+			mix.Row(uint64(i), row)
+			text := append(slices.Clone(row[:g.Prompt]), make([]int32, g.Length-g.Prompt)...)
+			text[g.Length-1] = int32(i)
+			tokens = append(tokens, text...)
+			if only == "" || slices.ContainsFunc(row[:g.Prompt], func(id int32) bool { return slices.Contains(sides[only], id) }) {
+				want = append(want, text...)
+			}
+		}
+		h := HeadText{Only: only}
+		if got, err := h.begun(tokens, g, sets); err != nil || !slices.Equal(got, want) {
+			t.Fatalf("of source %q there are\n%v, want\n%v (%v)", only, got, want, err)
+		}
+		if got, err := h.sources(sets); err != nil || len(got) != map[bool]int{true: 2, false: 1}[only == ""] || only != "" && got[0].Name != only {
+			t.Fatalf("of the training text source %q is %v (%v)", only, got, err)
+		}
+	})
+	h := HeadText{Only: "Q"}
+	if _, err := h.begun(nil, Generated{Prompt: 2, Length: 3}, sets); err == nil || !strings.Contains(err.Error(), `"Q": want one of A, W`) {
+		t.Errorf("a source that is not there: %v", err)
+	}
+}

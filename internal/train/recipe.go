@@ -1,0 +1,246 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/train/bpe"
+	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// Job is a folder in which the project's own models are made, one after the other, and what from. A
+// stage that was interrupted goes on where it was; one that is done is not done again.
+//
+//	DIR/tokenizer.gguf          Tokenizer
+//	DIR/target/…                Target: checkpoints, metrics.jsonl, loss.png
+//	DIR/target/model-f32.gguf, model-q8_0.gguf, hf/
+//	DIR/draft/…                 Draft: the same, and the text the target generated
+//	DIR/NAME/…                  Jet, Eagle, …: the same of a head; DIR/jet/generated has the target's text for all of them
+type Job struct {
+	Dir        string
+	Sources    []data.Source // training text
+	Validation []data.Source
+	Threads    int // 0: GOMAXPROCS
+
+	SaveEvery time.Duration  // between checkpoints; 0: two minutes
+	Report    func(Progress) // called after every step; may be nil
+	Note      func(string)   // called when a stage begins; may be nil
+}
+
+// StandardJob makes the models on the standard sources (package data) with these recipes' weights: prose and
+// arithmetic are far smaller than the library, and are read more often.
+func StandardJob(dir, goroot, folder string) Job {
+	j := Job{Dir: dir, Sources: data.Standard(goroot, folder), Validation: data.StandardValidation(goroot, folder)}
+	for i := range j.Sources {
+		s := &j.Sources[i]
+		s.Weight = map[string]float64{"go": 0.66, "prose": 0.16, "gsm8k": 0.11, "gsm8k-chat": 0.07}[s.Name]
+	}
+	return j
+}
+
+func (j *Job) note(format string, args ...any) {
+	if j.Note != nil {
+		j.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+func (j *Job) tokenizerPath() string { return filepath.Join(j.Dir, "tokenizer.gguf") }
+
+// TargetRecipe is the recipe of the target: 8.6 million parameters, 31 million tokens, about 75 minutes on four cores
+// with VDPBF16PS.
+func TargetRecipe() Recipe {
+	return Recipe{
+		Shape: Shape{Vocab: 16384, Hidden: 256, Layers: 6, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 704, Context: 2048, RopeBase: 10000, NormEps: 1e-6},
+		Seed:  1, Precision: "bf16", Length: 256, Rows: 32, MicroRows: 16, Steps: 3800, LongFrom: 0.75, LongLength: 1024,
+		Schedule: Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: DefaultOptimizer(), Clip: 1,
+		ValidateEvery: 100, ValidateRows: 64,
+	}
+}
+
+// DraftRecipe is the recipe of the draft model: 1.4 million parameters, most of them the head's, 25 million tokens.
+func DraftRecipe() Recipe {
+	r := TargetRecipe()
+	r.Shape.Hidden, r.Shape.Layers, r.Shape.Heads, r.Shape.KVHeads, r.Shape.HeadDim, r.Shape.FFN = 64, 4, 2, 1, 32, 384
+	r.Seed, r.Steps = 2, 3000
+	r.Distill = 0.8
+	r.Generated = Generated{Files: 24, Texts: 256, Prompt: 32, Length: 256, Weight: 0.5}
+	return r
+}
+
+// Tokenizer learns the vocabulary, DIR/tokenizer.gguf, from the sources.
+func Tokenizer(ctx context.Context, j Job, o bpe.Options) error {
+	if _, err := os.Stat(j.tokenizerPath()); err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := os.MkdirAll(j.Dir, 0o777); err != nil {
+		return err
+	}
+	j.note("learning the vocabulary")
+	counter, err := bpe.NewCounter(o)
+	if err != nil {
+		return err
+	}
+	for _, s := range j.Sources {
+		docs, _, err := s.Documents()
+		if err != nil {
+			return err
+		}
+		texts := make([]string, 0, len(docs))
+		for i := range docs {
+			for _, p := range docs[i].Parts {
+				if !p.Control {
+					texts = append(texts, p.Text)
+				}
+			}
+		}
+		if err := counter.Add(texts, 1); err != nil {
+			return err
+		}
+	}
+	v, err := bpe.Train(ctx, counter, o)
+	if err != nil {
+		return err
+	}
+	return v.WriteGGUF(j.tokenizerPath())
+}
+
+// corpus is a job's vocabulary, and its texts as tokens.
+type corpus struct {
+	vocabulary   *gguf.File
+	tok          *tokenizer.Tokenizer
+	train, valid []*data.Set
+	card         string // what train is, as a table
+}
+
+func (c *corpus) Close() error { return c.vocabulary.Close() }
+
+// open makes sure of the vocabulary, and reads and tokenises the sources.
+func (j *Job) open(ctx context.Context, vocab int) (*corpus, error) {
+	if err := Tokenizer(ctx, *j, bpe.Options{Size: vocab, Threads: j.Threads}); err != nil {
+		return nil, err
+	}
+	f, err := gguf.Open(j.tokenizerPath())
+	if err != nil {
+		return nil, err
+	}
+	c := &corpus{vocabulary: f}
+	if err := j.read(ctx, c, vocab); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return c, nil
+}
+
+func (j *Job) read(ctx context.Context, c *corpus, vocab int) (err error) {
+	if c.tok, err = tokenizer.FromGGUF(c.vocabulary); err != nil {
+		return err
+	}
+	if n := c.tok.VocabSize(); n != vocab {
+		return fmt.Errorf("%s: %d tokens, the recipe's model has %d: train in another folder", j.tokenizerPath(), n, vocab)
+	}
+	var reports []data.Report
+	if c.train, reports, err = j.sets(ctx, c.tok, j.Sources); err != nil {
+		return err
+	}
+	c.card = data.Card(j.Sources, c.train, reports)
+	c.valid, _, err = j.sets(ctx, c.tok, j.Validation)
+	return err
+}
+
+func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data.Source) (sets []*data.Set, reports []data.Report, err error) {
+	for _, s := range sources {
+		set, report, err := data.Load(ctx, s, tok, data.LoadOptions{Cache: filepath.Join(j.Dir, "cache"), Threads: j.Threads})
+		if err != nil {
+			return nil, nil, err
+		}
+		sets, reports = append(sets, set), append(reports, report)
+	}
+	return sets, reports, nil
+}
+
+func (j *Job) config(stage string, r Recipe, valid []*data.Set) Config {
+	return Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.saveEvery(), Report: j.Report, Validation: valid}
+}
+
+func (j *Job) saveEvery() time.Duration {
+	if j.SaveEvery == 0 {
+		return 2 * time.Minute
+	}
+	return j.SaveEvery
+}
+
+// Target trains the target, and the vocabulary where it is not there yet.
+func Target(ctx context.Context, j Job, r Recipe) error {
+	text, err := j.open(ctx, r.Shape.Vocab)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	j.note("training the target")
+	c := j.config("target", r, text.valid)
+	n, err := Run(ctx, c, text.train, nil)
+	if err != nil {
+		return err
+	}
+	return n.export(c.Dir, "grove target", text)
+}
+
+// Draft trains the draft model by distilling the target: on the training text, and on text that the
+// target generated itself, whose distributions are those that drafts will be judged by.
+func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
+	text, err := j.open(ctx, r.Shape.Vocab)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	from := filepath.Join(j.Dir, "target")
+	own, err := r.Generated.set(ctx, &j, filepath.Join(from, "model-f32.gguf"), filepath.Join(j.Dir, "draft", "generated"), text.train)
+	if err != nil {
+		return err
+	}
+	pool := par.New(j.Threads)
+	defer pool.Close()
+	teacher, err := NewNetwork(target, pool, gemm.BF16)
+	if err != nil {
+		return err
+	}
+	if err := teacher.Load(filepath.Join(from, "hf")); err != nil {
+		return err
+	}
+	j.note("training the draft model")
+	c := j.config("draft", r, text.valid)
+	n, err := Run(ctx, c, append(text.train, own), &Teacher{Net: teacher, Share: r.Distill})
+	if err != nil {
+		return err
+	}
+	return n.export(c.Dir, "grove draft", text)
+}
+
+// exportRun writes the plot of a run's loss, and what a model card says of the training text.
+func exportRun(dir string, text *corpus) error {
+	if err := os.WriteFile(filepath.Join(dir, "data.md"), []byte(text.card), 0o666); err != nil {
+		return err
+	}
+	return PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png"))
+}
+
+// export writes the finished network in every form.
+func (n *Network) export(dir, name string, text *corpus) error {
+	if err := exportRun(dir, text); err != nil {
+		return err
+	}
+	for _, t := range exported {
+		if err := n.WriteGGUF(filepath.Join(dir, t.file), name, text.vocabulary, t.kind); err != nil {
+			return err
+		}
+	}
+	return n.WriteFolder(filepath.Join(dir, "hf"), text.tok.EOS())
+}
