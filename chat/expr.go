@@ -290,16 +290,21 @@ func (r *rewriter) field(of string) (string, error) {
 	}
 	args, err := r.closed(")", bare, false)
 	if own {
-		if args != "" {
-			args = ", " + args
-		}
-		return "grove_method_" + name.text + "(" + of + args + ")", err
+		return called("grove_method_"+name.text, of, args), err
 	}
 	u, ok := methodUses[name.text]
 	if !ok {
 		u = looked
 	}
 	return u.of(of) + "." + name.text + "(" + args + ")", err
+}
+
+// called writes a call of one of grove's functions, with the value that a method or a filter stands behind as the first argument.
+func called(function, of, args string) string {
+	if args != "" {
+		args = ", " + args
+	}
+	return function + "(" + of + args + ")"
 }
 
 var methodUses = map[string]use{
@@ -369,10 +374,7 @@ func (r *rewriter) filter(of string) (string, error) {
 		args, err = r.closed(")", copied, false)
 	}
 	if _, ok := filters[name.text]; ok {
-		if args != "" {
-			args = ", " + args
-		}
-		return "grove_filter_" + name.text + "(" + of + args + ")", err
+		return called("grove_filter_"+name.text, of, args), err
 	}
 	u, ok := filterUses[name.text]
 	if !ok {

@@ -45,8 +45,8 @@ const (
 
 const (
 	// promptSlowdown bounds how long requests that decode wait for prompts: the pass of a step that reads prompts beside them
-	// takes at most about so many times the time of late steps without. Chosen as a compromise: at 2 a prompt of 4,000
-	// tokens takes about twice as long to read as at 4, and at 4 the gaps between tokens are twice as long meanwhile.
+	// takes at most about so many times the time of late steps without. A prompt gets promptSlowdown-1 parts of each step: at
+	// half of it, a prompt is read at a quarter of the speed; at double, gaps between tokens are twice as long meanwhile.
 	promptSlowdown = 3
 	stepMemory     = 8 // steps whose time counts
 )
@@ -96,9 +96,11 @@ type Engine struct {
 	speeds  map[string]speed   // by drafter
 	idle    chan struct{}      // closed when nothing is left to do; nil while nobody waits for that
 
-	// The goroutine's own.
+	// These change under mu, in the goroutine alone; but for Forget and Close, which drop prefixes.
 	running  []*job
 	prefixes prefixes
+
+	// These only the goroutine uses.
 	usual    float64 // seconds of late steps without prompts
 	stepping []*job  // of those running: that take part in the step
 	step     []*speculate.Sequence

@@ -35,17 +35,6 @@ const (
 	leastShared = 2 * nn.PageRows
 )
 
-// common is the number of tokens at the beginning of both texts that are the same.
-func common(a, b []int32) int {
-	n := min(len(a), len(b))
-	for i := range n {
-		if a[i] != b[i] {
-			return i
-		}
-	}
-	return n
-}
-
 // found is a prefix for a request to begin with.
 type found struct {
 	cache speculate.Cache // the request's
@@ -57,13 +46,13 @@ type found struct {
 func (p *prefixes) find(e *Engine, j *job) *found {
 	best, n := -1, 0
 	for i, q := range p.list {
-		if same := common(q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 && q.drafter == j.Drafter) {
+		if same := speculate.CommonPrefix(q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 && q.drafter == j.Drafter) {
 			best, n = i, same
 		}
 	}
 	var from *job
 	for _, o := range e.running {
-		if same := min(common(o.text, j.text), o.seq.Cache().Len()); o.Tenant == j.Tenant && same > n {
+		if same := min(speculate.CommonPrefix(o.text, j.text), o.seq.Cache().Len()); o.Tenant == j.Tenant && same > n {
 			from, n = o, same
 		}
 	}
@@ -101,12 +90,12 @@ func (p *prefixes) comes(e *Engine, j *job) bool {
 	now, soon := 0, 0
 	for _, q := range p.list {
 		if q.tenant == j.Tenant {
-			now = max(now, common(q.text, j.text))
+			now = max(now, speculate.CommonPrefix(q.text, j.text))
 		}
 	}
 	for _, o := range e.running {
 		if o.Tenant == j.Tenant && o.reading() {
-			same := common(o.text, j.text)
+			same := speculate.CommonPrefix(o.text, j.text)
 			now, soon = max(now, min(same, o.seq.Cache().Len())), max(soon, same)
 		}
 	}
@@ -121,7 +110,7 @@ func (p *prefixes) add(e *Engine, j *job) {
 	}
 	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter, bytes: e.rowBytes(&j.Request) * int64(rows)}
 	for i := 0; i < len(p.list); i++ {
-		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter && common(o.text, q.text) == len(o.text) {
+		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter && speculate.CommonPrefix(o.text, q.text) == len(o.text) {
 			p.remove(i)
 			i--
 		}

@@ -73,7 +73,27 @@ var changing = map[string][]string{
 	"add_generation_prompt":  {"true"},
 }
 
-// readCall reads the fields that chat and text completions share. The prompts are the caller's.
+// readRequest reads the body, and the fields that chat and text completions share. The other fields, and the prompts, are
+// left to the caller.
+func (x *exchange) readRequest() (*object, *call, error) {
+	m, o, err := x.readModel()
+	if err != nil {
+		return nil, nil, err
+	}
+	return o, x.readCall(o, m), nil
+}
+
+// readModel returns the model and the body; an error while the model is loading.
+func (x *exchange) readModel() (*Model, *object, error) {
+	m, err := x.s.loaded()
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := x.readBody()
+	return m, o, err
+}
+
+// readCall reads those fields.
 func (x *exchange) readCall(o *object, m *Model) *call {
 	c := &call{model: m, n: 1}
 	x.param = c.paramOf

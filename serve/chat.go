@@ -9,15 +9,10 @@ import (
 
 // chatCompletions answers POST /v1/chat/completions.
 func (s *Server) chatCompletions(x *exchange) error {
-	m, err := s.loaded()
+	o, c, err := x.readRequest()
 	if err != nil {
 		return err
 	}
-	o, err := x.readBody()
-	if err != nil {
-		return err
-	}
-	c := x.readCall(o, m)
 	c.chat = true
 	c.readTokens(o, s.o.MaxTokens, 0, "max_completion_tokens", "max_tokens")
 	o.read("logprobs", &c.request.Logprobs)

@@ -8,15 +8,10 @@ import (
 
 // completions answers POST /v1/completions.
 func (s *Server) completions(x *exchange) error {
-	m, err := s.loaded()
+	o, c, err := x.readRequest()
 	if err != nil {
 		return err
 	}
-	o, err := x.readBody()
-	if err != nil {
-		return err
-	}
-	c := x.readCall(o, m)
 	o.read("echo", &c.echo)
 	c.readTokens(o, s.o.MaxTokens, 16, "max_tokens", "max_completion_tokens")
 	if best := c.n; o.read("best_of", &best) && best != c.n {

@@ -119,11 +119,7 @@ func (s *Server) detokenize(x *exchange) error {
 }
 
 func (x *exchange) readTokenizer() (*Model, *tokenizer.Tokenizer, *object, error) {
-	m, err := x.s.loaded()
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	o, err := x.readBody()
+	m, o, err := x.readModel()
 	if err != nil {
 		return nil, nil, nil, err
 	}

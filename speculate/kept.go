@@ -39,8 +39,8 @@ func (k *Kept) Close() {
 	}
 }
 
-// common is the number of tokens at the beginning of both texts that are the same.
-func common(a, b []int32) int {
+// CommonPrefix is the number of tokens at the beginning of both texts that are the same.
+func CommonPrefix(a, b []int32) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++
@@ -62,7 +62,7 @@ func (s *Sequence) resume() error {
 		if k.drafter != d {
 			return fmt.Errorf("speculate: Kept is of another drafter: want what a sequence of this drafter kept")
 		}
-		from, same = k.state, common(k.text, s.text)
+		from, same = k.state, CommonPrefix(k.text, s.text)
 	}
 	first := d.Resume(s.state, n, from, same)
 	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens {

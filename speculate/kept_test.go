@@ -39,7 +39,7 @@ func TestConversation(t *testing.T) {
 				rapid.SliceOfN(rapid.Int32Range(0, int32(target.vocab)-1), 0, 20).Draw(r, "more")...)
 			want := plain(target, prompt, q)
 			truth[1] = append(slices.Clone(prompt), want...)
-			n := min(common(cache.rows, prompt), len(prompt)-1)
+			n := min(CommonPrefix(cache.rows, prompt), len(prompt)-1)
 			if err := cache.Truncate(n); err != nil {
 				r.Fatal(err)
 			}

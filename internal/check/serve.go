@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -91,7 +92,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) err
 	var mu sync.Mutex
 	var failed []error
 	var all sync.WaitGroup
-	for range 2 + skewed(rng, 10, 60) {
+	for range 2 + skewed(rng, 40, 300) {
 		s := &scripts[rng.IntN(len(scripts))]
 		r := engine.Request{Request: s.request, Prompt: s.prompt, Priority: rng.IntN(3), Tenant: []string{"", "other"}[rng.IntN(2)], Fresh: rng.IntN(8) == 0}
 		r.Name = names[rng.IntN(len(names))]
@@ -130,7 +131,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) err
 		}
 		if rng.IntN(3) == 0 { // let some steps pass
 			for at := e.Stats().Steps + int64(rng.IntN(6)); e.Stats().Steps < at && e.Stats().Running > 0; {
-				continue
+				runtime.Gosched()
 			}
 		}
 	}

@@ -57,15 +57,6 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 	return nil
 }
 
-// common is the number of tokens at the beginning of both texts that are the same.
-func common(a, b []int32) int {
-	n := 0
-	for n < len(a) && n < len(b) && a[n] == b[n] {
-		n++
-	}
-	return n
-}
-
 // randomScript draws a prompt that repeats itself, as text does, and options.
 func randomScript(rng *rand.Rand, vocab int) script {
 	words := 2 + rng.IntN(30)
@@ -181,7 +172,7 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 				from := seqs[rng.IntN(len(seqs))]
 				cache := from.Cache().(*nn.Cache).Fork()
 				defer cache.Free()
-				if err := cache.Truncate(min(cache.Len(), common(from.Text(), s.prompt))); err != nil {
+				if err := cache.Truncate(min(cache.Len(), speculate.CommonPrefix(from.Text(), s.prompt))); err != nil {
 					return err
 				}
 				r.Cache = cache
