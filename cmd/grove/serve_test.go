@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"encoding/json"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
@@ -11,8 +13,10 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // process is grove serve in a process of its own.
@@ -157,5 +161,69 @@ func TestParseSize(t *testing.T) {
 		if got, err := parseSize(text); err == nil && got != want || err != nil && want >= 0 {
 			t.Errorf("%q is %d, %v, want %d", text, got, err, want)
 		}
+	}
+}
+
+// A server whose head learns is stopped once, and then killed while clients ask, at random moments. It starts again, gives the
+// same texts, and has what its head learned before.
+func TestServeKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it opens the embedded model four times")
+	}
+	if runtime.GOOS == "windows" {
+		t.Skip("processes cannot be interrupted there")
+	}
+	learned, queries := t.TempDir(), 1
+	args := []string{"--port", "0", "--threads", "1", "--pad", "40M", "--drafter", "eagle3", "--adapt", learned, "--cache-memory", "64M"}
+	texts := make([]string, 6) // of the first server, by client
+	var rng = rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 1))
+	for kill := range 4 {
+		p := startServe(t, args...)
+		ask := func(client int) (string, error) {
+			body := fmt.Sprintf(`{"prompt":"func f%d(","max_tokens":48,"ignore_eos":true,"temperature":%d,"seed":7}`, client, client%2)
+			a, err := http.Post(p.url+"/v1/completions", "application/json", strings.NewReader(body))
+			if err != nil {
+				return "", err
+			}
+			defer a.Body.Close()
+			var answer struct{ Choices []struct{ Text string } }
+			if err := json.NewDecoder(a.Body).Decode(&answer); err != nil || len(answer.Choices) != 1 {
+				return "", fmt.Errorf("status %d: %v", a.StatusCode, err)
+			}
+			return answer.Choices[0].Text, nil
+		}
+		var first, all sync.WaitGroup // first: every client had an answer
+		for client := range texts {
+			first.Add(1)
+			all.Go(func() {
+				got, err := ask(client)
+				if kill == 0 {
+					texts[client] = got
+				}
+				if err != nil || got == "" || got != texts[client] {
+					t.Errorf("server %d, client %d: %q, %v; the first server gave %q", kill, client, got, err, texts[client])
+				}
+				for first.Done(); err == nil; {
+					_, err = ask(client)
+				}
+			})
+		}
+		first.Wait()
+		time.Sleep(time.Duration(rng.IntN(1000)) * time.Millisecond)
+		end := os.Kill
+		if kill == 0 {
+			end = syscall.SIGTERM
+		}
+		if err := p.Process.Signal(end); err != nil {
+			t.Fatal(err)
+		}
+		all.Wait()
+		_ = p.Wait()
+		code, out, stderr := command("", "adapt", "--adapt", learned, "--drafter", "eagle3", "--json")
+		var stats struct{ Queries int }
+		if err := json.Unmarshal([]byte(out), &stats); code != 0 || err != nil || stats.Queries < queries {
+			t.Errorf("after kill %d: status %d, %v, %d queries, before it %d\n%s%s", kill, code, err, stats.Queries, queries, out, stderr)
+		}
+		queries = max(queries, stats.Queries)
 	}
 }
