@@ -94,6 +94,29 @@ func TestOrigins(t *testing.T) {
 	}
 }
 
+// The log has the ids of a trace that the request names, and nothing of a header that names none.
+func TestTrace(t *testing.T) {
+	const trace, span = "4bf92f3577b34da6a3ce929d0e0e4736", "00f067aa0ba902b7"
+	for header, known := range map[string]bool{
+		"00-" + trace + "-" + span + "-01":                      true,
+		"01-" + trace + "-" + span + "-01-more":                 true,
+		"ff-" + trace + "-" + span + "-01":                      false,
+		"00-" + strings.Repeat("0", 32) + "-" + span + "-01":    false,
+		"00-" + trace + "-" + strings.Repeat("0", 16) + "-01":   false,
+		"00-" + strings.ToUpper(trace) + "-" + span + "-01":     false,
+		"00-" + trace + "-" + span + "-01 trace_id=" + "forged": false,
+		"": false,
+	} {
+		s := start(t, nil, serve.Options{})
+		s.send("POST", "/tokenize", `{"content":"x"}`, "Traceparent", header)
+		until(t, "a line", func() bool { return strings.Contains(s.log.String(), "\n") })
+		log := s.log.String()
+		if known != strings.Contains(log, "trace_id="+trace+" parent_id="+span) || !known && strings.Contains(log, "trace_id") {
+			t.Errorf("traceparent %q:\n%s", header, log)
+		}
+	}
+}
+
 // Every answer has the client's id or a new one. The log has the id and the figures, and prompts
 // only if asked.
 func TestLog(t *testing.T) {

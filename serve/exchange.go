@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -110,6 +111,18 @@ func requestID(r *http.Request) string {
 		return rand.Text()
 	}
 	return id
+}
+
+// traceParent is version 00 of the header traceparent (W3C Trace Context), or the beginning of a later version.
+var traceParent = regexp.MustCompile(`^[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(-|$)`)
+
+// traceOf returns the ids of the trace and the span that the request belongs to, if its headers name them.
+func traceOf(r *http.Request) (trace, span string, ok bool) {
+	m := traceParent.FindStringSubmatch(r.Header.Get("Traceparent"))
+	if m == nil || strings.HasPrefix(m[0], "ff") || strings.Trim(m[1], "0") == "" || strings.Trim(m[2], "0") == "" {
+		return "", "", false
+	}
+	return m[1], m[2], true
 }
 
 // authorize finds the key of the request among the server's, in a time that says nothing about
@@ -229,6 +242,9 @@ func (x *exchange) end(endpoint string) {
 		level = slog.LevelDebug
 	}
 	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}
+	if trace, span, ok := traceOf(x.r); ok {
+		line = append(line, "trace_id", trace, "parent_id", span)
+	}
 	if f := &x.figure; f.prompt > 0 {
 		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft_ms", ms(f.first),
 			"finish", f.finish)

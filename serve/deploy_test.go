@@ -1,0 +1,67 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/serve"
+)
+
+// The dashboard and the alert rules name metrics that the server has, with labels that they have.
+func TestDeployedMetrics(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	for range 2 {
+		s.send("POST", "/v1/completions", `{"prompt":"x x x x x x","max_tokens":20,"temperature":0,"drafter":"lookup"}`)
+	}
+	_, _, metrics := s.send("GET", "/metrics", "")
+	labels := map[string]string{} // of each metric, as one text
+	for _, line := range regexp.MustCompile(`(?m)^(grove_[a-z_]+)(\{[^}]*\})?`).FindAllStringSubmatch(metrics, -1) {
+		labels[line[1]] += line[2] + `instance="" job=""`
+	}
+	used := regexp.MustCompile(`(grove_[a-z_]+)(\{[^}]*\})?`)
+	label := regexp.MustCompile(`([a-z]+)=~?"`)
+	for _, file := range []string{"../deploy/grafana.json", "../deploy/alerts.yaml"} {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(file, ".json") && !json.Valid(data) {
+			t.Errorf("%s is no JSON", file)
+		}
+		text := strings.ReplaceAll(string(data), `\"`, `"`)
+		found := used.FindAllStringSubmatch(text, -1)
+		if len(found) == 0 {
+			t.Errorf("%s names no metric", file)
+		}
+		for _, m := range found {
+			has, known := labels[m[1]]
+			if !known {
+				t.Errorf("%s: the server has no %s", file, m[1])
+			}
+			for _, l := range label.FindAllStringSubmatch(m[2], -1) {
+				if !strings.Contains(has, l[1]+`="`) {
+					t.Errorf("%s: %s has no label %s", file, m[1], l[1])
+				}
+			}
+		}
+	}
+}
+
+// The alert rules fire, and do not, where their test says.
+func TestAlertRules(t *testing.T) {
+	promtool, err := exec.LookPath("promtool")
+	if err != nil {
+		t.Skip("promtool is not installed")
+	}
+	for _, args := range [][]string{
+		{"check", "rules", "../deploy/alerts.yaml"}, {"test", "rules", "../deploy/alerts_test.yaml"}, {"check", "config", "../deploy/prometheus.yml"},
+	} {
+		if out, err := exec.Command(promtool, args...).CombinedOutput(); err != nil {
+			t.Errorf("promtool %s: %v\n%s", strings.Join(args, " "), err, out)
+		}
+	}
+}
