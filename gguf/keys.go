@@ -111,6 +111,9 @@ func (k *Keys) Ints(key string, def ...[]int64) []int64 {
 	return read(k, key, "an array of integers", def, Value.Ints)
 }
 
+// Bools returns an array of truth values; ok is false where the value is no array.
+func (k *Keys) Bools(key string) (list []bool, ok bool) { return k.f.Bools(key) }
+
 // Floats returns an array of floating-point numbers.
 func (k *Keys) Floats(key string, def ...[]float32) []float32 {
 	return read(k, key, "an array of floating-point numbers", def, Value.Floats)

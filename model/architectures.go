@@ -1,65 +1,79 @@
-// The architectures, and what grove does with the keys of their GGUF files and the fields of their
-// config.json. The lists are what llama.cpp (src/llama-arch.cpp, llama-model.cpp, models) and
-// transformers 5 (the configuration classes) read.
+// The architectures: what grove knows of each is one value, in a file of its own (arch_*.go), which says how its files
+// are called, which keys and fields are obeyed, and of which tensors a layer is made. docs/add-a-model.md walks
+// through one.
 
 package model
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
 )
 
-// architecture is what grove knows of an architecture's files.
+// architecture is what grove knows of an architecture.
 type architecture struct {
-	name      string     // in GGUF files
-	modelType string     // in config.json
-	class     string     // of transformers
-	keys      gguf.Rules // of GGUF files, beside modelKeys
+	name      string // in GGUF files; several may share one
+	modelType string // in config.json
+	class     string // of transformers
 
-	// defaults are transformers' values of fields that config.json lacks. Its hidden_act is the
-	// only one that grove runs.
-	defaults hfConfig
+	keys     gguf.Rules // of GGUF files, beside modelKeys
+	fields   string     // of config.json that are obeyed here, though not everywhere (folderRules)
+	defaults hfConfig   // transformers' values of fields that config.json lacks. Its hidden_act is the only one
+
+	prefix string // of a layer's tensors in folders
+	top    []part // the tensors of no layer
+	layer  []part // the tensors of a layer, in the order of a GGUF file
 
 	// biases are the parts, by GGUF's names, that may have a bias in a folder, by the field of
 	// config.json that gives it. Those of "" always have one.
 	biases map[string]string
+
+	neighbours bool // GGUF files rotate dimensions (2i, 2i+1) together; folders, always (i, i+dims/2)
+	layerNorm  bool // LayerNorm with a bias; else RMSNorm
+	shifted    bool // folders have the weights of norms less 1
+	square     bool // files leave out the head dimension, which is Hidden/Heads
+
+	// rotated is the share of a head's dimensions that folders rotate, unless they say another. 0: always all.
+	rotated float64
+
+	// window is the rule of sliding windows where a file does not list the layers: every window-th layer has none.
+	// 0: files have no windows. 1: all layers have one.
+	window int
+	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
+
+	// The following may be nil. They read what generic code does not, after it, and are inverse in pairs.
+	readKeys    func(k *keys, c *Config)
+	writeKeys   func(c *Config, set func(key string, v any))
+	readFields  func(h *hfConfig, c *Config) error
+	writeFields func(c *Config, m map[string]any) error
+	check       func(c *Config) error // of what other engines assume of GGUF files
 }
 
-// architectures are those that grove runs.
+// architectures are those that grove runs. Of those with one name in GGUF files, the first is what a file's
+// architecture is called.
 var architectures = []*architecture{
-	{
-		name: "llama", modelType: "llama", class: "LlamaForCausalLM", keys: rmsKeys,
-		defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6},
-		biases: map[string]string{
-			"attention_bias": "attn_q attn_k attn_v attn_output",
-			"mlp_bias":       "ffn_gate ffn_up ffn_down",
-		},
-	},
-	{
-		name: "qwen2", modelType: "qwen2", class: "Qwen2ForCausalLM", keys: rmsKeys,
-		defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32},
-		biases:   map[string]string{"": "attn_q attn_k attn_v"},
-	},
-	{
-		name: "qwen3", modelType: "qwen3", class: "Qwen3ForCausalLM", keys: rmsKeys,
-		defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32, HeadDim: 128},
-		biases:   map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
-	},
-	{
-		name: "gptneox", modelType: "gpt_neox", class: "GPTNeoXForCausalLM",
-		keys: gguf.Rules{
-			Obeyed:  strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
-			Ignored: strings.Fields("attention.layer_norm_rms_epsilon"),
-		},
-		defaults: hfConfig{HiddenAct: "gelu", LayerNormEps: 1e-5, AttentionBias: true},
-		biases: map[string]string{
-			"attention_bias": "attn_qkv attn_output",
-			"":               "ffn_up ffn_down attn_norm ffn_norm output_norm",
-		},
-	},
+	&llama, &qwen2, &qwen3, &gptneox,
+}
+
+// Architectures returns the names that GGUF files have for the architectures that grove runs, in a fixed order.
+func Architectures() (names []string) {
+	for _, a := range architectures {
+		if !slices.Contains(names, a.name) {
+			names = append(names, a.name)
+		}
+	}
+	return names
+}
+
+// modelTypes are the names in config.json.
+func modelTypes() (names []string) {
+	for _, a := range architectures {
+		names = append(names, a.modelType)
+	}
+	return names
 }
 
 // rmsKeys are keys of architectures with RMSNorm. Early files of Qwen 1.5 set
@@ -69,60 +83,66 @@ var rmsKeys = gguf.Rules{
 	Ignored: strings.Fields("attention.layer_norm_epsilon use_parallel_residual"),
 }
 
+// rmsAnd is rmsKeys with further keys that are obeyed.
+func rmsAnd(obeyed string) gguf.Rules {
+	r := rmsKeys
+	r.Obeyed = append(slices.Clone(r.Obeyed), strings.Fields(obeyed)...)
+	return r
+}
+
 // modelKeys are the keys of every architecture, after its name and a dot. An ignored key repeats
-// what the tensors say, or matters only beside a value that is refused (a window, yarn).
+// what the tensors say, or matters only beside a value that is refused.
 var modelKeys = gguf.Rules{
 	Obeyed: strings.Fields(`context_length embedding_length block_count feed_forward_length
 		attention.head_count attention.head_count_kv attention.key_length attention.value_length
 		attention.sliding_window rope.dimension_count rope.freq_base
-		rope.scaling.type rope.scaling.factor rope.scale_linear`),
+		rope.scaling.type rope.scaling.factor rope.scale_linear rope.scaling.attn_factor
+		rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
+		rope.scaling.yarn_log_multiplier`),
 	Ignored: strings.Fields(`vocab_size tensor_data_layout attention.sliding_window_pattern
-		rope.scaling.original_context_length rope.scaling.finetuned
-		rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow`),
+		rope.scaling.finetuned`),
 	Neutral: map[string][]any{
-		"attention.causal":                 {true},
-		"attention.clamp_kqv":              {0},
-		"attention.key_length_mla":         {0},
-		"attention.max_alibi_bias":         {0},
-		"attention.output_scale":           {0, 1},
-		"attention.scale":                  {0},
-		"attention.shared_kv_layers":       {0},
-		"attention.temperature_length":     {0},
-		"attention.temperature_scale":      {0},
-		"attention.value_length_mla":       {0},
-		"attention.value_scale":            {0, 1},
-		"attn_logit_softcapping":           {0},
-		"embedding_scale":                  {0, 1},
-		"expert_count":                     {0},
-		"expert_feed_forward_length":       {0},
-		"expert_gating_func":               {0},
-		"expert_group_count":               {0},
-		"expert_group_used_count":          {0},
-		"expert_shared_count":              {0},
-		"expert_used_count":                {0},
-		"expert_weights_norm":              {false},
-		"expert_weights_scale":             {0, 1},
-		"final_logit_softcapping":          {0},
-		"leading_dense_block_count":        {0},
-		"logit_scale":                      {0, 1},
-		"moe_every_n_layers":               {0},
-		"nextn_predict_layers":             {0},
-		"num_loops":                        {0, 1},
-		"pooling_type":                     {0},
-		"residual_scale":                   {0, 1},
-		"rope.dimension_sections":          {0},
-		"rope.scaling.alpha":               {0},
-		"rope.scaling.attn_factor":         {1},
-		"rope.scaling.yarn_attn_factor":    {1},
-		"rope.scaling.yarn_ext_factor":     {0, -1},
-		"rope.scaling.yarn_log_multiplier": {0},
-		"router_logit_softcapping":         {0},
-		"swin_norm":                        {false},
+		"attention.causal":              {true},
+		"attention.clamp_kqv":           {0},
+		"attention.key_length_mla":      {0},
+		"attention.max_alibi_bias":      {0},
+		"attention.output_scale":        {0, 1},
+		"attention.scale":               {0},
+		"attention.shared_kv_layers":    {0},
+		"attention.temperature_length":  {0},
+		"attention.temperature_scale":   {0},
+		"attention.value_length_mla":    {0},
+		"attention.value_scale":         {0, 1},
+		"attn_logit_softcapping":        {0},
+		"embedding_scale":               {0, 1},
+		"expert_count":                  {0},
+		"expert_feed_forward_length":    {0},
+		"expert_gating_func":            {0},
+		"expert_group_count":            {0},
+		"expert_group_used_count":       {0},
+		"expert_shared_count":           {0},
+		"expert_used_count":             {0},
+		"expert_weights_norm":           {false},
+		"expert_weights_scale":          {0, 1},
+		"final_logit_softcapping":       {0},
+		"leading_dense_block_count":     {0},
+		"logit_scale":                   {0, 1},
+		"moe_every_n_layers":            {0},
+		"nextn_predict_layers":          {0},
+		"num_loops":                     {0, 1},
+		"pooling_type":                  {0},
+		"residual_scale":                {0, 1},
+		"rope.dimension_sections":       {0},
+		"rope.scaling.alpha":            {0},
+		"rope.scaling.yarn_attn_factor": {1},
+		"rope.scaling.yarn_ext_factor":  {0, -1},
+		"router_logit_softcapping":      {0},
+		"swin_norm":                     {false},
 	},
 }
 
-// folderRules are fields of config.json that grove does not obey. It obeys the fields of hfConfig.
-// Other fields change no logits, or transformers does not read them for these architectures.
+// folderRules are fields of config.json that grove obeys in no architecture, or only where it lists them. It obeys the
+// fields of hfConfig. Other fields change no logits, or transformers does not read them for these architectures.
 var folderRules = gguf.Rules{Neutral: map[string][]any{
 	"add_cross_attention":         {false},
 	"alibi":                       {false},
@@ -145,13 +165,18 @@ var folderRules = gguf.Rules{Neutral: map[string][]any{
 	"use_bidirectional_attention": {false},
 }}
 
-// ropeRules are the fields of rope_scaling and rope_parameters. An ignored field matters only
-// beside yarn, which is refused.
+// ropeRules are the fields of rope_scaling and rope_parameters.
 var ropeRules = gguf.Rules{
 	Obeyed: strings.Fields(`rope_type type rope_theta partial_rotary_factor
-		factor low_freq_factor high_freq_factor original_max_position_embeddings`),
-	Ignored: strings.Fields("beta_fast beta_slow mscale mscale_all_dim truncate finetuned"),
-	Neutral: map[string][]any{"attention_factor": {1}},
+		factor low_freq_factor high_freq_factor original_max_position_embeddings
+		beta_fast beta_slow mscale mscale_all_dim attention_factor long_factor short_factor`),
+	Ignored: strings.Fields("finetuned"),
+	Neutral: map[string][]any{"truncate": {true}},
+}
+
+// obeys reports whether config.json gives the architecture a field that others do not have.
+func (a *architecture) obeys(field string) bool {
+	return slices.Contains(strings.Fields(a.fields), field)
 }
 
 // archNamed returns the architecture that GGUF files call name, or nil.
@@ -193,15 +218,15 @@ func BiasField(arch, name string) (field string, ok bool) {
 }
 
 // folderBiases returns the biases that a folder may have, by its names, and their fields.
-func (c *Config) folderBiases() map[string]string {
+func (a *architecture) folderBiases(c *Config) map[string]string {
 	fields := map[string]string{}
-	for field, parts := range archNamed(c.Arch).biases {
-		for _, part := range strings.Fields(parts) {
-			if name, ok := HFName(c.Arch, part+".bias"); ok {
+	for _, field := range slices.Sorted(maps.Keys(a.biases)) {
+		for _, part := range strings.Fields(a.biases[field]) {
+			if name, ok := a.folderName(part + ".bias"); ok {
 				fields[name] = field
 			}
 			for i := range c.Layers {
-				if name, ok := HFName(c.Arch, fmt.Sprintf("blk.%d.%s.bias", i, part)); ok {
+				if name, ok := a.folderName(fmt.Sprintf("blk.%d.%s.bias", i, part)); ok {
 					fields[name] = field
 				}
 			}

@@ -9,7 +9,7 @@ import (
 
 // Config is the shape of a model.
 type Config struct {
-	Arch    string // llama, qwen2, qwen3, gptneox
+	Arch    string // as GGUF files call it: one of Architectures
 	Name    string // as the file calls itself; may be empty
 	Vocab   int    // rows of the embedding
 	Hidden  int    // width of the residual stream
@@ -25,6 +25,22 @@ type Config struct {
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
 
+	// Window is how many positions a row of a layer with a window sees, its own included; Windowed says which layers
+	// have one, of those that it lists. LocalRope is the rotation of theirs where it differs.
+	Window    int
+	Windowed  []bool
+	LocalRope *RopeConfig
+	NoRope    []bool // the layers, of those that it lists, that do not rotate positions in
+
+	// Numbers that are 0 change nothing.
+	AttnScale     float64 // of attention scores, in place of 1/√HeadDim
+	AttnCap       float64 // soft cap of attention scores
+	LogitCap      float64 // soft cap of logits
+	EmbedScale    float64 // multiplies embeddings
+	ResidualScale float64 // multiplies what each half of a layer adds
+	LogitScale    float64 // divides logits
+	Temper        nn.Temper
+
 	Padded int64 // of the parameters, how many are padding (Options.Pad)
 }
 
@@ -34,35 +50,13 @@ type RopeConfig struct {
 	Dims       int       // rotated dimensions of a head, from its start
 	Neighbours bool      // pairs are (2i, 2i+1), as in GGUF files of the llama family; else (i, i+Dims/2)
 	Factors    []float32 // divide the frequency of each pair (Llama 3's scaling); nil for none
-	Scale      float64   // divides every position (linear scaling); 1 for none
-}
+	Scale      float64   // divides every position (linear scaling, YaRN); 1 for none
+	Attn       float64   // multiplies what is rotated; 0 for 1
+	Yarn       *Yarn     // nil for none
 
-// frequencies returns the angle per position of each pair.
-func (r *RopeConfig) frequencies() []float64 {
-	f := nn.Frequencies(r.Base, r.Dims, r.Factors)
-	for i := range f {
-		f[i] /= r.Scale
-	}
-	return f
-}
-
-// Llama3Factors are the frequency divisors of Llama 3.1's RoPE scaling: long wavelengths are
-// slowed by factor, short ones kept, those between blended.
-func Llama3Factors(base float64, dims int, factor, low, high, original float64) []float32 {
-	f := make([]float32, dims/2)
-	for i, freq := range nn.Frequencies(base, dims, nil) {
-		wavelength := 2 * math.Pi / freq
-		switch {
-		case wavelength < original/high:
-			f[i] = 1
-		case wavelength > original/low:
-			f[i] = float32(factor)
-		default:
-			smooth := (original/wavelength - low) / (high - low)
-			f[i] = float32(1 / ((1-smooth)/factor + smooth))
-		}
-	}
-	return f
+	// Long and Short are what Factors are to be where the context is longer than Original, or not (longrope).
+	Long, Short []float32
+	Original    int // the context that the model was first trained with
 }
 
 // Limits on what a file may claim, far above any real model, so that a hostile one cannot
@@ -99,19 +93,57 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("%d heads do not share %d key/value heads evenly", c.Heads, c.KVHeads)
 	case c.Rope.Dims%2 != 0:
 		return fmt.Errorf("%d rotated dimensions: want an even number", c.Rope.Dims)
-	case c.Rope.Factors != nil && len(c.Rope.Factors) != c.Rope.Dims/2:
-		return fmt.Errorf("%d rope factors for %d rotated dimensions: want half as many", len(c.Rope.Factors), c.Rope.Dims)
 	case !(c.NormEps > 0 && c.NormEps < 1):
 		return fmt.Errorf("norm epsilon is %g: want a small positive number", c.NormEps)
-	case !(c.Rope.Base > 0) || math.IsInf(c.Rope.Base, 0):
-		return fmt.Errorf("rope base is %g: want a positive number", c.Rope.Base)
-	case !(c.Rope.Scale > 0) || math.IsInf(c.Rope.Scale, 0):
-		return fmt.Errorf("rope scaling factor is %g: want a positive number", c.Rope.Scale)
+	case c.Window < 0 || c.Window > maxContext:
+		return fmt.Errorf("sliding window is %d: want 0 to %d", c.Window, maxContext)
+	case c.Temper.Scale != 0 && c.Temper.Length < 1:
+		return fmt.Errorf("temperature of queries by positions in steps of %d: want a positive number", c.Temper.Length)
 	}
-	for i, f := range c.Rope.Factors {
-		if !(f > 0) || math.IsInf(float64(f), 0) {
-			return fmt.Errorf("rope factor %d is %g: want a positive number", i, f)
+	for _, f := range []struct {
+		what string
+		v    float64
+	}{
+		{"scale of attention scores", c.AttnScale}, {"soft cap of attention scores", c.AttnCap},
+		{"soft cap of logits", c.LogitCap}, {"scale of embeddings", c.EmbedScale},
+		{"scale of residuals", c.ResidualScale}, {"scale of logits", c.LogitScale},
+	} {
+		if f.v != 0 && !positive(f.v) {
+			return fmt.Errorf("%s is %g: want a positive number", f.what, f.v)
 		}
+	}
+	if c.LocalRope != nil {
+		if err := c.LocalRope.validate(); err != nil {
+			return err
+		}
+	}
+	return c.Rope.validate()
+}
+
+// CheckFiles returns an error where files of the architecture, as other engines read them, cannot say what the
+// configuration says.
+func (c *Config) CheckFiles() error {
+	a := archNamed(c.Arch)
+	square := c.Heads*c.HeadDim == c.Hidden
+	switch {
+	case a == nil:
+		return fmt.Errorf("architecture %q is not one grove runs", c.Arch)
+	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
+		return fmt.Errorf("%d of %d dimensions rotated: a %s model rotates all", c.Rope.Dims, c.HeadDim, c.Arch)
+	case c.Rope.Factors != nil && !a.neighbours:
+		return fmt.Errorf("rope factors: a %s model has none", c.Arch)
+	case a.square && !square:
+		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be", c.Heads, c.HeadDim, c.Hidden, c.Arch)
+	case a.find("output") == nil && !c.Tied:
+		return fmt.Errorf("an output matrix beside the embedding: a %s model has none", c.Arch)
+	case a.check != nil:
+		return a.check(c)
 	}
 	return nil
 }
+
+// positive reports whether x is a positive number that an f32 holds.
+func positive(x float64) bool { return float32(x) > 0 && !math.IsInf(float64(float32(x)), 0) }
+
+// windowed reports whether layer i has a sliding window.
+func (c *Config) windowed(i int) bool { return c.Window > 0 && i < len(c.Windowed) && c.Windowed[i] }

@@ -149,7 +149,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 		"classifier_dropout": {0.5},
 	}
 	foreign := map[string][]string{ // of other classes, which read them alone
-		"llama":   {"layer_norm_eps", "use_parallel_residual", "rotary_pct", "rotary_emb_base"},
+		"llama":   {"use_sliding_window", "layer_norm_eps", "use_parallel_residual", "rotary_pct", "rotary_emb_base"},
 		"qwen2":   {"layer_norm_eps", "use_parallel_residual", "rotary_pct", "rotary_emb_base"},
 		"qwen3":   {"layer_norm_eps", "use_parallel_residual", "rotary_pct", "rotary_emb_base"},
 		"gptneox": {"rms_norm_eps"},

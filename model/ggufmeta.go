@@ -3,6 +3,8 @@
 package model
 
 import (
+	"slices"
+
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
 )
@@ -23,19 +25,90 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 		set(k.key, uint32(k.v))
 	}
 	set("rope.freq_base", float32(c.Rope.Base))
-	if c.Rope.Scale != 1 {
-		set("rope.scaling.type", "linear")
-		set("rope.scaling.factor", float32(c.Rope.Scale))
-	}
-	if c.Arch == "gptneox" {
+	c.Rope.setGGUF(set)
+	a := archNamed(c.Arch)
+	if a.layerNorm {
 		set("attention.layer_norm_epsilon", float32(c.NormEps))
-		set("use_parallel_residual", c.Parallel)
-		return
+	} else {
+		set("attention.head_count_kv", uint32(c.KVHeads))
+		set("attention.layer_norm_rms_epsilon", float32(c.NormEps))
 	}
-	set("attention.head_count_kv", uint32(c.KVHeads))
-	set("attention.layer_norm_rms_epsilon", float32(c.NormEps))
-	if c.Arch != "qwen2" || c.HeadDim*c.Heads != c.Hidden {
+	if !a.square || c.HeadDim*c.Heads != c.Hidden {
 		set("attention.key_length", uint32(c.HeadDim))
 		set("attention.value_length", uint32(c.HeadDim))
+	}
+	c.setFeatures(a, set)
+	if a.writeKeys != nil {
+		a.writeKeys(c, set)
+	}
+}
+
+// setGGUF sets the keys of a scaling of positions.
+func (r *RopeConfig) setGGUF(set func(string, any)) {
+	switch {
+	case r.Long != nil:
+		set("rope.scaling.type", "longrope")
+	case r.Yarn != nil:
+		set("rope.scaling.type", "yarn")
+		set("rope.scaling.yarn_beta_fast", float32(r.Yarn.Fast))
+		set("rope.scaling.yarn_beta_slow", float32(r.Yarn.Slow))
+		if r.Yarn.LogMul != 0 {
+			set("rope.scaling.yarn_log_multiplier", float32(r.Yarn.LogMul))
+		}
+	case r.Scale != 1:
+		set("rope.scaling.type", "linear")
+	}
+	if r.Scale != 1 {
+		set("rope.scaling.factor", float32(r.Scale))
+	}
+	if r.Original != 0 {
+		set("rope.scaling.original_context_length", uint32(r.Original))
+	}
+	if r.Attn != 0 && r.Attn != 1 {
+		set("rope.scaling.attn_factor", float32(r.Attn))
+	}
+}
+
+// setFeatures sets the keys that the architecture obeys of numbers that change something, and of windows.
+func (c *Config) setFeatures(a *architecture, set func(string, any)) {
+	for _, f := range c.features() {
+		if *f.v != 0 && slices.Contains(a.keys.Obeyed, f.key) {
+			set(f.key, float32(*f.v))
+		}
+	}
+	if c.Window == 0 {
+		return
+	}
+	set("attention.sliding_window", uint32(c.Window))
+	if slices.Contains(a.keys.Obeyed, windowPattern) && !slices.Equal(c.Windowed, a.windows(c.Layers)) {
+		set(windowPattern, c.Windowed)
+	}
+}
+
+const windowPattern = "attention.sliding_window_pattern"
+
+// windows says which layers have a window by the architecture's rule.
+func (a *architecture) windows(layers int) []bool {
+	list := make([]bool, layers)
+	for i := range list {
+		list[i] = a.window == 1 || a.window > 1 && (i+1)%a.window != 0
+	}
+	return list
+}
+
+// feature is a number of a configuration and its key in GGUF files.
+type feature struct {
+	key string
+	v   *float64
+}
+
+func (c *Config) features() []feature {
+	return []feature{
+		{"attention.scale", &c.AttnScale},
+		{"attn_logit_softcapping", &c.AttnCap},
+		{"final_logit_softcapping", &c.LogitCap},
+		{"embedding_scale", &c.EmbedScale},
+		{"residual_scale", &c.ResidualScale},
+		{"logit_scale", &c.LogitScale},
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
@@ -40,7 +42,8 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	case IsHead(arch):
 		return Config{}, errHead
 	case archNamed(arch) == nil:
-		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want llama, qwen2, qwen3 or gptneox", arch)
+		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want %s", arch,
+			strings.Join(Architectures(), ", "))
 	case kind != "model":
 		return Config{}, fmt.Errorf("general.type is %q: want a model; merge an adapter into its model first", kind)
 	}
@@ -56,30 +59,26 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 // has its target's. The caller obeys the further keys in obeyed, which are without the prefix.
 // ReadGGUFKeys refuses other keys that change what the model computes.
 func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, error) {
-	if err := f.CheckKeys(prefix+".", modelKeys, archNamed(arch).keys, gguf.Rules{Obeyed: obeyed}); err != nil {
+	a := archNamed(arch)
+	if err := f.CheckKeys(prefix+".", modelKeys, a.keys, gguf.Rules{Obeyed: obeyed}); err != nil {
 		return Config{}, err
 	}
-	k := f.Keys()
+	k := &keys{f.Keys(), prefix + "."}
 	c := Config{Arch: arch, Name: k.String("general.name", "")}
-	key := func(name string) string { return prefix + "." + name }
-	if arch == "gptneox" {
-		c.NormEps = float32(k.Float(key("attention.layer_norm_epsilon")))
-		c.Parallel = k.Bool(key("use_parallel_residual"), true)
+	if a.layerNorm {
+		c.NormEps = float32(k.float("attention.layer_norm_epsilon"))
 	} else {
-		c.NormEps = float32(k.Float(key("attention.layer_norm_rms_epsilon")))
+		c.NormEps = float32(k.float("attention.layer_norm_rms_epsilon"))
 	}
-	c.Hidden = k.Int(key("embedding_length"))
-	c.Layers = k.Int(key("block_count"))
-	c.FFN = k.Int(key("feed_forward_length"))
-	c.Context = k.Int(key("context_length"))
-	c.Heads = k.Int(key("attention.head_count"))
-	c.KVHeads = k.Int(key("attention.head_count_kv"), c.Heads)
-	c.HeadDim = k.Int(key("attention.key_length"), c.Hidden/max(c.Heads, 1))
-	if v := k.Int(key("attention.value_length"), c.HeadDim); v != c.HeadDim {
-		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", key("attention.value_length"), v, c.HeadDim)
-	}
-	if w := k.Int(key("attention.sliding_window"), 0); w != 0 && w < c.Context {
-		return c, fmt.Errorf("key %q is %d, less than the context of %d: attention within a window is not supported", key("attention.sliding_window"), w, c.Context)
+	c.Hidden = k.int("embedding_length")
+	c.Layers = k.int("block_count")
+	c.FFN = k.int("feed_forward_length")
+	c.Context = k.int("context_length")
+	c.Heads = k.int("attention.head_count")
+	c.KVHeads = k.int("attention.head_count_kv", c.Heads)
+	c.HeadDim = k.int("attention.key_length", c.Hidden/max(c.Heads, 1))
+	if v := k.int("attention.value_length", c.HeadDim); v != c.HeadDim {
+		return c, fmt.Errorf("key %q is %d and not the keys' %d: not supported", k.name("attention.value_length"), v, c.HeadDim)
 	}
 	// The embedding knows the vocabulary better than the optional metadata does.
 	if t, ok := f.Tensor("token_embd.weight"); ok && len(t.Shape) == 2 {
@@ -87,22 +86,6 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	}
 	_, untied := f.Tensor("output.weight")
 	c.Tied = !untied
-	c.Rope = RopeConfig{
-		Base:       k.Float(key("rope.freq_base"), 10000),
-		Dims:       k.Int(key("rope.dimension_count"), c.HeadDim),
-		Neighbours: arch == "llama",
-		Scale:      1,
-	}
-	factor := k.Float(key("rope.scaling.factor"), k.Float(key("rope.scale_linear"), 0)) // the old name; 0: none
-	switch kind := k.String(key("rope.scaling.type"), "linear"); kind {                 // llama.cpp's default
-	case "none":
-	case "linear":
-		if factor != 0 {
-			c.Rope.Scale = factor
-		}
-	default:
-		return c, fmt.Errorf("key %q is %q: want none or linear (Llama 3's scaling is the tensor rope_freqs.weight)", key("rope.scaling.type"), kind)
-	}
 	if k.Has(PaddingKey) {
 		n, ok := f.Uint(PaddingKey)
 		if !ok || n > math.MaxInt64 {
@@ -110,29 +93,140 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		}
 		c.Padded = int64(n)
 	}
-	if err := k.Err(); err != nil {
+	if err := errors.Join(c.readRope(k, a), k.Err()); err != nil {
 		return c, err
 	}
-	return c, ropeFactors(f, &c)
+	for _, x := range c.features() {
+		if slices.Contains(a.keys.Obeyed, x.key) {
+			*x.v = k.float(x.key, *x.v)
+		}
+	}
+	if err := c.readWindows(k, a); err != nil {
+		return c, err
+	}
+	if a.readKeys != nil {
+		a.readKeys(k, &c)
+	}
+	if err := errors.Join(k.Err(), ropeFactors(f, &c)); err != nil {
+		return c, err
+	}
+	if prefix != arch && (c.Window > 0 || !c.Rope.plain()) {
+		return c, fmt.Errorf("keys %q and %q: windows, yarn and longrope are not supported in a head",
+			k.name("attention.sliding_window"), k.name("rope.scaling.type"))
+	}
+	return c, nil
 }
 
-// factorsName is the tensor of RopeConfig.Factors.
-const factorsName = "rope_freqs.weight"
+// keys are the keys of a file that begin with a prefix.
+type keys struct {
+	*gguf.Keys
+	prefix string
+}
 
-// ropeFactors reads Llama 3's scaling, a tensor of divisors.
-func ropeFactors(f *gguf.File, c *Config) error {
-	if _, ok := f.Tensor(factorsName); !ok {
+func (k *keys) name(key string) string                   { return k.prefix + key }
+func (k *keys) int(key string, def ...int) int           { return k.Int(k.name(key), def...) }
+func (k *keys) float(key string, def ...float64) float64 { return k.Float(k.name(key), def...) }
+func (k *keys) bool(key string, def ...bool) bool        { return k.Bool(k.name(key), def...) }
+func (k *keys) string(key string, def ...string) string  { return k.String(k.name(key), def...) }
+func (k *keys) has(key string) bool                      { return k.Has(k.name(key)) }
+
+// readRope reads the rotation of positions.
+func (c *Config) readRope(k *keys, a *architecture) error {
+	c.Rope = RopeConfig{
+		Base:       k.float("rope.freq_base", 10000),
+		Dims:       k.int("rope.dimension_count", c.HeadDim),
+		Neighbours: a.neighbours,
+		Scale:      1,
+		Attn:       k.float("rope.scaling.attn_factor", 0),
+		Original:   k.int("rope.scaling.original_context_length", 0),
+	}
+	factor := k.float("rope.scaling.factor", k.float("rope.scale_linear", 0)) // the old name; 0: none
+	kind := k.string("rope.scaling.type", "linear")                           // llama.cpp's default
+	switch kind {
+	case "none":
+		return nil
+	case "linear", "longrope":
+	case "yarn":
+		c.Rope.Yarn = &Yarn{Fast: k.float("rope.scaling.yarn_beta_fast", 32), Slow: k.float("rope.scaling.yarn_beta_slow", 1),
+			LogMul: k.float("rope.scaling.yarn_log_multiplier", 0)}
+		if c.Rope.Original == 0 {
+			c.Rope.Original = c.Context
+		}
+	default:
+		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope (Llama 3's scaling is the tensor rope_freqs.weight)",
+			k.name("rope.scaling.type"), kind)
+	}
+	if factor != 0 {
+		c.Rope.Scale = factor
+	}
+	return nil
+}
+
+// readWindows reads which layers have a sliding window.
+func (c *Config) readWindows(k *keys, a *architecture) error {
+	c.Window = k.int("attention.sliding_window", c.Window)
+	switch {
+	case c.Window == 0:
+		return nil
+	case a.window == 0 && c.Window >= c.Context:
+		c.Window = 0
+		return nil
+	case a.window == 0:
+		return fmt.Errorf("key %q is %d, less than the context of %d: attention within a window is not supported in a %s model",
+			k.name("attention.sliding_window"), c.Window, c.Context, a.name)
+	}
+	c.Windowed = a.windows(c.Layers)
+	if !k.has(windowPattern) || !slices.Contains(a.keys.Obeyed, windowPattern) {
 		return nil
 	}
-	t, err := f.Load(factorsName)
-	if err != nil {
-		return err
+	if list, ok := k.Bools(k.name(windowPattern)); ok {
+		if len(list) != c.Layers {
+			return fmt.Errorf("key %q lists %d layers: want %d", k.name(windowPattern), len(list), c.Layers)
+		}
+		c.Windowed = list
+		return nil
 	}
-	if n := t.Elements(); n != c.Rope.Dims/2 {
-		return fmt.Errorf("tensor rope_freqs.weight has %d elements: want half of the %d rotated dimensions", n, c.Rope.Dims)
+	every := architecture{window: k.int(windowPattern)}
+	if every.window == 0 { // all of them, as llama.cpp reads it
+		every.window = 1
+	} else if every.window == 1 { // none
+		every.window = 0
 	}
-	c.Rope.Factors, err = t.Float32s()
-	return err
+	c.Windowed = every.windows(c.Layers)
+	return nil
+}
+
+// The tensors of RopeConfig's factors, which have half as many elements as are rotated.
+const (
+	factorsName = "rope_freqs.weight"
+	longName    = "rope_factors_long.weight"
+	shortName   = "rope_factors_short.weight"
+)
+
+// ropeFactors reads the tensors of divisors: Llama 3's scaling, or longrope's.
+func ropeFactors(f *gguf.File, c *Config) error {
+	for name, to := range map[string]*[]float32{factorsName: &c.Rope.Factors, longName: &c.Rope.Long, shortName: &c.Rope.Short} {
+		if _, ok := f.Tensor(name); !ok {
+			continue
+		}
+		t, err := f.Load(name)
+		if err != nil {
+			return err
+		}
+		if n := t.Elements(); n != c.Rope.Dims/2 {
+			return fmt.Errorf("tensor %s has %d elements: want half of the %d rotated dimensions", name, n, c.Rope.Dims)
+		}
+		if *to, err = t.Float32s(); err != nil {
+			return err
+		}
+	}
+	switch {
+	case (c.Rope.Long == nil) != (c.Rope.Short == nil) || c.Rope.Long != nil && c.Rope.Factors != nil:
+		return fmt.Errorf("tensors %s, %s and %s: want the first two, or the last alone", longName, shortName, factorsName)
+	case c.Rope.Long != nil && c.Rope.Original == 0:
+		c.Rope.Original = c.Context
+	}
+	return nil
 }
 
 func (s *ggufSource) tensor(name string) (tensor.Tensor, bool, error) {
@@ -145,7 +239,7 @@ func (s *ggufSource) tensor(name string) (tensor.Tensor, bool, error) {
 
 func (s *ggufSource) names() (list []string) {
 	for _, t := range s.Tensors {
-		if t.Name != factorsName {
+		if t.Name != factorsName && t.Name != longName && t.Name != shortName {
 			list = append(list, t.Name)
 		}
 	}

@@ -33,13 +33,43 @@ type hfConfig struct {
 	HiddenAct        string   `json:"hidden_act"`
 	Tied             *bool    `json:"tie_word_embeddings"`
 	UseWindow        *bool    `json:"use_sliding_window"`
-	Window           int      `json:"sliding_window"`
+	Window           window   `json:"sliding_window"`
 	LayerTypes       []string `json:"layer_types"`
 	ParallelResidual *bool    `json:"use_parallel_residual"`
 	AttentionBias    bool     `json:"attention_bias"`
 	MLPBias          bool     `json:"mlp_bias"`
 
+	// Fields of some architectures, which read them themselves.
+	AttnMultiplier     float64 `json:"attention_multiplier"`
+	EmbedMultiplier    float64 `json:"embedding_multiplier"`
+	ResidualMultiplier float64 `json:"residual_multiplier"`
+	LogitsScaling      float64 `json:"logits_scaling"`
+	AttnCap            maybe   `json:"attn_logit_softcapping"`
+	LogitCap           maybe   `json:"final_logit_softcapping"`
+	QueryScalar        float64 `json:"query_pre_attn_scalar"`
+	LocalTheta         float64 `json:"rope_local_base_freq"`
+	NoRope             []int   `json:"no_rope_layers"`
+	NoRopeInterval     int     `json:"no_rope_layer_interval"`
+	WindowPattern      int     `json:"sliding_window_pattern"`
+	OriginalPositions  int     `json:"original_max_position_embeddings"`
+
 	hfRopes
+}
+
+// maybe is a number that null makes 0, whatever its default.
+type maybe float64
+
+func (m *maybe) UnmarshalJSON(data []byte) error {
+	*m = 0
+	return json.Unmarshal(data, (*float64)(m))
+}
+
+// window is the width of a sliding window. null makes it 0, whatever its default.
+type window int
+
+func (w *window) UnmarshalJSON(data []byte) error {
+	*w = 0
+	return json.Unmarshal(data, (*int)(w))
 }
 
 // ReadFolder reads the configuration of a Hugging Face folder.
@@ -87,10 +117,13 @@ func ReadFolderFile(dir string) ([]byte, error) {
 	return data, err
 }
 
-// ParseFolder reads the configuration from the contents of a config.json. It decodes them into more
+// ParseFolder reads the configuration of a head's layers from the contents of a config.json. It decodes them into more
 // as well, for fields that are not of a model. A method Check of more may refuse them.
 func ParseFolder(data []byte, more any) (Config, error) {
 	c, _, err := parseFolder(data, more)
+	if err == nil && (c.Window > 0 || !c.Rope.plain()) {
+		err = errors.New("sliding_window and rope_scaling: windows, yarn and longrope are not supported in a head")
+	}
 	return c, err
 }
 
@@ -125,7 +158,7 @@ func readFields(data []byte) (*hfConfig, error) {
 	}
 	a := byModelType(h.ModelType)
 	if a == nil {
-		return nil, fmt.Errorf("model_type %q is not one grove runs: want llama, qwen2, qwen3 or gpt_neox", h.ModelType)
+		return nil, fmt.Errorf("model_type %q is not one grove runs: want %s", h.ModelType, strings.Join(modelTypes(), ", "))
 	}
 	h = a.defaults
 	if err := decode(data, &h); err != nil {
@@ -135,7 +168,7 @@ func readFields(data []byte) (*hfConfig, error) {
 	if err := decode(data, &all); err != nil {
 		return nil, err
 	}
-	return &h, checkFields(all)
+	return &h, checkFields(a, all)
 }
 
 // decode is json.Unmarshal with an error that says what is wrong in JSON's words.
@@ -168,21 +201,12 @@ func (h *hfConfig) config() (Config, error) {
 		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
 		NormEps: float32(h.RMSNormEps), Tied: h.Tied != nil && *h.Tied,
 	}
-	if c.Arch == "gptneox" {
+	if a.layerNorm {
 		c.NormEps = float32(h.LayerNormEps)
-		c.Parallel = h.ParallelResidual == nil || *h.ParallelResidual
 	}
 	if h.HiddenAct != a.defaults.HiddenAct {
 		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q",
 			h.HiddenAct, h.ModelType, a.defaults.HiddenAct)
-	}
-	for _, t := range h.LayerTypes {
-		if t != "full_attention" && t != "sliding_attention" {
-			return c, fmt.Errorf("layer_types has %q: want full_attention", t)
-		}
-	}
-	if h.windowed() && h.Window < c.Context {
-		return c, fmt.Errorf("use_sliding_window or layer_types ask for attention within a window of %d, less than the context of %d: not supported", h.Window, c.Context)
 	}
 	if c.KVHeads == 0 {
 		c.KVHeads = c.Heads
@@ -190,14 +214,42 @@ func (h *hfConfig) config() (Config, error) {
 	if c.HeadDim == 0 && c.Heads > 0 {
 		c.HeadDim = c.Hidden / c.Heads
 	}
-	return c, h.rope(&c)
+	if err := errors.Join(h.windows(a, &c), h.rope(a, &c)); err != nil {
+		return c, err
+	}
+	if a.readFields != nil {
+		return c, a.readFields(h, &c)
+	}
+	return c, nil
 }
 
-// windowed reports whether some layer may have a sliding window.
-func (h *hfConfig) windowed() bool {
-	sliding := slices.Contains(h.LayerTypes, "sliding_attention")
-	if h.UseWindow == nil {
-		return sliding
+// windows reads which layers have a sliding window.
+func (h *hfConfig) windows(a *architecture, c *Config) error {
+	for _, t := range h.LayerTypes {
+		if t != "full_attention" && t != "sliding_attention" {
+			return fmt.Errorf("layer_types has %q: want full_attention or sliding_attention", t)
+		}
 	}
-	return *h.UseWindow && (sliding || h.LayerTypes == nil)
+	asked := a.listed
+	if h.LayerTypes != nil {
+		asked = slices.Contains(h.LayerTypes, "sliding_attention")
+	}
+	if h.UseWindow != nil {
+		asked = *h.UseWindow && (asked || h.LayerTypes == nil)
+	}
+	w := int(h.Window)
+	switch {
+	case !asked || a.window == 0 && w >= c.Context || a.window != 0 && h.LayerTypes == nil && w == 0:
+		return nil
+	case a.window == 0 || w == 0:
+		return fmt.Errorf("use_sliding_window or layer_types ask for attention within a window of %d, "+
+			"less than the context of %d: not supported", w, c.Context)
+	case h.LayerTypes != nil && len(h.LayerTypes) != c.Layers:
+		return fmt.Errorf("layer_types lists %d layers: want %d", len(h.LayerTypes), c.Layers)
+	}
+	c.Window, c.Windowed = w, a.windows(c.Layers)
+	for i, t := range h.LayerTypes {
+		c.Windowed[i] = t == "sliding_attention"
+	}
+	return nil
 }

@@ -12,15 +12,37 @@ import (
 
 // checkFields refuses a config.json with a field that changes what the model computes and that
 // grove does not obey.
-func checkFields(fields map[string]any) error {
-	if err := checkObject("", fields, folderRules, true); err != nil {
+func checkFields(a *architecture, fields map[string]any) error {
+	rules := gguf.Rules{Neutral: maps.Clone(folderRules.Neutral)}
+	maps.DeleteFunc(rules.Neutral, func(name string, _ []any) bool { return a.obeys(name) })
+	if err := checkObject("", fields, rules, true); err != nil {
 		return err
 	}
 	for _, name := range []string{"rope_scaling", "rope_parameters"} {
-		if object, ok := fields[name].(map[string]any); ok {
-			if err := checkObject(name+".", object, ropeRules, false); err != nil {
-				return err
-			}
+		object, ok := fields[name].(map[string]any)
+		if !ok {
+			continue
+		}
+		if err := checkRope(a, name+".", object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkRope checks an object of the rotation, or, where layers with a window may rotate otherwise, one for each kind
+// of layer.
+func checkRope(a *architecture, prefix string, object map[string]any) error {
+	if !a.obeys("rope_local_base_freq") || object["full_attention"] == nil {
+		return checkObject(prefix, object, ropeRules, false)
+	}
+	for _, kind := range slices.Sorted(maps.Keys(object)) {
+		o, ok := object[kind].(map[string]any)
+		if !ok || kind != "full_attention" && kind != "sliding_attention" {
+			return fmt.Errorf("field %q: want the objects full_attention and sliding_attention alone", prefix+kind)
+		}
+		if err := checkObject(prefix+kind+".", o, ropeRules, false); err != nil {
+			return err
 		}
 	}
 	return nil

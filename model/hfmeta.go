@@ -5,6 +5,7 @@ package model
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 
 	"github.com/grovellm/grove/tensor"
@@ -19,7 +20,7 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	case c.Rope.Factors != nil && c.Rope.Scale != 1:
 		return nil, fmt.Errorf("tensor rope_freqs.weight and rope.scaling.factor together: " +
 			"config.json has a place for one of them")
-	case c.Arch != "gptneox" && c.Rope.Dims != c.HeadDim:
+	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
 		return nil, fmt.Errorf("%d of %d dimensions of a head are rotated: config.json of a %s model rotates all",
 			c.Rope.Dims, c.HeadDim, c.Arch)
 	}
@@ -29,39 +30,86 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 		"hidden_size":             c.Hidden,
 		"num_hidden_layers":       c.Layers,
 		"num_attention_heads":     c.Heads,
+		"num_key_value_heads":     c.KVHeads,
 		"intermediate_size":       c.FFN,
 		"vocab_size":              c.Vocab,
 		"max_position_embeddings": c.Context,
 		"tie_word_embeddings":     c.Tied,
+		"rope_theta":              base,
 	}
-	var scaling map[string]any
-	switch {
-	case c.Rope.Factors != nil:
-		r, err := findLlama3(c.Rope.Factors, c.Rope.Base, c.Rope.Dims)
-		if err != nil {
-			return nil, err
-		}
-		scaling = map[string]any{"rope_type": "llama3", "factor": r.factor, "low_freq_factor": r.low,
-			"high_freq_factor": r.high, "original_max_position_embeddings": r.original}
-	case c.Rope.Scale != 1:
-		scaling = map[string]any{"rope_type": "linear", "type": "linear", "factor": decimal(c.Rope.Scale)}
+	if a.layerNorm {
+		m["layer_norm_eps"] = eps
+	} else {
+		m["rms_norm_eps"] = eps
+	}
+	scaling, err := c.Rope.fields()
+	if err != nil {
+		return nil, err
 	}
 	if scaling != nil {
 		m["rope_scaling"] = scaling
 	}
 	m["architectures"], m["model_type"], m["hidden_act"] = []string{a.class}, a.modelType, a.defaults.HiddenAct
-	if c.Arch == "gptneox" {
-		m["layer_norm_eps"], m["use_parallel_residual"], m["attention_bias"] = eps, c.Parallel, true
-		m["rotary_emb_base"], m["rotary_pct"] = base, share(c.Rope.Dims, c.HeadDim)
-		return m, nil
-	}
-	m["num_key_value_heads"], m["rms_norm_eps"], m["rope_theta"] = c.KVHeads, eps, base
-	if c.Arch != "qwen2" {
-		m["head_dim"], m["attention_bias"] = c.HeadDim, false
-	} else if c.HeadDim*c.Heads != c.Hidden {
+	if !a.square || c.HeadDim*c.Heads != c.Hidden {
 		m["head_dim"] = c.HeadDim
 	}
+	if _, ok := a.biases["attention_bias"]; ok {
+		m["attention_bias"] = false
+	}
+	if a.window != 0 && (a.listed || c.Window > 0) {
+		c.windowFields(a, m)
+	}
+	if a.writeFields != nil {
+		return m, a.writeFields(c, m)
+	}
 	return m, nil
+}
+
+// windowFields sets the fields of sliding windows.
+func (c *Config) windowFields(a *architecture, m map[string]any) {
+	if m["sliding_window"] = nil; c.Window == 0 {
+		return
+	}
+	m["sliding_window"] = c.Window
+	if a.listed && slices.Equal(c.Windowed, a.windows(c.Layers)) {
+		return
+	}
+	types := make([]string, c.Layers)
+	for i := range types {
+		if types[i] = "full_attention"; c.windowed(i) {
+			types[i] = "sliding_attention"
+		}
+	}
+	m["layer_types"] = types
+}
+
+// fields is the scaling of positions as an object of config.json; nil for none.
+func (r *RopeConfig) fields() (map[string]any, error) {
+	switch {
+	case r.Long != nil:
+		m := map[string]any{"rope_type": "longrope", "type": "longrope", "long_factor": r.Long, "short_factor": r.Short,
+			"original_max_position_embeddings": r.Original, "attention_factor": decimal(max(r.Attn, 1))}
+		if r.Attn != 0 {
+			m["attention_factor"] = decimal(r.Attn)
+		}
+		return m, nil
+	case r.Yarn != nil:
+		return map[string]any{"rope_type": "yarn", "type": "yarn", "factor": decimal(r.Scale),
+			"original_max_position_embeddings": r.Original, "beta_fast": decimal(r.Yarn.Fast),
+			"beta_slow": decimal(r.Yarn.Slow), "attention_factor": r.factor()}, nil
+	case r.Attn != 0 && r.Attn != 1:
+		return nil, fmt.Errorf("key rope.scaling.attn_factor is %g: config.json has no place for it", r.Attn)
+	case r.Factors != nil:
+		l, err := findLlama3(r.Factors, r.Base, r.Dims)
+		if err != nil {
+			return nil, err
+		}
+		return map[string]any{"rope_type": "llama3", "factor": l.factor, "low_freq_factor": l.low,
+			"high_freq_factor": l.high, "original_max_position_embeddings": l.original}, nil
+	case r.Scale != 1:
+		return map[string]any{"rope_type": "linear", "type": "linear", "factor": decimal(r.Scale)}, nil
+	}
+	return nil, nil
 }
 
 // decimal is the shortest decimal number that a GGUF f32 may have been: 1e-06, not 9.999999974752427e-07.

@@ -6,6 +6,8 @@ package model
 import (
 	"cmp"
 	"fmt"
+	"math"
+	"reflect"
 )
 
 // hfRopes are the fields that say something of the rotation.
@@ -16,18 +18,29 @@ type hfRopes struct {
 	Partial    *float64 `json:"partial_rotary_factor"`
 	Params     *hfRope  `json:"rope_parameters"` // transformers 5
 	Scaling    *hfRope  `json:"rope_scaling"`
+
+	defaultTheta float64 // of the architecture; 0: 10000
 }
 
 // hfRope is the object of rope_parameters or rope_scaling.
 type hfRope struct {
-	Type     string   `json:"rope_type"`
-	OldType  string   `json:"type"`
-	Theta    *float64 `json:"rope_theta"`
-	Partial  *float64 `json:"partial_rotary_factor"`
-	Factor   float64  `json:"factor"`
-	Low      float64  `json:"low_freq_factor"`
-	High     float64  `json:"high_freq_factor"`
-	Original float64  `json:"original_max_position_embeddings"`
+	Type       string    `json:"rope_type"`
+	OldType    string    `json:"type"`
+	Theta      *float64  `json:"rope_theta"`
+	Partial    *float64  `json:"partial_rotary_factor"`
+	Factor     float64   `json:"factor"`
+	Low        float64   `json:"low_freq_factor"`
+	High       float64   `json:"high_freq_factor"`
+	Original   float64   `json:"original_max_position_embeddings"`
+	Fast       float64   `json:"beta_fast"`
+	Slow       float64   `json:"beta_slow"`
+	MScale     float64   `json:"mscale"`
+	MScaleAll  float64   `json:"mscale_all_dim"`
+	AttnFactor float64   `json:"attention_factor"`
+	Long       []float32 `json:"long_factor"`
+	Short      []float32 `json:"short_factor"`
+	Full       *hfRope   `json:"full_attention"` // where layers with a window rotate otherwise
+	Sliding    *hfRope   `json:"sliding_attention"`
 }
 
 // scaling returns what an object says of the scaling alone.
@@ -35,24 +48,32 @@ func (r *hfRope) scaling() hfRope {
 	if r == nil {
 		return hfRope{}
 	}
-	return hfRope{Type: cmp.Or(r.Type, r.OldType), Factor: r.Factor, Low: r.Low, High: r.High, Original: r.Original}
+	s := *r
+	s.Type, s.OldType, s.Theta, s.Partial, s.Full, s.Sliding = cmp.Or(r.Type, r.OldType), "", nil, nil, nil, nil
+	return s
 }
 
 // rope reads the rotation. Where two fields say the same thing, they must agree.
-func (h *hfRopes) rope(c *Config) error {
+func (h *hfConfig) rope(a *architecture, c *Config) error {
 	thetas, parts := []*float64{h.Theta}, []*float64{h.Partial}
-	share := 1.0
-	if c.Arch == "gptneox" {
-		share = 0.25 // transformers' default
+	share := cmp.Or(a.rotated, 1)
+	if a.obeys("rotary_pct") {
 		thetas, parts = append(thetas, h.RotaryBase), append(parts, h.RotaryPct)
+	}
+	if p := h.Params; p != nil && p.Full != nil && a.obeys("rope_local_base_freq") {
+		h.Params = p.Full
+		if p.Sliding != nil && p.Sliding.Theta != nil {
+			h.LocalTheta = *p.Sliding.Theta
+		}
 	}
 	for _, r := range []*hfRope{h.Params, h.Scaling} {
 		if r != nil {
 			thetas, parts = append(thetas, r.Theta), append(parts, r.Partial)
 		}
 	}
+	def := cmp.Or(a.defaults.defaultTheta, 10000) // transformers'
 	var err error
-	if c.Rope.Base, err = agreed("rope_theta", 10000, thetas); err != nil { // transformers' default
+	if c.Rope.Base, err = agreed("rope_theta", def, thetas); err != nil {
 		return err
 	}
 	if share, err = agreed("rotary_pct, or partial_rotary_factor,", share, parts); err != nil {
@@ -61,16 +82,17 @@ func (h *hfRopes) rope(c *Config) error {
 	switch {
 	case !(share > 0 && share <= 1):
 		return fmt.Errorf("rotary_pct, or partial_rotary_factor, is %g: want more than 0, at most 1", share)
-	case c.Arch != "gptneox" && share != 1:
+	case a.rotated == 0 && share != 1:
 		return fmt.Errorf("partial_rotary_factor is %g: want 1 for a %s model", share, c.Arch)
 	}
 	c.Rope.Dims = int(share * float64(c.HeadDim))
 	s, params := h.Scaling.scaling(), h.Params.scaling()
-	if s == (hfRope{}) {
+	if reflect.DeepEqual(s, hfRope{}) {
 		s = params
-	} else if params.Type != "" && params != s {
+	} else if params.Type != "" && !reflect.DeepEqual(params, s) {
 		return fmt.Errorf("rope_scaling and rope_parameters disagree: leave one of them out")
 	}
+	s.Original = cmp.Or(s.Original, float64(h.OriginalPositions))
 	return s.apply(c)
 }
 
@@ -92,11 +114,14 @@ func agreed(name string, def float64, stated []*float64) (float64, error) {
 // apply sets the scaling of positions.
 func (r *hfRope) apply(c *Config) error {
 	c.Rope.Scale = 1
+	if r.AttnFactor != 0 && r.AttnFactor != 1 && r.Type != "yarn" && r.Type != "longrope" && r.Type != "su" {
+		return fmt.Errorf("rope_scaling: attention_factor is %g, and the type does not use it: leave it out", r.AttnFactor)
+	}
 	switch r.Type {
 	case "", "default":
 		if r.Factor != 0 && r.Factor != 1 {
 			return fmt.Errorf("rope_scaling: factor is %g, and the type does not use it: "+
-				"want the type linear or llama3", r.Factor)
+				"want the type linear, llama3 or yarn", r.Factor)
 		}
 	case "linear":
 		if !(r.Factor > 0) {
@@ -110,8 +135,44 @@ func (r *hfRope) apply(c *Config) error {
 				"low_freq_factor < high_freq_factor and original_max_position_embeddings")
 		}
 		c.Rope.Factors = Llama3Factors(c.Rope.Base, c.Rope.Dims, r.Factor, r.Low, r.High, r.Original)
+	case "yarn":
+		return r.yarn(c)
+	case "longrope", "su":
+		return r.longrope(c)
 	default:
-		return fmt.Errorf("rope_scaling: type %q is not supported: want linear or llama3", r.Type)
+		return fmt.Errorf("rope_scaling: type %q is not supported: want linear, llama3, yarn or longrope", r.Type)
+	}
+	return nil
+}
+
+// yarn sets YaRN's scaling.
+func (r *hfRope) yarn(c *Config) error {
+	if !(r.Factor > 0) {
+		return fmt.Errorf("rope_scaling: factor is %g: want a positive number", r.Factor)
+	}
+	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1)}
+	c.Rope.Yarn, c.Rope.Scale, c.Rope.Original = y, r.Factor, int(cmp.Or(r.Original, float64(c.Context)))
+	switch {
+	case r.AttnFactor != 0:
+		c.Rope.Attn = r.AttnFactor / y.factor(r.Factor)
+	case r.MScale != 0 && r.MScaleAll != 0:
+		y.LogMul = r.MScaleAll
+		m := Yarn{LogMul: r.MScale}
+		c.Rope.Attn = 1 / m.factor(r.Factor)
+	}
+	return nil
+}
+
+// longrope sets the scaling of Phi 3: factors of frequencies for short and for long contexts (arXiv 2402.13753).
+func (r *hfRope) longrope(c *Config) error {
+	if len(r.Long) == 0 || len(r.Long) != len(r.Short) {
+		return fmt.Errorf("rope_scaling: %d elements of long_factor and %d of short_factor: want as many", len(r.Long), len(r.Short))
+	}
+	original := cmp.Or(r.Original, float64(c.Context))
+	c.Rope.Long, c.Rope.Short, c.Rope.Original = r.Long, r.Short, int(original)
+	c.Rope.Attn = r.AttnFactor
+	if factor := cmp.Or(r.Factor, float64(c.Context)/original); r.AttnFactor == 0 && factor > 1 {
+		c.Rope.Attn = math.Sqrt(1 + math.Log(factor)/math.Log(original))
 	}
 	return nil
 }

@@ -81,7 +81,7 @@ func checkTied(c *Config, f *safetensors.File) error {
 // checkBiases refuses a bias that config.json does not give.
 func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias}
-	fields := c.folderBiases()
+	fields := byModelType(h.ModelType).folderBiases(c)
 	for _, t := range f.Tensors {
 		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) {
 			continue
@@ -122,7 +122,8 @@ func (s *hfSource) names() (list []string) {
 func (s *hfSource) config() (Config, error) { return s.c, nil }
 
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
-	hf, ok := HFName(s.c.Arch, name)
+	a := archNamed(s.c.Arch)
+	hf, ok := a.folderName(name)
 	if !ok {
 		return tensor.Tensor{}, false, nil
 	}
@@ -130,8 +131,15 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 		return tensor.Tensor{}, false, nil
 	}
 	t, err := s.Load(hf)
-	if err == nil && strings.Contains(hf, "query_key_value.") {
+	_, part := layerPart(name)
+	stem, ending, _ := strings.Cut(part, ".")
+	p := a.find(stem)
+	switch {
+	case err != nil:
+	case p.fused:
 		t, err = s.splitHeads(t)
+	case a.shifted && p.in == none && ending == "weight":
+		t, err = t.Shifted(1)
 	}
 	return t, err == nil, err
 }
@@ -143,10 +151,7 @@ func (s *hfSource) splitHeads(t tensor.Tensor) (tensor.Tensor, error) {
 	if len(t.Shape) == 0 || t.Shape[0] != 3*h*d {
 		return t, fmt.Errorf("%s: tensor %q has shape %v: want %d rows, 3 for each dimension of %d heads", s.dir, t.Name, t.Shape, 3*h*d, h)
 	}
-	return t.Reordered(func(row int) int {
-		part, head := row/(h*d), row%(h*d)/d
-		return (3*head+part)*d + row%d
-	})
+	return t.Reordered(s.c.unfuse)
 }
 
 func (s *hfSource) tokenizer() (*tokenizer.Tokenizer, error) {

@@ -114,13 +114,14 @@ const llamaCppKeys = `vocab_size context_length embedding_length embedding_lengt
 func TestKeysAreObeyedOrRefused(t *testing.T) {
 	inert := strings.Fields(`vocab_size context_length tensor_data_layout attention.sliding_window_pattern
 		rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_beta_fast
-		rope.scaling.yarn_beta_slow`)
+		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
 		attention.head_count_kv attention.key_length`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
-		"attention.sliding_window_pattern": {[]bool{true, false}}, "rope.scaling.type": {"yarn", "longrope", "su"},
-		"rope.dimension_sections": {[]int32{8, 8, 0, 0}}, "rope.scaling.finetuned": {true},
+		"attention.sliding_window_pattern": {[]bool{true, false}}, "rope.scaling.type": {"su"},
+		"rope.scaling.original_context_length": {uint32(16)},
+		"rope.dimension_sections":              {[]int32{8, 8, 0, 0}}, "rope.scaling.finetuned": {true},
 		"hidden_activation": {"relu"}, "swin_norm": {true},
 		"expert_weights_norm": {true}, "classifier.output_labels": {[]string{"yes", "no"}},
 		"tensor_data_layout":    {"Meta AI original pth"},
@@ -128,7 +129,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		"attention.recurrent_layers": {[]bool{true, false}},
 		"attention.head_count_kv":    {uint32(4), []uint32{1, 2}}, "attention.head_count": {uint32(4), []uint32{2, 4}},
 		"feed_forward_length":      {uint32(64), []uint32{96, 64}},
-		"attention.sliding_window": {uint32(8)}, "rope.dimension_count": {uint32(8)}, "rope.freq_base": {float32(500)},
+		"attention.sliding_window": {uint32(5)}, "rope.dimension_count": {uint32(8)}, "rope.freq_base": {float32(500)},
 		"block_count":                  {uint32(1), uint32(3)},
 		"attention.layer_norm_epsilon": {float32(0.1)}, "attention.layer_norm_rms_epsilon": {float32(0.1)},
 		"embedding_length":     {uint32(32)},
@@ -195,6 +196,41 @@ func TestNeutralKeys(t *testing.T) {
 		})
 		if err != nil || !sameBits(got, base) {
 			t.Errorf("%s: %v", s.Arch, err)
+		}
+	}
+}
+
+// Every key of YaRN changes the logits.
+func TestYarnKeysAreObeyed(t *testing.T) {
+	for _, s := range keyShapes {
+		f := keyFile(t, s)
+		logits := func(more map[string]any) []float32 {
+			t.Helper()
+			got, err := lastLogits(t, f, func(w *gguf.Writer) {
+				w.Set(s.Arch+".rope.scaling.type", "yarn")
+				w.Set(s.Arch+".rope.scaling.factor", float32(4))
+				for key, v := range more {
+					w.Set(s.Arch+".rope.scaling."+key, v)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return got
+		}
+		linear, err := lastLogits(t, f, func(w *gguf.Writer) { w.Set(s.Arch+".rope.scaling.factor", float32(4)) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		base := logits(nil)
+		if sameBits(base, linear) {
+			t.Errorf("%s: yarn is linear scaling", s.Arch)
+		}
+		for key, v := range map[string]any{"original_context_length": uint32(8), "yarn_beta_fast": float32(2),
+			"yarn_beta_slow": float32(0.125), "yarn_log_multiplier": float32(0.5), "attn_factor": float32(2)} {
+			if sameBits(logits(map[string]any{key: v}), base) {
+				t.Errorf("%s: rope.scaling.%s = %v changes nothing", s.Arch, key, v)
+			}
 		}
 	}
 }

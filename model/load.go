@@ -99,6 +99,7 @@ func load(src source, o Options) (*Model, error) {
 	if o.Context == 0 {
 		o.Context = c.Context
 	}
+	c.Rope.setContext(o.Context)
 	l := &Loader{src: src, arch: c.Arch, progress: o.Progress}
 	network, err := NewNetwork(c, l)
 	if err == nil {
@@ -116,7 +117,10 @@ func load(src source, o Options) (*Model, error) {
 	}
 	m := &Model{
 		Network: *network, Tokenizer: t, limit: o.Context,
-		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks), Rope: network.Blocks[0].Attn.Rope},
+		pages: nn.Pages{Layers: c.Layers, Heads: c.KVHeads, Dim: c.HeadDim, KV: o.KV.Of(network.Blocks)},
+	}
+	for i := range network.Blocks {
+		m.pages.Ropes = append(m.pages.Ropes, network.Blocks[i].Attn.Rope)
 	}
 	if o.Workers != nil {
 		m.pool, m.guest = o.Workers.pool, true

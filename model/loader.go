@@ -116,6 +116,22 @@ func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	return m, nil
 }
 
+// Rows makes room for some rows of a matrix, which Pack will fill.
+func (l *Loader) Rows(name string, all, in, from, to int) (*gemm.Matrix, error) {
+	t, err := l.get(name, all, in)
+	if err != nil {
+		return nil, err
+	}
+	part := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{to - from, in},
+		Reader: func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, from+r0, from+r1) }}
+	m, err := l.newMatrix(part, to-from, in)
+	if err != nil {
+		return nil, fmt.Errorf("tensor %s: %w", name, err)
+	}
+	l.jobs = append(l.jobs, packing{t: part, dst: m})
+	return m, nil
+}
+
 // Pack fills every matrix and table from its tensor, in parallel. Each worker reads a few rows at a
 // time, so that little of the file is in memory beside the weights.
 func (l *Loader) Pack(pool *par.Pool) error {

@@ -26,6 +26,7 @@ func ReadMemory(path string) ([]TypeMemory, error) {
 		return nil, named(path, err)
 	}
 	c, err := src.config()
+	c.Rope.setContext(c.Context)
 	l := &Loader{src: src, arch: c.Arch, dry: true}
 	if err == nil {
 		_, err = NewNetwork(c, l)

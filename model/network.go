@@ -28,10 +28,10 @@ type Network struct {
 
 // NewNetwork builds the network that c describes.
 func NewNetwork(c Config, w Weights) (*Network, error) {
-	if err := c.Validate(); err != nil {
+	b, err := newBuilder(&c, w)
+	if err != nil {
 		return nil, err
 	}
-	b := &builder{c: &c, w: w, rope: nn.NewRope(c.Rope.frequencies(), c.Rope.Neighbours)}
 	n := &Network{Config: c}
 	if c.Tied {
 		head := b.matrix("token_embd.weight", c.Vocab, c.Hidden)
@@ -39,6 +39,13 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 	} else {
 		n.Head = b.linear("output", c.Vocab, c.Hidden)
 		n.Embed = b.table("token_embd.weight", c.Vocab, c.Hidden)
+	}
+	if c.LogitScale != 0 {
+		n.Head.Scale = unless1(1 / c.LogitScale)
+	}
+	n.Head.Cap = float32(c.LogitCap)
+	if s := unless1(c.EmbedScale); s != 0 {
+		n.Embed = &scaledTable{n.Embed, s}
 	}
 	n.Norm = b.norm("output_norm", c.Hidden)
 	n.Blocks = b.blocks()
@@ -50,10 +57,10 @@ func NewNetwork(c Config, w Weights) (*Network, error) {
 
 // NewBlocks builds the blocks alone of the network that c describes, for a drafter's head whose rows come from elsewhere.
 func NewBlocks(c *Config, w Weights) ([]nn.Block, error) {
-	if err := c.Validate(); err != nil {
+	b, err := newBuilder(c, w)
+	if err != nil {
 		return nil, err
 	}
-	b := &builder{c: c, w: w, rope: nn.NewRope(c.Rope.frequencies(), c.Rope.Neighbours)}
 	return b.blocks(), b.err
 }
 
@@ -121,10 +128,25 @@ func (n *Network) together(rows int) int {
 // builder keeps the first error, so that the network above and the block below read as
 // lists of their parts.
 type builder struct {
-	c    *Config
-	w    Weights
-	rope *nn.Rope
-	err  error
+	c           *Config
+	arch        *architecture
+	w           Weights
+	rope, local *nn.Rope // of all layers; of those with a window, if it differs
+	err         error
+}
+
+func newBuilder(c *Config, w Weights) (*builder, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	b := &builder{c: c, arch: archNamed(c.Arch), w: w, rope: c.Rope.rope()}
+	if b.arch == nil {
+		return nil, fmt.Errorf("architecture %q is not one grove runs", c.Arch)
+	}
+	if c.LocalRope != nil {
+		b.local = c.LocalRope.rope()
+	}
+	return b, nil
 }
 
 func (b *builder) blocks() (blocks []nn.Block) {
@@ -132,37 +154,6 @@ func (b *builder) blocks() (blocks []nn.Block) {
 		blocks = append(blocks, b.block(i))
 	}
 	return blocks
-}
-
-func (b *builder) block(i int) nn.Block {
-	c := b.c
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
-	block := nn.Block{
-		AttnNorm: b.norm(name("attn_norm"), c.Hidden),
-		MLPNorm:  b.norm(name("ffn_norm"), c.Hidden),
-		Attn:     nn.Attention{Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim, Rope: b.rope},
-		Parallel: c.Parallel,
-	}
-	if c.Arch == "gptneox" {
-		block.QKV = []nn.Linear{b.linear(name("attn_qkv"), q+2*kv, c.Hidden)}
-	} else {
-		block.QKV = []nn.Linear{
-			b.linear(name("attn_q"), q, c.Hidden),
-			b.linear(name("attn_k"), kv, c.Hidden),
-			b.linear(name("attn_v"), kv, c.Hidden),
-		}
-		gate := b.linear(name("ffn_gate"), c.FFN, c.Hidden)
-		block.MLP.Gate = &gate
-	}
-	if c.Arch == "qwen3" {
-		qn, kn := b.norm(name("attn_q_norm"), c.HeadDim), b.norm(name("attn_k_norm"), c.HeadDim)
-		block.Attn.QNorm, block.Attn.KNorm = &qn, &kn
-	}
-	block.Out = b.linear(name("attn_output"), c.Hidden, q)
-	block.MLP.Up = b.linear(name("ffn_up"), c.FFN, c.Hidden)
-	block.MLP.Down = b.linear(name("ffn_down"), c.Hidden, c.FFN)
-	return block
 }
 
 func (b *builder) matrix(name string, out, in int) *gemm.Matrix {
@@ -196,9 +187,9 @@ func (b *builder) bias(name string, out int) []float32 {
 	return b.vector(name+".bias", out)
 }
 
-// norm is the normalisation called name: RMSNorm, LayerNorm in GPT-NeoX.
+// norm is the normalisation called name: RMSNorm, or LayerNorm.
 func (b *builder) norm(name string, n int) nn.Norm {
-	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.c.Arch == "gptneox"}
+	norm := nn.Norm{Weight: b.vector(name+".weight", n), Eps: b.c.NormEps, Center: b.arch.layerNorm}
 	if norm.Center {
 		norm.Bias = b.vector(name+".bias", n)
 	}

@@ -22,39 +22,53 @@ const (
 	paddedLayers = 48
 )
 
-// Parameters is the number of weights, padding included; biases, which only some files have, are left out.
+// Parameters is the number of weights, padding included; biases, which only some files have, are left out but for
+// those of norms.
 func (c *Config) Parameters() int64 {
-	vocab := int64(c.Vocab) * int64(c.Hidden)
-	if !c.Tied {
-		vocab *= 2
+	a := archNamed(c.Arch)
+	n := int64(c.Layers) * c.layerParameters(c.FFN)
+	for _, p := range a.top {
+		if p.name != "output" || !c.Tied {
+			n += c.elements(a, p)
+		}
 	}
-	return vocab + c.normParameters() + int64(c.Layers)*c.layerParameters(c.FFN)
-}
-
-func (c *Config) normParameters() int64 {
-	if c.Arch == "gptneox" { // which has biases in its norms
-		return 2 * int64(c.Hidden)
-	}
-	return int64(c.Hidden)
+	return n
 }
 
 // layerParameters is what a layer would have with a feed-forward half of width ffn.
-func (c *Config) layerParameters(ffn int) int64 {
-	h, q, kv := int64(c.Hidden), int64(c.Heads*c.HeadDim), int64(c.KVHeads*c.HeadDim)
-	n := h*(2*q+2*kv) + 2*c.normParameters() + c.ffnColumn()*int64(ffn)
-	if c.Arch == "qwen3" {
-		n += 2 * int64(c.HeadDim)
+func (c *Config) layerParameters(ffn int) (n int64) {
+	wide, a := *c, archNamed(c.Arch)
+	wide.FFN = ffn
+	for _, p := range a.layer {
+		n += wide.elements(a, p)
+	}
+	return n
+}
+
+// elements is the weights of a part.
+func (c *Config) elements(a *architecture, p part) int64 {
+	n := int64(c.size(p.out))
+	switch {
+	case p.in != none:
+		n *= int64(c.size(p.in))
+	case a.layerNorm:
+		n *= 2
+	}
+	return n
+}
+
+// Products is how many multiplications a row takes, all but those of attention: the elements of matrices that it is
+// multiplied by.
+func (c *Config) Products() int {
+	n, a := c.Vocab*c.Hidden, archNamed(c.Arch)
+	for _, p := range a.layer {
+		n += c.Layers * c.size(p.out) * c.size(p.in)
 	}
 	return n
 }
 
 // ffnColumn is the weights of a layer that come with each unit of feed-forward width.
-func (c *Config) ffnColumn() int64 {
-	if c.Arch == "gptneox" { // no gate
-		return 2 * int64(c.Hidden)
-	}
-	return 3 * int64(c.Hidden)
-}
+func (c *Config) ffnColumn() int64 { return c.layerParameters(1) - c.layerParameters(0) }
 
 // padded is the shape that c has after padding: about total parameters, to within a layer. The feed-forward width grows to a multiple
 // of unit.

@@ -72,6 +72,10 @@ func (p *padding) tensor(name string) (tensor.Tensor, bool, error) {
 	}
 	f, h := p.from.FFN, p.from.Hidden
 	var want []int
+	if part == "ffn_up.weight" && slices.Equal(t.Shape, []int{2 * f, h}) { // which not every network takes
+		t, err = p.widenedHalves(t, part)
+		return t, err == nil, err
+	}
 	switch part {
 	case "ffn_up.weight", "ffn_gate.weight":
 		want = []int{f, h}
@@ -112,7 +116,7 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 			shape = slices.Clone(t.Shape)
 			switch part {
 			case "ffn_up.weight", "ffn_gate.weight", "ffn_up.bias":
-				shape[0] = p.to.FFN
+				shape[0] = shape[0] / p.from.FFN * p.to.FFN
 			case "ffn_down.weight":
 				shape[len(shape)-1] = p.to.FFN
 			}
@@ -186,6 +190,36 @@ func (p *padding) widened(t tensor.Tensor, part string) (tensor.Tensor, error) {
 		return from.ReadRows(dst[:n*narrow], r0, r0+n)
 	}
 	return t, err
+}
+
+// widenedHalves is widened of gate and up in one tensor, each half by itself.
+func (p *padding) widenedHalves(t tensor.Tensor, part string) (tensor.Tensor, error) {
+	var halves [2]tensor.Tensor
+	for i := range halves {
+		from := i * p.from.FFN
+		half := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{p.from.FFN, p.from.Hidden},
+			Reader: func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, from+r0, from+r1) }}
+		var err error
+		if halves[i], err = p.widened(half, part); err != nil {
+			return t, err
+		}
+	}
+	wide := p.to.FFN
+	both := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{2 * wide, p.from.Hidden}}
+	size := both.RowBytes()
+	both.Reader = func(dst []byte, r0, r1 int) error {
+		for i := range halves {
+			a, b := max(r0, i*wide), min(r1, (i+1)*wide)
+			if a >= b {
+				continue
+			}
+			if err := halves[i].ReadRows(dst[(a-r0)*size:(b-r0)*size], a-i*wide, b-i*wide); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	return both, both.Check()
 }
 
 // zero is n elements of zero, which all types encode in zero bytes.

@@ -4,6 +4,7 @@ import (
 	"runtime"
 
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
@@ -22,6 +23,17 @@ func (t *table) Row(dst []float32, i int) {
 		panic(err) // type and sizes were checked when it was loaded
 	}
 	runtime.KeepAlive(t)
+}
+
+// scaledTable is a table of embeddings that the network multiplies.
+type scaledTable struct {
+	nn.Table
+	scale float32
+}
+
+func (t *scaledTable) Row(dst []float32, i int) {
+	t.Table.Row(dst, i)
+	simd.Scale(dst, t.scale)
 }
 
 // Table makes room for an embedding that is not tied to the head. Pack will fill it.

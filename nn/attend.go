@@ -55,6 +55,7 @@ type attendTask struct {
 	group int
 	n     int // queries: row r's heads are r·group … r·group+group−1
 
+	first        int       // no row sees a slot before it: whole pages that lie before all windows
 	last, stride int       // slots that rows see come before last; the width of a row of weights
 	pages        []int32   // those that some row sees, ascending
 	q, w, o      []float32 // queries n × Dim, weights n × stride, outputs: n × Dim, or of bf16 panel by panel n × 32
@@ -64,8 +65,10 @@ type attendTask struct {
 // its trunk, those with one of their ancestors.
 func (t *attendTask) look() {
 	base, near := t.g.base, 0
+	t.first = t.g.slots()
 	for _, r := range t.rows {
 		near = max(near, base+r.prefix)
+		t.first = min(t.first, t.g.firstSeen(r, t.a.Window)/PageRows*PageRows)
 	}
 	t.last = near
 	trunk := pagesFor(near)
@@ -78,7 +81,7 @@ func (t *attendTask) look() {
 	}
 	t.pages = t.s.pages[:0]
 	for p := range pagesFor(t.last) {
-		if p < trunk || t.s.seen[p] {
+		if p >= t.first/PageRows && p < trunk || t.s.seen[p] {
 			t.pages = append(t.pages, int32(p))
 		}
 		t.s.seen[p] = false
@@ -133,18 +136,23 @@ func (t *attendTask) weigh() {
 	if t.half {
 		flip = halfFlip
 	}
-	scale := float32(1 / math.Sqrt(float64(t.a.Dim)))
 	for i, r := range t.rows {
+		first := t.g.firstSeen(r, t.a.Window)
 		for h := range t.group {
-			x := t.w[(i*t.group+h)*t.stride:][:t.stride]
-			weighRow(x, scale, t.g.base, t.g.base+r.prefix, t.f.rest[r.from:r.to], flip, t.s.gather)
+			x, scale := t.w[(i*t.group+h)*t.stride:][:t.stride], t.a.scale()
+			if t.a.Cap != 0 {
+				softCap(x[t.first:], scale, t.a.Cap)
+				scale = 1
+			}
+			weighRow(x, scale, t.g.base, t.g.base+r.prefix, t.f.rest[r.from:r.to], flip, t.s.gather, first)
+			clear(x[t.first:max(t.first, first/PageRows*PageRows)])
 		}
 	}
 }
 
 // weighRow turns the scores of a row into weights, in the order of slots, where slot s is number s^flip: [0, ordered) and base + each of rest.
-// The others weigh 0.
-func weighRow(x []float32, scale float32, base, ordered int, rest []int32, flip int, gather []float32) {
+// The others weigh 0, and so do the first of those; what lies in whole pages before them is not touched.
+func weighRow(x []float32, scale float32, base, ordered int, rest []int32, flip int, gather []float32, first int) {
 	gather = gather[:len(rest)]
 	for t, v := range rest { // bring the scattered ancestors into position order
 		gather[t] = x[(base+int(v))^flip]
@@ -152,13 +160,19 @@ func weighRow(x []float32, scale float32, base, ordered int, rest []int32, flip 
 	for t, s := range gather {
 		x[(ordered+t)^flip] = s
 	}
+	from := first / PageRows * PageRows
+	for i := from; i < first; i++ {
+		x[i^flip] = float32(math.Inf(-1))
+	}
 	n := ordered + len(rest)
 	if n&flip != 0 {
 		x[n^flip] = float32(math.Inf(-1)) // the last of a pair is alone
 	}
-	simd.Softmax(x[:n+n&flip], scale)
+	simd.Softmax(x[from:n+n&flip], scale)
 	for t := range gather {
-		gather[t] = x[(ordered+t)^flip]
+		if gather[t] = 0; ordered+t >= from {
+			gather[t] = x[(ordered+t)^flip]
+		}
 	}
 	if ordered&flip != 0 {
 		x[ordered^flip] = 0
@@ -221,7 +235,7 @@ func (t *attendTask) mixApart() {
 	for i, r := range t.rows {
 		from, to, add := i*t.group, (i+1)*t.group, false
 		for _, p := range t.pages {
-			seen := t.g.sees(t.f, r, int(p))
+			seen := t.g.sees(t.f, r, int(p), t.a.Window)
 			switch {
 			case seen == 0:
 			case t.half:

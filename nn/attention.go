@@ -1,13 +1,63 @@
 package nn
 
-import "github.com/grovellm/grove/internal/gemm"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/simd"
+)
 
 // Attention is multi-head attention with grouped queries: Heads/KVHeads neighbouring query
 // heads share a key/value head.
 type Attention struct {
 	Heads, KVHeads, Dim int
-	QNorm, KNorm        *Norm // per head, nil without (Qwen3 has them)
-	Rope                *Rope
+	QNorm, KNorm        *Norm // nil without; per head (Qwen3), or of all heads together (OLMo 2) where weights are as many
+	Rope                *Rope // nil: positions are not rotated in
+
+	Scale  float32 // of scores; 0: 1/√Dim
+	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
+	Window int     // a row sees so many positions, its own included; 0: all before it
+	Temper Temper  // of queries
+}
+
+// Temper makes queries grow with their position p, by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4, Ministral 3). The zero
+// value leaves them.
+type Temper struct {
+	Scale  float32
+	Length int
+}
+
+// at is the factor at a position.
+func (t Temper) at(position int) float32 {
+	if t.Scale == 0 {
+		return 1
+	}
+	return 1 + float32(t.Scale*simd.Log(float32(1+position/t.Length)))
+}
+
+// scale is what scores are multiplied by.
+func (a *Attention) scale() float32 {
+	if a.Scale != 0 {
+		return a.Scale
+	}
+	return float32(1 / math.Sqrt(float64(a.Dim)))
+}
+
+// normsAll says that norms are of all heads together.
+func (a *Attention) normsAll() bool { return a.QNorm != nil && len(a.QNorm.Weight) > a.Dim }
+
+// trains says that the gradient of all parts is known.
+func (a *Attention) trains() bool {
+	return a.Rope != nil && a.Scale == 0 && a.Cap == 0 && a.Window == 0 && a.Temper.Scale == 0 && !a.normsAll()
+}
+
+// normaliseAll normalises queries and keys, where norms are of all heads together.
+func (e *Exec) normaliseAll(a *Attention, qkv Mat) {
+	if a.normsAll() {
+		q, k := qkv.Columns(0, a.Heads*a.Dim), qkv.Columns(a.Heads*a.Dim, (a.Heads+a.KVHeads)*a.Dim)
+		e.Normalise(a.QNorm, q, q)
+		e.Normalise(a.KNorm, k, k)
+	}
 }
 
 // QKVCols is the width of the rows Attend reads: queries, keys, values.
@@ -22,6 +72,9 @@ func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
 // The result is therefore the same to the bit for any tree, chunking or batch around the row.
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.tape != nil {
+		if !a.trains() {
+			panic("nn: attention with a window, a cap, a scale of its own or without rotation has no gradient")
+		}
 		e.tape.keepAttention(a, layer, f, qkv, out)
 	}
 	e.store(a, layer, f, qkv, a.Heads)

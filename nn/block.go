@@ -2,16 +2,26 @@ package nn
 
 import "github.com/grovellm/grove/internal/gemm"
 
-// MLP is the feed-forward half of a block: Down·(silu(Gate·x) · Up·x) when Gate is set,
+// MLP is the feed-forward half of a block: Down·(act(Gate·x) · Up·x) when Gate is set,
 // else Down·gelu(Up·x).
 type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
+	GELU     bool // act is gelu's approximation with tanh (Gemma), else silu
 }
 
-// Block is one transformer layer, pre-norm.
+// gated is the activation of an MLP with a gate.
+func (m *MLP) gated() Activation {
+	if m.GELU {
+		return GELUMul
+	}
+	return SiLUMul
+}
+
+// Block is one transformer layer.
 type Block struct {
-	AttnNorm, MLPNorm Norm
+	AttnNorm, MLPNorm Norm  // of what each half reads; without weights there is none (OLMo 2)
+	AttnPost, MLPPost *Norm // of what each half adds; nil: none
 	Attn              Attention
 	QKV               []Linear // one fused product, or queries, keys, values
 	Out               Linear
@@ -25,7 +35,7 @@ type BlockBuffers struct{ qkv, attn, out, gate, up, down Buffer }
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	e.Hold()
-	src := Source{X: x, Norm: &b.AttnNorm}
+	src := Source{X: x, Norm: b.AttnNorm.orNil()}
 	if b.Parallel { // the MLP reads x as it was: nothing is added before
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
 		e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: out}, m)
@@ -43,14 +53,39 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 // Attention is the first half of a layer, for rows that come from src: x += attention(src).
 func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *BlockBuffers) {
 	e.Hold()
-	e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+	out := proj(&b.Out, e.Mat(&m.out, x.Rows, x.Cols), x, b.AttnPost)
+	e.attention(b, layer, f, src, out, m)
+	e.addPost(x, out.Dst, b.AttnPost)
 	e.Release()
+}
+
+// proj is the last product of a half, whose results are added to x at once, or after a norm of their own.
+func proj(l *Linear, dst, x Mat, post *Norm) Proj {
+	if post != nil {
+		return Proj{Linear: l, Dst: dst}
+	}
+	return Proj{Linear: l, Dst: dst, To: x}
+}
+
+// addPost computes x += post(y), unless there is no such norm. y is overwritten.
+func (e *Exec) addPost(x, y Mat, post *Norm) {
+	if post == nil {
+		return
+	}
+	to := y
+	if e.tape != nil {
+		to = e.tape.mat(y.Rows, y.Cols)
+	}
+	e.Normalise(post, y, to)
+	e.Add(x, to)
 }
 
 // MLP is the second half: x += MLP(norm(x)).
 func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.Hold()
-	e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: e.Mat(&m.out, x.Rows, x.Cols), To: x}, m)
+	down := proj(&b.MLP.Down, e.Mat(&m.out, x.Rows, x.Cols), x, b.MLPPost)
+	e.mlp(b, x, down, m)
+	e.addPost(x, down.Dst, b.MLPPost)
 	e.Release()
 }
 
@@ -68,6 +103,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 	if n := src.X.Rows; e.strips(n, b.Bytes()) {
 		s := e.strip(n)
 		e.product(s, src, projs[:len(b.QKV)]...)
+		e.normaliseAll(&b.Attn, qkv)
 		s.ops = append(s.ops, e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
 		e.plan.open = nil // all keys and values are there before any row attends
 		attn := e.Mat(&m.attn, n, width)
@@ -76,7 +112,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		e.product(s, Source{X: attn}, out)
 		return
 	}
-	if e.tape == nil && b.wholePanels() {
+	if e.tape == nil && b.wholePanels() && !b.Attn.normsAll() {
 		e.projectHeads(src, projs[:len(b.QKV)], e.storing(&b.Attn, layer, f, qkv, b.Attn.Heads))
 		if width/b.Attn.KVHeads%gemm.Group == 0 {
 			o := e.plan.linears.next()
@@ -91,6 +127,7 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 		return
 	}
 	e.Linear(src, projs[:len(b.QKV)]...)
+	e.normaliseAll(&b.Attn, qkv)
 	attn := e.Mat(&m.attn, src.X.Rows, width)
 	e.Attend(&b.Attn, layer, f, qkv, attn)
 	e.Linear(Source{X: attn}, out)
@@ -120,7 +157,7 @@ func (b *Block) wholePanels() bool {
 
 // mlp ends in the product down of the MLP's inner rows.
 func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
-	mlp, src := &b.MLP, Source{X: x, Norm: &b.MLPNorm}
+	mlp, src := &b.MLP, Source{X: x, Norm: b.MLPNorm.orNil()}
 	if e.strips(x.Rows, b.Bytes()) {
 		s, up := e.strip(x.Rows), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
 		inner := Source{X: up, Act: GELU}
@@ -129,7 +166,7 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 		} else {
 			gate := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out())
 			e.product(s, src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-			inner = Source{X: gate, Act: SiLUMul, Up: up}
+			inner = Source{X: gate, Act: mlp.gated(), Up: up}
 		}
 		e.product(s, inner, down)
 		return
@@ -142,9 +179,9 @@ func (e *Exec) mlp(b *Block, x Mat, down Proj, m *BlockBuffers) {
 		}
 		return
 	}
-	if !e.projectInner(src, SiLUMul, down, mlp.Gate, &mlp.Up) {
+	if !e.projectInner(src, mlp.gated(), down, mlp.Gate, &mlp.Up) {
 		gate, up := e.Mat(&m.gate, x.Rows, mlp.Gate.W.Out()), e.Mat(&m.up, x.Rows, mlp.Up.W.Out())
 		e.Linear(src, Proj{Linear: mlp.Gate, Dst: gate}, Proj{Linear: &mlp.Up, Dst: up})
-		e.Linear(Source{X: gate, Act: SiLUMul, Up: up}, down)
+		e.Linear(Source{X: gate, Act: mlp.gated(), Up: up}, down)
 	}
 }

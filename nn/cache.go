@@ -16,6 +16,9 @@ type Pages struct {
 	KV                 KVType // what keys and values are stored as; KVAuto is KVF32 here
 	Rope               *Rope  // what keys are rotated by; only Cache.Slide needs it
 
+	// Ropes are, where layers differ, those of each; nil stands for no rotation.
+	Ropes []*Rope
+
 	mu   sync.Mutex
 	free []*page
 	used int // pages that caches have
@@ -39,6 +42,14 @@ func (p *Pages) RowBytes() int {
 		return p.Layers * p.Heads * p.halfBytes() / PageRows
 	}
 	return p.Layers * p.Heads * 2 * p.Dim * 4
+}
+
+// ropeOf is what a layer's keys are rotated by, or nil.
+func (p *Pages) ropeOf(layer int) *Rope {
+	if p.Ropes != nil {
+		return p.Ropes[layer]
+	}
+	return p.Rope
 }
 
 func (p *Pages) get() *page {

@@ -22,11 +22,20 @@ type segment struct {
 // slots is one past the last slot of the cache that the sequence's rows may see.
 func (s *segment) slots() int { return s.base + s.from + s.rows }
 
-// sees says which slots of a page a row sees, a bit for each.
-func (s *segment) sees(f *Forest, r forestRow, page int) uint32 {
-	at := page * PageRows
-	seen := uint32(1<<min(PageRows, max(0, s.base+r.prefix-at)) - 1)
-	for _, v := range f.rest[r.from:r.to] {
+// firstSeen is the number of positions before those that a row sees of a window, which is 0 for all.
+func (s *segment) firstSeen(r forestRow, window int) int {
+	if window == 0 {
+		return 0
+	}
+	return max(0, s.base+r.prefix+r.to-r.from-window)
+}
+
+// sees says which slots of a page a row sees within a window, a bit for each.
+func (s *segment) sees(f *Forest, r forestRow, page, window int) uint32 {
+	at, ordered, first := page*PageRows, s.base+r.prefix, s.firstSeen(r, window)
+	seen := uint32(1<<min(PageRows, max(0, ordered-at)) - 1)
+	seen &^= uint32(1<<min(PageRows, max(0, first-at)) - 1)
+	for _, v := range f.rest[r.from+max(0, first-ordered) : r.to] {
 		if slot := s.base + int(v) - at; slot >= 0 && slot < PageRows {
 			seen |= 1 << slot
 		}

@@ -75,6 +75,11 @@ func (r *linearRecord) backward(t *Tape) {
 	var weights [][2]Mat
 	for i, p := range r.projs {
 		dy, _ := p.Dst.Grad()
+		if p.Linear.Scale != 0 || p.Linear.Cap != 0 {
+			for i := range dy.Rows {
+				p.Linear.finishBackward(dy.Row(i), p.Dst.Row(i))
+			}
+		}
 		if b := t.gradOf(p.Linear.Bias); b != nil {
 			t.columnSums(b, dy)
 		}

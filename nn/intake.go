@@ -13,6 +13,7 @@ const (
 	SiLUMul            // silu(X) · Up
 	GELU               // 0.5·x·(1+erf(x/√2))
 	SiLU               // x·σ(x)
+	GELUMul            // gelu(X) · Up, gelu by its approximation with tanh
 )
 
 // Source is the input of a product: rows of X, normalised when Norm is set, or passed
@@ -22,7 +23,7 @@ type Source struct {
 	At   []int32 // the rows of X that are wanted, perhaps some several times; nil: all. Not under a tape
 	Norm *Norm
 	Act  Activation
-	Up   Mat // for SiLUMul
+	Up   Mat // for SiLUMul and GELUMul
 
 	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
 	With     Mat
@@ -54,6 +55,8 @@ func (s *Source) row(i int, scratch []float32) []float32 {
 		s.Norm.apply(scratch, x)
 	case s.Act == SiLUMul:
 		simd.SiLUMul(scratch, x, s.Up.Row(i))
+	case s.Act == GELUMul:
+		geluMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELU:
 		simd.GELU(scratch, x)
 	case s.Act == SiLU:
@@ -65,6 +68,28 @@ func (s *Source) row(i int, scratch []float32) []float32 {
 		return x
 	}
 	return scratch
+}
+
+// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is gelu's approximation
+// ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2).
+func geluMul(dst, gate, up []float32) {
+	const (
+		c1 = -2 * 0.7978845608028654
+		c3 = c1 * 0.044715
+	)
+	var buf [256]float32
+	for len(gate) > 0 {
+		n := min(len(gate), len(buf))
+		e := buf[:n]
+		for i, g := range gate[:n] {
+			e[i] = float32(g * (c1 + float32(c3*float32(g*g))))
+		}
+		simd.Exp(e, e)
+		for i, g := range gate[:n] {
+			dst[i] = float32(g/(1+e[i])) * up[i]
+		}
+		dst, gate, up = dst[n:], gate[n:], up[n:]
+	}
 }
 
 // intake is the rows of a source on their way into products, in every type that those read.

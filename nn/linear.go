@@ -10,6 +10,42 @@ import (
 type Linear struct {
 	W    *gemm.Matrix
 	Bias []float32
+
+	Scale float32 // multiplies y, if it is not 0 (Granite's multipliers)
+	Cap   float32 // then y becomes Cap·tanh(y/Cap), if it is not 0 (Gemma 2's soft cap)
+}
+
+// finish makes results of sums, to which the bias is added.
+func (l *Linear) finish(y []float32) {
+	switch {
+	case l.Cap != 0 && l.Scale != 0:
+		softCap(y, l.Scale, l.Cap)
+	case l.Cap != 0:
+		softCap(y, 1, l.Cap)
+	case l.Scale != 0:
+		simd.Scale(y, l.Scale)
+	}
+}
+
+// softCap makes x cap·tanh(scale·x/cap), which is cap − 2·cap/(1 + e^(2·scale·x/cap)).
+func softCap(x []float32, scale, cap float32) {
+	simd.Scale(x, 2*scale/cap)
+	simd.Exp(x, x)
+	for i, e := range x {
+		x[i] = cap - 2*cap/(1+e)
+	}
+}
+
+// finishBackward takes the gradient by results y back to one by the sums.
+func (l *Linear) finishBackward(dy, y []float32) {
+	if l.Cap != 0 {
+		for i, v := range y {
+			dy[i] *= 1 - v/l.Cap*(v/l.Cap)
+		}
+	}
+	if l.Scale != 0 {
+		simd.Scale(dy, l.Scale)
+	}
 }
 
 // Proj is one product of several that share their input. To, when set, takes the results in: the
@@ -232,6 +268,11 @@ func (l *Linear) part(a *gemm.Part, dst Mat) {
 		b := l.Bias[a.P0*gemm.Panel:][:dst.Cols]
 		for i := range dst.Rows {
 			simd.Add(dst.Row(i), b)
+		}
+	}
+	if l.Scale != 0 || l.Cap != 0 {
+		for i := range dst.Rows {
+			l.finish(dst.Row(i))
 		}
 	}
 }

@@ -105,7 +105,7 @@ type rowLoss struct {
 func (l *lossPass) part(src Source, from, to int) {
 	e, t := l.e, l.e.tape
 	src.X = src.X.Slice(from, to)
-	if src.Act == SiLUMul {
+	if src.Act == SiLUMul || src.Act == GELUMul {
 		src.Up = src.Up.Slice(from, to)
 	}
 	if src.With.Cols > 0 {
@@ -144,7 +144,14 @@ func (l *lossPass) part(src Source, from, to int) {
 			r.soft, r.q = &plainSoft, teacher.Row(i)
 			r.self = distribution(r.q, r.t)
 		}
+		var logit []float32 // before its gradient takes its place
+		if t != nil && l.head.Cap != 0 {
+			logit = append(logit, logits.Row(i)...)
+		}
 		r.run(t != nil)
+		if t != nil {
+			l.head.finishBackward(logits.Row(i), logit)
+		}
 		l.outcome[from+i] = r.rowLoss
 	})
 	if t == nil {

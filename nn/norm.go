@@ -18,6 +18,14 @@ func (n *Norm) apply(dst, x []float32) {
 	simd.RMSNorm(dst, x, n.Weight, n.Eps)
 }
 
+// orNil is n, or nil where it has no weights.
+func (n *Norm) orNil() *Norm {
+	if n.Weight == nil {
+		return nil
+	}
+	return n
+}
+
 // orCopy is apply, or, of no norm, a copy.
 func (n *Norm) orCopy(dst, x []float32) {
 	if n == nil {

@@ -11,7 +11,8 @@ import (
 // of a head. Pairs of dimensions are rotated by position·freq.
 type Rope struct {
 	freq  []float64
-	pairs bool // neighbours (2i, 2i+1) form a pair; otherwise (i, i+len(freq))
+	pairs bool    // neighbours (2i, 2i+1) form a pair; otherwise (i, i+len(freq))
+	grow  float64 // multiplies what is rotated
 
 	mu    sync.Mutex
 	table [][]float32 // per block of ropeBlock positions: position × (cos…, sin…)
@@ -23,7 +24,15 @@ const ropeBlock = 64
 // neighbours tells which dimensions pair up: (2i, 2i+1), as GGUF files of the llama family
 // are laid out, or, without, (i, i+len(freq)).
 func NewRope(freq []float64, neighbours bool) *Rope {
-	return &Rope{freq: freq, pairs: neighbours}
+	return &Rope{freq: freq, pairs: neighbours, grow: 1}
+}
+
+// NewScaledRope is NewRope where the rotated dimensions are also multiplied by a factor, YaRN's attention factor
+// (arXiv 2309.00071, §3.4).
+func NewScaledRope(freq []float64, neighbours bool, factor float64) *Rope {
+	r := NewRope(freq, neighbours)
+	r.grow = factor
+	return r
 }
 
 // Frequencies returns base^(−2i/dims) for i in [0, dims/2), each divided by factors[i] where given.
@@ -46,7 +55,7 @@ func (r *Rope) prepare(p int) {
 			pos := float64(len(r.table)*ropeBlock + i)
 			for d, f := range r.freq {
 				sin, cos := num.Sincos(float64(pos * f))
-				block[i*2*h+d], block[i*2*h+h+d] = float32(cos), float32(sin)
+				block[i*2*h+d], block[i*2*h+h+d] = float32(cos*r.grow), float32(sin*r.grow)
 			}
 		}
 		r.table = append(r.table, block)
@@ -70,6 +79,15 @@ type ropeView struct {
 func (v ropeView) at(p int) (cos, sin []float32) {
 	t := v.table[p/ropeBlock][p%ropeBlock*2*v.half:]
 	return t[:v.half], t[v.half : 2*v.half]
+}
+
+// turn returns the cosines and sines of a rotation by n positions alone.
+func (r *Rope) turn(n int) (cos, sin []float32) {
+	for _, f := range r.freq {
+		s, c := num.Sincos(float64(float64(n) * f))
+		cos, sin = append(cos, float32(c)), append(sin, float32(s))
+	}
+	return cos, sin
 }
 
 func (v ropeView) rotate(x, cos, sin []float32) {

@@ -250,11 +250,16 @@ func (j *listJob) Do(worker, t int) {
 
 var negInf = float32(math.Inf(-1))
 
-// finish adds the bias, and gives places without a token their logit.
+// finish adds the bias, makes logits of the sums, and gives places without a token their logit.
 func (h *OrderedHead) finish(dst Mat, r gemm.Run, tokens []int32) {
 	if h.Bias != nil {
 		for i := range dst.Rows {
 			simd.Add(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:(r.To-r.From)*gemm.Panel], h.Bias[r.From*gemm.Panel:r.To*gemm.Panel])
+		}
+	}
+	if h.Scale != 0 || h.Cap != 0 {
+		for i := range dst.Rows {
+			h.Linear.finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:(r.To-r.From)*gemm.Panel])
 		}
 	}
 	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ { // beyond them are numbers beside the logits

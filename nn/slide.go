@@ -20,7 +20,7 @@ func (c *Cache) Slide(keep, n, positions int) error {
 	case keep < 0 || n < 0 || keep+n > c.len || !whole:
 		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows",
 			n, keep, c.len, PageRows)
-	case keep > 0 && c.mem.Rope == nil:
+	case keep > 0 && c.mem.Rope == nil && c.mem.Ropes == nil:
 		return fmt.Errorf("nn: drop rows behind the first %d: want Pages.Rope, to rotate their keys", keep)
 	}
 	first, last := keep/PageRows, (keep+n+PageRows-1)/PageRows
@@ -37,16 +37,18 @@ func (c *Cache) Slide(keep, n, positions int) error {
 
 // advance rotates the keys of the first pages forward by n positions.
 func (c *Cache) advance(pages, n int) {
-	rope := c.mem.Rope
-	rope.prepare(n)
-	view := rope.view()
-	cos, sin := view.at(n)
 	key := make([]float32, c.mem.Dim)
 	for i := range pages {
 		c.unshare(i)
 	}
-	for row := range pages * PageRows {
-		for layer := range c.mem.Layers {
+	for layer := range c.mem.Layers {
+		rope := c.mem.ropeOf(layer)
+		if rope == nil {
+			continue
+		}
+		cos, sin := rope.turn(n)
+		view := rope.view()
+		for row := range pages * PageRows {
 			for head := range c.mem.Heads {
 				c.loadKey(key, layer, head, row)
 				view.rotate(key, cos, sin)

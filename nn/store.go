@@ -1,5 +1,7 @@
 package nn
 
+import "github.com/grovellm/grove/internal/simd"
+
 // store plans that rows of so many query heads, keys and values are prepared, and the latter two cached.
 func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
 	j := e.storing(a, layer, f, rows, heads)
@@ -9,9 +11,12 @@ func (e *Exec) store(a *Attention, layer int, f *Forest, rows Mat, heads int) {
 
 // storing readies a storeJob.
 func (e *Exec) storing(a *Attention, layer int, f *Forest, rows Mat, heads int) *storeJob {
-	a.Rope.prepare(f.maxPosition())
 	j := e.plan.stores.next()
-	*j = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows, rope: a.Rope.view()}
+	*j = storeJob{a: a, heads: heads, layer: layer, f: f, rows: rows}
+	if a.Rope != nil {
+		a.Rope.prepare(f.maxPosition())
+		j.rope = a.Rope.view()
+	}
 	return j
 }
 
@@ -66,8 +71,15 @@ func (j *storeJob) unit(u, from, to int) {
 		if head >= 0 {
 			norm = a.KNorm
 		}
+		if a.normsAll() { // done
+			norm = nil
+		}
 		for i := from; i < to; i++ {
-			j.prepare(rows[i*stride:][:d], norm, i)
+			x := rows[i*stride:][:d]
+			j.prepare(x, norm, i)
+			if head < 0 && a.Temper.Scale != 0 {
+				simd.Scale(x, a.Temper.at(j.f.rows[i].position))
+			}
 		}
 	}
 	if head < 0 {
@@ -92,6 +104,8 @@ func (j *storeJob) prepare(x []float32, norm *Norm, i int) {
 	if norm != nil {
 		norm.apply(x, x)
 	}
-	cos, sin := j.rope.at(j.f.rows[i].position)
-	j.rope.rotate(x, cos, sin)
+	if j.a.Rope != nil {
+		cos, sin := j.rope.at(j.f.rows[i].position)
+		j.rope.rotate(x, cos, sin)
+	}
 }

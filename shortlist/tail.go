@@ -71,11 +71,14 @@ func newTail(pool *par.Pool, head *Head, tokens []int32) (*tail, error) {
 	}
 	columns, rest := cholesky(c, float64(n), head.Norm)
 	t.rest = rest
+	if head.Scale != 0 {
+		t.rest *= float64(head.Scale) * float64(head.Scale)
+	}
 	w, err := packRows(append([][]float32{mean}, columns...), d, head.W.Type())
 	if err != nil {
 		return nil, err
 	}
-	t.head = &nn.OrderedHead{Linear: nn.Linear{W: w}}
+	t.head = &nn.OrderedHead{Linear: nn.Linear{W: w, Scale: head.Scale}}
 	if head.Bias != nil {
 		t.head.Bias = make([]float32, w.Out())
 		t.head.Bias[0] = bias

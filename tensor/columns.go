@@ -113,3 +113,16 @@ func (t Tensor) Reordered(order func(i int) int) (Tensor, error) {
 	t.Data = data
 	return t, nil
 }
+
+// Shifted is a vector with a number added to each element, in F32.
+func (t Tensor) Shifted(by float32) (Tensor, error) {
+	x, err := t.Float32s()
+	if err != nil {
+		return t, err
+	}
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = v + by
+	}
+	return FromFloat32s(t.Name, F32, t.Shape, y)
+}

@@ -101,7 +101,7 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 
 	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
 	read := float64(r.Weights) / median(bandwidth)
-	row := 2 * float64(weights(&m.Config)) / median(peak)
+	row := 2 * float64(m.Config.Products()) / median(peak)
 	plain := median(times[0]).Seconds()
 	r.ReadShare = read / plain
 	for i, n := range sizes {
@@ -109,16 +109,6 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		r.Rows = append(r.Rows, RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof})
 	}
 	return r, nil
-}
-
-// weights is the number of weights that a row meets, which is its number of multiplications.
-func weights(c *model.Config) int {
-	mlp := 3 // gate, up, down
-	if c.Arch == "gptneox" {
-		mlp = 2
-	}
-	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	return c.Vocab*c.Hidden + c.Layers*(c.Hidden*(q+2*kv)+q*c.Hidden+mlp*c.FFN*c.Hidden)
 }
 
 // passes is what is run: a cache, and a tree of each size.

@@ -35,7 +35,7 @@ func open(t *testing.T, shape string) *model.Model {
 func TestWeightsAreAllCounted(t *testing.T) {
 	for _, shape := range []string{"tiny-llama2", "tiny-llama3", "tiny-qwen2", "tiny-qwen3", "tiny-gptneox"} {
 		m := open(t, shape)
-		n := weights(&m.Config)
+		n := m.Config.Products()
 		if b := m.WeightBytes(); b < 4*n || b > 5*n {
 			t.Errorf("%s: %d weights, %d bytes packed in f32", shape, n, b)
 		}

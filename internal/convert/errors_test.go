@@ -54,7 +54,7 @@ func TestErrors(t *testing.T) {
 		"rope_scaling":        func(m map[string]any) { m["rope_scaling"] = map[string]any{"rope_type": "yarn"} },
 		"want an integer":     func(m map[string]any) { m["vocab_size"] = 3.5 },
 		"embedding only":      func(m map[string]any) { m["vocab_size"] = 10 },
-		"use_sliding_window":  func(m map[string]any) { m["use_sliding_window"] = true },
+		"layer_types":         func(m map[string]any) { m["layer_types"] = []string{"linear_attention"} },
 		"hidden_act is \"x\"": func(m map[string]any) { m["hidden_act"] = "x" },
 	} {
 		if err := edit(change); err == nil || !strings.Contains(err.Error(), want) {

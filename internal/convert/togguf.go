@@ -27,7 +27,7 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	w := gguf.NewWriter()
 	main := o.Type
 	if main == Keep {
-		if t, ok := f.Tensor(c.plan()[0].hf + ".weight"); ok {
+		if t, ok := f.Tensor(c.plan()[0].Folder + ".weight"); ok {
 			main = t.Type
 		}
 	}
@@ -50,8 +50,8 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	var notes []string
 	used := map[string]bool{}
 	count := &counter{tell: o.Progress}
-	add := func(e entry, ending string) (bool, error) {
-		name := e.hf + ending
+	add := func(e model.Part, ending string) (bool, error) {
+		name := e.Folder + ending
 		if _, ok := f.Tensor(name); !ok {
 			return false, nil
 		}
@@ -60,13 +60,18 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return false, err
 		}
 		used[name] = true
-		if e.gguf == "output" && c.Tied {
+		if e.Shift != 0 {
+			if t, err = t.Shifted(e.Shift); err != nil {
+				return false, err
+			}
+		}
+		if e.Name == "output" && c.Tied {
 			return true, nil
 		}
-		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
+		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return false, fmt.Errorf("%s: tensor %s has shape %v: want %d rows by config.json", f.Path, name, t.Shape, n)
 		}
-		typ, note := encoding(t, o.Type, e.gguf == "output" || c.Tied && e.gguf == "token_embd")
+		typ, note := encoding(t, o.Type, e.Name == "output" || c.Tied && e.Name == "token_embd")
 		if note != "" {
 			notes = append(notes, note)
 		}
@@ -75,17 +80,17 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return false, fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
 		}
 		count.total += int64(size)
-		s := &stream{ctx, t, typ, c.toGGUF(e.rows), count}
-		w.Add(e.gguf+ending, typ, t.Shape, s.write)
+		s := &stream{ctx, t, typ, e.ToGGUF, count}
+		w.Add(e.Name+ending, typ, t.Shape, s.write)
 		return true, nil
 	}
 	for i, e := range c.plan() {
 		ok, err := add(e, ".weight")
-		if err == nil && !ok && !e.optional {
-			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.hf, c.Arch)
+		if err == nil && !ok && e.Name != "output" {
+			err = fmt.Errorf("%s: tensor %s.weight is missing: the folder is incomplete, or not of architecture %s", f.Path, e.Folder, c.Arch)
 		}
-		if err == nil && e.gguf == "output" && !ok && !c.Tied {
-			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.hf)
+		if err == nil && e.Name == "output" && !ok && !c.Tied {
+			err = fmt.Errorf("%s: tensor %s.weight is missing, and config.json does not say that the head is the embedding (tie_word_embeddings)", f.Path, e.Folder)
 		}
 		if err == nil {
 			_, err = add(e, ".bias")

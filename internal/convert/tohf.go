@@ -154,14 +154,14 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 	count := &counter{tell: o.Progress}
 	used := map[string]bool{"rope_freqs.weight": true}
 	if main = o.Type; main == Keep {
-		first, err := f.Load(c.plan()[0].gguf + ".weight")
+		first, err := f.Load(c.plan()[0].Name + ".weight")
 		if err != nil {
 			return 0, nil, err
 		}
 		main = mainType(first.Type, Keep)
 	}
-	add := func(e entry, ending string, optional bool) error {
-		name := e.gguf + ending
+	add := func(e model.Part, ending string, optional bool) error {
+		name := e.Name + ending
 		if _, ok := f.Tensor(name); !ok && optional {
 			return nil
 		}
@@ -170,8 +170,13 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			return err
 		}
 		used[name] = true
+		if e.Shift != 0 {
+			if t, err = t.Shifted(-e.Shift); err != nil {
+				return err
+			}
+		}
 		if ending == ".bias" {
-			field, ok := model.BiasField(c.Arch, e.gguf)
+			field, ok := model.BiasField(c.Arch, e.Name)
 			if !ok {
 				return fmt.Errorf("%s: tensor %s: config.json has no place for this bias in a model of architecture %s",
 					f.Path, name, c.Arch)
@@ -180,7 +185,7 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 				biases = append(biases, field)
 			}
 		}
-		if n := c.rowsOf(e.rows); n != 0 && (len(t.Shape) == 0 || t.Shape[0] != n) {
+		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return fmt.Errorf("%s: tensor %s has shape %v: want %d rows by the metadata", f.Path, name, t.Shape, n)
 		}
 		typ := folderType(t, o.Type, main)
@@ -189,12 +194,12 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 			return fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
 		}
 		count.total += int64(size)
-		s := &stream{ctx, t, typ, c.toHF(e.rows), count}
-		w.Add(e.hf+ending, typ, t.Shape, s.write)
+		s := &stream{ctx, t, typ, e.ToFolder, count}
+		w.Add(e.Folder+ending, typ, t.Shape, s.write)
 		return nil
 	}
 	for _, e := range c.plan() {
-		if err := errors.Join(add(e, ".weight", e.optional), add(e, ".bias", true)); err != nil {
+		if err := errors.Join(add(e, ".weight", e.Name == "output"), add(e, ".bias", true)); err != nil {
 			return 0, nil, err
 		}
 	}

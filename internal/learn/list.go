@@ -114,6 +114,7 @@ func (l *list) pack(t *nn.Tape) error {
 		t.Forget(w)
 	}
 	l.head.W.PackPanels(l.bytes, 0, l.head.W.Panels())
+	l.head.Scale, l.head.Cap = out.Scale, out.Cap
 	if out.Bias != nil {
 		l.head.Bias = l.head.Bias[:0]
 		for _, r := range l.rows {

@@ -89,6 +89,9 @@ func SiLUMul(dst, gate, up []float32) { siluMul(dst, gate[:len(dst)], up[:len(ds
 // GELU computes dst = x · P(X <= x) for a standard normal X, the exact ("erf") form.
 func GELU(dst, x []float32) { gelu(dst, x[:len(dst)]) }
 
+// Log is the natural logarithm of a positive number.
+func Log(x float32) float32 { return logf(x) }
+
 func expGeneric(dst, x []float32) {
 	for i, v := range x {
 		dst[i] = exp1(v)

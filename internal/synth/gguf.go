@@ -29,31 +29,9 @@ func Write(ctx context.Context, path string, s Shape, o Options) error {
 }
 
 func (s Shape) setMeta(w *gguf.Writer, typ tensor.Type) {
-	w.Set("general.architecture", s.Arch)
-	w.Set("general.type", "model")
-	w.Set("general.name", s.Name)
+	c := s.model()
+	c.SetGGUF(w, s.Arch, s.Name, typ)
 	w.Set("general.description", "random weights for measurements and tests")
-	w.SetFileType(typ)
-	set := func(key string, v any) { w.Set(s.Arch+"."+key, v) }
-	set("vocab_size", uint32(s.Vocab))
-	set("context_length", uint32(s.Context))
-	set("embedding_length", uint32(s.Hidden))
-	set("block_count", uint32(s.Layers))
-	set("feed_forward_length", uint32(s.FFN))
-	set("attention.head_count", uint32(s.Heads))
-	set("rope.dimension_count", uint32(s.RopeDims))
-	set("rope.freq_base", float32(s.RopeBase))
-	if s.Arch == "gptneox" {
-		set("attention.layer_norm_epsilon", float32(s.NormEps))
-		set("use_parallel_residual", s.Parallel)
-		return
-	}
-	set("attention.head_count_kv", uint32(s.KVHeads))
-	set("attention.layer_norm_rms_epsilon", float32(s.NormEps))
-	if s.Arch != "qwen2" {
-		set("attention.key_length", uint32(s.HeadDim))
-		set("attention.value_length", uint32(s.HeadDim))
-	}
 }
 
 func (s Shape) setTokenizer(w *gguf.Writer) error {

@@ -28,6 +28,10 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 	if err != nil {
 		return err
 	}
+	config, err := s.config(v, o.Type)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -35,7 +39,7 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 		name string
 		v    any
 	}{
-		{"config.json", s.config(v, o.Type)},
+		{"config.json", config},
 		{"tokenizer.json", v.tokenizerJSON(s.Tokens)},
 		{"tokenizer_config.json", v.tokenizerConfig(s.Tokens)},
 	} {
@@ -66,42 +70,15 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 type object = map[string]any
 
 // config is config.json, in the words of transformers.
-func (s Shape) config(v *vocab, typ tensor.Type) object {
-	c := object{
-		"torch_dtype":             map[tensor.Type]string{tensor.F32: "float32", tensor.F16: "float16", tensor.BF16: "bfloat16"}[typ],
-		"hidden_size":             s.Hidden,
-		"num_hidden_layers":       s.Layers,
-		"num_attention_heads":     s.Heads,
-		"intermediate_size":       s.FFN,
-		"vocab_size":              s.Vocab,
-		"max_position_embeddings": s.Context,
-		"tie_word_embeddings":     s.Tied,
+func (s Shape) config(v *vocab, typ tensor.Type) (object, error) {
+	m := s.model()
+	c, err := m.Fields(typ)
+	if err != nil {
+		return nil, err
 	}
 	if v.bos >= 0 {
 		c["bos_token_id"] = v.bos
 	}
 	c["eos_token_id"] = v.eos
-	if s.Arch == "gptneox" {
-		c["architectures"], c["model_type"], c["hidden_act"] = []string{"GPTNeoXForCausalLM"}, "gpt_neox", "gelu"
-		c["layer_norm_eps"] = s.NormEps
-		c["rotary_emb_base"] = s.RopeBase
-		c["rotary_pct"] = float64(s.RopeDims) / float64(s.HeadDim)
-		c["use_parallel_residual"] = s.Parallel
-		c["attention_bias"] = true
-		return c
-	}
-	class := map[string]string{"llama": "LlamaForCausalLM", "qwen2": "Qwen2ForCausalLM", "qwen3": "Qwen3ForCausalLM"}[s.Arch]
-	c["architectures"], c["model_type"], c["hidden_act"] = []string{class}, s.Arch, "silu"
-	c["num_key_value_heads"] = s.KVHeads
-	c["rms_norm_eps"] = s.NormEps
-	c["rope_theta"] = s.RopeBase
-	if s.Arch != "qwen2" { // whose bias is not a choice, nor its head dimension
-		c["attention_bias"] = false
-		c["head_dim"] = s.HeadDim
-	}
-	if r := s.Llama3; r != nil {
-		c["rope_scaling"] = object{"rope_type": "llama3", "factor": r.Factor, "low_freq_factor": r.Low,
-			"high_freq_factor": r.High, "original_max_position_embeddings": r.Original}
-	}
-	return c
+	return c, nil
 }

@@ -1,8 +1,10 @@
 package synth
 
 import (
-	"fmt"
 	"math"
+	"strings"
+
+	"github.com/grovellm/grove/model"
 )
 
 // planned is one tensor to write. Numbers are drawn for Hugging Face's order of rows; GGUF
@@ -16,6 +18,7 @@ type planned struct {
 	uniform    bool              // a vector, too, is written as the file's type
 	order      func(row int) int // the Hugging Face row that GGUF's row is; nil for the same
 	mean, std  float64
+	shift      float64   // what GGUF's numbers are more than Hugging Face's
 	fixed      []float32 // the numbers themselves, where they are not random
 }
 
@@ -36,8 +39,8 @@ func (t *planned) shape() []int {
 // 0.6/√Hidden: a tied head then sees little of the token it has just read, else greedy text
 // would repeat it for ever.
 func (s Shape) plan() []planned {
-	neox := s.Arch == "gptneox"
-	h, q, kv := s.Hidden, s.Heads*s.HeadDim, s.KVHeads*s.HeadDim
+	c := s.model()
+	h, q := s.Hidden, s.Heads*s.HeadDim
 	inv := 1 / math.Sqrt(float64(h))
 	block := 1 / math.Sqrt(2*float64(s.Layers))
 	const (
@@ -48,94 +51,78 @@ func (s Shape) plan() []planned {
 		gelu   = 1    // of gelu(x) it is 0.65 too, but a good part of that is the same for every token
 		mix    = 0.5  // the same for a mean of values under such scores, roughly
 	)
-
-	var ts []planned
-	matrix := func(gguf, hf string, rows, cols int, std float64) *planned {
-		ts = append(ts, planned{gguf: gguf + ".weight", hf: hf + ".weight", rows: rows, cols: cols, matrix: true, std: std})
-		return &ts[len(ts)-1]
+	parts := map[string]bool{}
+	for _, p := range c.Parts() {
+		parts[stem(p.Name)] = true
 	}
-	vector := func(gguf, hf string, n int, mean, std float64) *planned {
-		ts = append(ts, planned{gguf: gguf, hf: hf, rows: n, cols: 1, mean: mean, std: std})
-		return &ts[len(ts)-1]
+	normed, gated := parts["attn_q_norm"], parts["ffn_gate"]
+	qk, down := math.Sqrt(score)*inv, act
+	if normed {
+		qk = inv // the norms of queries and keys make the score
 	}
-	// norm weights spread around mean by a tenth; a LayerNorm has a bias as well
-	norm := func(gguf, hf string, n int, mean float64) {
-		vector(gguf+".weight", hf+".weight", n, mean, mean/10)
-		if neox {
-			vector(gguf+".bias", hf+".bias", n, 0, 0.1)
-		}
+	if !gated {
+		down = gelu
 	}
-
-	embedName, normName, headName, layer := "model.embed_tokens", "model.norm", "lm_head", "model.layers."
-	if neox {
-		embedName, normName, headName, layer = "gpt_neox.embed_in", "gpt_neox.final_layer_norm", "embed_out", "gpt_neox.layers."
+	std := map[string]float64{
+		"token_embd": embed * inv, "output": logits * inv,
+		"attn_q": qk, "attn_k": qk, "attn_qkv": qk, "attn_v": inv,
+		"attn_output": block / mix / math.Sqrt(float64(q)),
+		"ffn_gate":    inv, "ffn_up": inv, "ffn_down": block / down / math.Sqrt(float64(s.FFN)),
 	}
-	matrix("token_embd", embedName, s.Vocab, h, embed*inv)
-	if f := s.ropeFactors(); f != nil {
-		ts = append(ts, planned{gguf: "rope_freqs.weight", rows: len(f), cols: 1, fixed: f})
+	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
+		std["attn_output"] = block / mix * inv
+	}
+	mean := map[string]float64{
+		"attn_q_norm": math.Sqrt(score), "attn_k_norm": math.Sqrt(score),
+		"post_attention_norm": block, "post_ffw_norm": block, "output_norm": 1,
 	}
 	if s.Tied {
-		norm("output_norm", normName, h, logits/embed)
-	} else {
-		norm("output_norm", normName, h, 1)
-		matrix("output", headName, s.Vocab, h, logits*inv)
+		mean["output_norm"] = logits / embed
 	}
-	for i := range s.Layers {
-		g, f := fmt.Sprintf("blk.%d.", i), fmt.Sprintf("%s%d.", layer, i)
-		norm(g+"attn_norm", f+"input_layernorm", h, 1)
-		norm(g+"ffn_norm", f+"post_attention_layernorm", h, 1)
-		if neox {
-			w := matrix(g+"attn_qkv", f+"attention.query_key_value", 3*h, h, math.Sqrt(score)*inv)
-			w.order = s.fusedRow
-			b := vector(g+"attn_qkv.bias", f+"attention.query_key_value.bias", 3*h, 0, 0.1)
-			b.order = s.fusedRow
-			matrix(g+"attn_output", f+"attention.dense", h, h, block/mix*inv)
-			vector(g+"attn_output.bias", f+"attention.dense.bias", h, 0, 0.1*block)
-			matrix(g+"ffn_up", f+"mlp.dense_h_to_4h", s.FFN, h, inv)
-			vector(g+"ffn_up.bias", f+"mlp.dense_h_to_4h.bias", s.FFN, 0, 0.1)
-			matrix(g+"ffn_down", f+"mlp.dense_4h_to_h", h, s.FFN, block/gelu/math.Sqrt(float64(s.FFN)))
-			vector(g+"ffn_down.bias", f+"mlp.dense_4h_to_h.bias", h, 0, 0.1*block)
-			continue
-		}
-		qk := math.Sqrt(score) * inv
-		if s.Arch == "qwen3" {
-			qk = inv // the norms over heads make the score
-			norm(g+"attn_q_norm", f+"self_attn.q_norm", s.HeadDim, math.Sqrt(score))
-			norm(g+"attn_k_norm", f+"self_attn.k_norm", s.HeadDim, math.Sqrt(score))
-		}
-		for _, p := range []struct {
-			gguf, hf string
-			rows     int
-			std      float64
-		}{{"attn_q", "self_attn.q_proj", q, qk}, {"attn_k", "self_attn.k_proj", kv, qk}, {"attn_v", "self_attn.v_proj", kv, inv}} {
-			w := matrix(g+p.gguf, f+p.hf, p.rows, h, p.std)
-			if s.Arch == "llama" && p.gguf != "attn_v" {
-				w.order = s.neighbourRow
+	biases := map[string]float64{"attn_q": 0.2, "attn_k": 0.2, "attn_v": 0.2, "attn_qkv": 0.1,
+		"attn_output": 0.1 * block, "ffn_up": 0.1, "ffn_down": 0.1 * block}
+
+	var ts []planned
+	for _, p := range c.Parts() {
+		part := stem(p.Name)
+		t := planned{gguf: p.Name + ".weight", hf: p.Folder + ".weight", rows: p.Rows, cols: max(p.Cols, 1),
+			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
+		if !t.matrix { // norms spread around their mean by a tenth
+			if t.mean = mean[part]; t.mean == 0 {
+				t.mean = 1
 			}
-			if s.Arch == "qwen2" {
-				vector(g+p.gguf+".bias", f+p.hf+".bias", p.rows, 0, 0.2)
-			}
+			t.std = t.mean / 10
 		}
-		matrix(g+"attn_output", f+"self_attn.o_proj", h, q, block/mix/math.Sqrt(float64(q)))
-		matrix(g+"ffn_gate", f+"mlp.gate_proj", s.FFN, h, inv)
-		matrix(g+"ffn_up", f+"mlp.up_proj", s.FFN, h, inv)
-		matrix(g+"ffn_down", f+"mlp.down_proj", h, s.FFN, block/act/math.Sqrt(float64(s.FFN)))
+		ts = append(ts, t)
+		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox") {
+			b := planned{gguf: p.Name + ".bias", hf: p.Folder + ".bias", rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF}
+			if x := biases[part]; x != 0 {
+				b.std = x
+			}
+			ts = append(ts, b)
+		}
+		if part == "token_embd" {
+			ts = append(ts, s.factors()...)
+		}
 	}
 	return ts
 }
 
-// neighbourRow: GGUF's llama rotates dimensions (2i, 2i+1) of a head together, Hugging Face's
-// rotates (i, i+HeadDim/2).
-func (s Shape) neighbourRow(row int) int {
-	head, d := row/s.HeadDim, row%s.HeadDim
-	return head*s.HeadDim + d%2*(s.HeadDim/2) + d/2
-}
+// stem is a name without the layer.
+func stem(name string) string { return name[strings.LastIndexByte(name, '.')+1:] }
 
-// fusedRow: GGUF's gptneox has all queries, then all keys, then all values; Hugging Face's has
-// query, key and value of one head after another.
-func (s Shape) fusedRow(row int) int {
-	part, head, d := row/s.Hidden, row%s.Hidden/s.HeadDim, row%s.HeadDim
-	return (3*head+part)*s.HeadDim + d
+// factors are the tensors of a scaling of positions, which GGUF files have.
+func (s Shape) factors() (ts []planned) {
+	add := func(name string, f []float32) {
+		if f != nil {
+			ts = append(ts, planned{gguf: name + ".weight", rows: len(f), cols: 1, fixed: f})
+		}
+	}
+	add("rope_freqs", s.ropeFactors())
+	r := s.model().Rope
+	add("rope_factors_long", r.Long)
+	add("rope_factors_short", r.Short)
+	return ts
 }
 
 // ropeFactors are the divisors of the rotations' frequencies that llama.cpp reads in place of

@@ -1,15 +1,19 @@
 package synth
 
 import (
+	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
 
 // Shape is everything about a model but its numbers.
 type Shape struct {
 	Name    string
-	Arch    string // llama, qwen2, qwen3, gptneox
+	Arch    string // one of model.Architectures
 	Vocab   int
 	Hidden  int // width of the residual stream
 	Layers  int
@@ -28,6 +32,21 @@ type Shape struct {
 	Parallel bool // attention and MLP read the same input (gptneox)
 
 	Tokens Tokens
+
+	// Tune sets what the configuration has beyond the above: windows, scales, soft caps, a scaling of positions. May
+	// be nil.
+	Tune func(c *model.Config)
+}
+
+// model is the configuration.
+func (s Shape) model() model.Config {
+	c := model.Config{Arch: s.Arch, Name: s.Name, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads,
+		HeadDim: s.HeadDim, FFN: s.FFN, Context: s.Context, NormEps: float32(s.NormEps), Parallel: s.Parallel, Tied: s.Tied,
+		Rope: model.RopeConfig{Base: s.RopeBase, Dims: s.RopeDims, Scale: 1, Factors: s.ropeFactors()}}
+	if s.Tune != nil {
+		s.Tune(&c)
+	}
+	return c
 }
 
 // Llama3Rope is the RoPE scaling of Llama 3.1 and later, in config.json's words.
@@ -64,10 +83,8 @@ func (s Shape) Validate() error {
 	fail := func(format string, args ...any) error {
 		return fmt.Errorf("synth: shape %q: "+format, append([]any{s.Name}, args...)...)
 	}
-	switch s.Arch {
-	case "llama", "qwen2", "qwen3", "gptneox":
-	default:
-		return fail("architecture %q is not known: use llama, qwen2, qwen3 or gptneox", s.Arch)
+	if !slices.Contains(model.Architectures(), s.Arch) {
+		return fail("architecture %q is not known: use one of %s", s.Arch, strings.Join(model.Architectures(), ", "))
 	}
 	switch s.Tokens {
 	case SPM, Llama3, Qwen2, GPT2:
@@ -92,7 +109,6 @@ func (s Shape) Validate() error {
 			return fail("%s is %d: want %d to %d", f.what, f.v, f.lo, f.hi)
 		}
 	}
-	square := s.Heads*s.HeadDim == s.Hidden
 	switch {
 	case s.Heads%s.KVHeads != 0:
 		return fail("%d heads do not share %d key/value heads evenly", s.Heads, s.KVHeads)
@@ -102,20 +118,12 @@ func (s Shape) Validate() error {
 		return fail("norm epsilon is %g: want a small positive number", s.NormEps)
 	case !(s.RopeBase > 1):
 		return fail("rope base is %g: want more than 1", s.RopeBase)
-	case s.Arch != "gptneox" && s.RopeDims != s.HeadDim:
-		return fail("%d of %d dimensions rotated: only gptneox rotates a part", s.RopeDims, s.HeadDim)
-	case s.Arch != "gptneox" && s.Parallel:
-		return fail("parallel residual: only gptneox has it")
-	case s.Arch == "gptneox" && s.Tied:
-		return fail("tied head: GGUF's gptneox has its own")
-	case s.Arch == "gptneox" && s.KVHeads != s.Heads:
-		return fail("%d key/value heads for %d heads: gptneox has one for each", s.KVHeads, s.Heads)
-	case (s.Arch == "qwen2" || s.Arch == "gptneox") && !square:
-		return fail("%d heads of %d are not the hidden size %d: %s wants them to be", s.Heads, s.HeadDim, s.Hidden, s.Arch)
-	case s.Llama3 != nil && s.Arch != "llama":
-		return fail("llama 3 rope scaling: only llama has it")
 	case s.Llama3 != nil && !(s.Llama3.Factor >= 1 && s.Llama3.Low > 0 && s.Llama3.High > s.Llama3.Low && s.Llama3.Original > 0):
 		return fail("rope scaling %+v: want factor ≥ 1, 0 < low < high, a positive original context", *s.Llama3)
+	}
+	c := s.model()
+	if err := errors.Join(c.Validate(), c.CheckFiles()); err != nil {
+		return fail("%w", err)
 	}
 	return nil
 }

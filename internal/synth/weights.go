@@ -17,13 +17,18 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 		return
 	}
 	key := tensorKey(seed, t.gguf)
-	mean, scale := float32(t.mean), float32(t.std/spread)
+	mean, scale := float32(t.mean-t.shift), float32(t.std/spread)
 	for r := r0; r < r1; r++ {
 		from := r
 		if gguf && t.order != nil {
 			from = t.order(r)
 		}
 		fillRow(dst[:t.cols], mix64(key+uint64(from)*golden), mean, scale)
+		if gguf && t.shift != 0 {
+			for i := range dst[:t.cols] {
+				dst[i] += float32(t.shift)
+			}
+		}
 		dst = dst[t.cols:]
 	}
 }

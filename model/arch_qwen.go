@@ -1,0 +1,21 @@
+package model
+
+// qwen2 is Qwen 1.5, 2 and 2.5: biases of queries, keys and values.
+var qwen2 = architecture{
+	name: "qwen2", modelType: "qwen2", class: "Qwen2ForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32},
+	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	biases: map[string]string{"": "attn_q attn_k attn_v"},
+	square: true,
+}
+
+// qwen3 is Qwen 3: norms of each head's queries and keys.
+var qwen3 = architecture{
+	name: "qwen3", modelType: "qwen3", class: "Qwen3ForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32, HeadDim: 128},
+	prefix:   layersPrefix, top: llamaTop,
+	layer:  []part{attnNorm, ffnNorm, queryNorm, keyNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown},
+	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+}
