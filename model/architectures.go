@@ -45,6 +45,8 @@ type architecture struct {
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
 	// The following may be nil. They read what generic code does not, after it, and are inverse in pairs.
+	implied     func(c *Config) // before any key but sizes: what GGUF files need not say
+	local       func(c *Config) // the rotation of layers with a window, where it is another
 	readKeys    func(k *keys, c *Config)
 	writeKeys   func(c *Config, set func(key string, v any))
 	readFields  func(h *hfConfig, c *Config) error
@@ -54,8 +56,12 @@ type architecture struct {
 
 // architectures are those that grove runs. Of those with one name in GGUF files, the first is what a file's
 // architecture is called.
-var architectures = []*architecture{
-	&llama, &qwen2, &qwen3, &gptneox,
+var architectures []*architecture
+
+func init() { // some of them look themselves up
+	architectures = []*architecture{
+		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &olmo2, &olmo3, &phi3, &gemma2, &gemma3, &gptneox,
+	}
 }
 
 // Architectures returns the names that GGUF files have for the architectures that grove runs, in a fixed order.
@@ -182,6 +188,17 @@ func (a *architecture) obeys(field string) bool {
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
 	return findArch(func(a *architecture) bool { return a.name == name })
+}
+
+// folderArch is the architecture of a folder for a model: of those of a name, the one with windows if the model has
+// some.
+func (c *Config) folderArch() *architecture {
+	for _, a := range architectures {
+		if a.name == c.Arch && a.listed == (c.Window > 0) {
+			return a
+		}
+	}
+	return archNamed(c.Arch)
 }
 
 // byModelType returns the architecture that config.json calls modelType, or nil.

@@ -120,6 +120,22 @@ func (c *Config) Validate() error {
 	return c.Rope.validate()
 }
 
+// Imply sets what the architecture implies, as files of it need not say it.
+func (c *Config) Imply() {
+	if a := archNamed(c.Arch); a != nil && a.implied != nil {
+		a.implied(c)
+	}
+}
+
+// SetWindow gives the layers that have a sliding window by the architecture's rule one of n positions.
+func (c *Config) SetWindow(n int) {
+	a := archNamed(c.Arch)
+	c.Window, c.Windowed, c.LocalRope = n, a.windows(c.Layers), nil
+	if a.local != nil {
+		a.local(c)
+	}
+}
+
 // CheckFiles returns an error where files of the architecture, as other engines read them, cannot say what the
 // configuration says.
 func (c *Config) CheckFiles() error {

@@ -96,6 +96,9 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	if err := errors.Join(c.readRope(k, a), k.Err()); err != nil {
 		return c, err
 	}
+	if a.implied != nil {
+		a.implied(&c)
+	}
 	for _, x := range c.features() {
 		if slices.Contains(a.keys.Obeyed, x.key) {
 			*x.v = k.float(x.key, *x.v)

@@ -107,6 +107,7 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 			var g struct {
 				Shape     string
 				Seed      uint64
+				Context   int
 				IDs       []int32   `json:"prompt_ids"`
 				Last      []float32 `json:"last_logits"`
 				Reference []float32 `json:"reference_logits"`
@@ -127,7 +128,7 @@ func TestArchitecturesAgainstOtherEngines(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, p := range []string{path, dir} {
-				m, err := model.Open(p, model.Options{Threads: 2})
+				m, err := model.Open(p, model.Options{Threads: 2, Context: g.Context})
 				if err != nil {
 					t.Fatal(err)
 				}

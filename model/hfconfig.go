@@ -31,7 +31,7 @@ type hfConfig struct {
 	RMSNormEps       float64  `json:"rms_norm_eps"`
 	LayerNormEps     float64  `json:"layer_norm_eps"`
 	HiddenAct        string   `json:"hidden_act"`
-	Tied             *bool    `json:"tie_word_embeddings"`
+	Tied             bool     `json:"tie_word_embeddings"`
 	UseWindow        *bool    `json:"use_sliding_window"`
 	Window           window   `json:"sliding_window"`
 	LayerTypes       []string `json:"layer_types"`
@@ -47,6 +47,7 @@ type hfConfig struct {
 	AttnCap            maybe   `json:"attn_logit_softcapping"`
 	LogitCap           maybe   `json:"final_logit_softcapping"`
 	QueryScalar        float64 `json:"query_pre_attn_scalar"`
+	Activation         string  `json:"hidden_activation"`
 	LocalTheta         float64 `json:"rope_local_base_freq"`
 	NoRope             []int   `json:"no_rope_layers"`
 	NoRopeInterval     int     `json:"no_rope_layer_interval"`
@@ -199,7 +200,7 @@ func (h *hfConfig) config() (Config, error) {
 	c := Config{
 		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
 		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
-		NormEps: float32(h.RMSNormEps), Tied: h.Tied != nil && *h.Tied,
+		NormEps: float32(h.RMSNormEps), Tied: h.Tied,
 	}
 	if a.layerNorm {
 		c.NormEps = float32(h.LayerNormEps)

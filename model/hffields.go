@@ -30,9 +30,16 @@ func checkFields(a *architecture, fields map[string]any) error {
 	return nil
 }
 
+// temperField is the field of the rotation by which queries grow with their position.
+const temperField = "llama_4_scaling_beta"
+
 // checkRope checks an object of the rotation, or, where layers with a window may rotate otherwise, one for each kind
 // of layer.
 func checkRope(a *architecture, prefix string, object map[string]any) error {
+	if a.obeys(temperField) {
+		object = maps.Clone(object)
+		delete(object, temperField)
+	}
 	if !a.obeys("rope_local_base_freq") || object["full_attention"] == nil {
 		return checkObject(prefix, object, ropeRules, false)
 	}

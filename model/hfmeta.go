@@ -13,7 +13,7 @@ import (
 
 // Fields is the configuration as the fields of a Hugging Face config.json, for matrices of type typ; ReadFolder is its inverse.
 func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
-	a := archNamed(c.Arch)
+	a := c.folderArch()
 	switch {
 	case a == nil:
 		return nil, fmt.Errorf("architecture %q has no config.json", c.Arch)
@@ -94,9 +94,14 @@ func (r *RopeConfig) fields() (map[string]any, error) {
 		}
 		return m, nil
 	case r.Yarn != nil:
-		return map[string]any{"rope_type": "yarn", "type": "yarn", "factor": decimal(r.Scale),
-			"original_max_position_embeddings": r.Original, "beta_fast": decimal(r.Yarn.Fast),
-			"beta_slow": decimal(r.Yarn.Slow), "attention_factor": r.factor()}, nil
+		m := map[string]any{"rope_type": "yarn", "type": "yarn", "factor": decimal(r.Scale),
+			"original_max_position_embeddings": r.Original, "beta_fast": decimal(r.Yarn.Fast), "beta_slow": decimal(r.Yarn.Slow)}
+		if r.Yarn.LogMul != 0 && r.Attn == 0 {
+			m["mscale"], m["mscale_all_dim"] = 1, decimal(r.Yarn.LogMul)
+		} else {
+			m["attention_factor"] = r.factor()
+		}
+		return m, nil
 	case r.Attn != 0 && r.Attn != 1:
 		return nil, fmt.Errorf("key rope.scaling.attn_factor is %g: config.json has no place for it", r.Attn)
 	case r.Factors != nil:

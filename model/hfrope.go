@@ -24,23 +24,24 @@ type hfRopes struct {
 
 // hfRope is the object of rope_parameters or rope_scaling.
 type hfRope struct {
-	Type       string    `json:"rope_type"`
-	OldType    string    `json:"type"`
-	Theta      *float64  `json:"rope_theta"`
-	Partial    *float64  `json:"partial_rotary_factor"`
-	Factor     float64   `json:"factor"`
-	Low        float64   `json:"low_freq_factor"`
-	High       float64   `json:"high_freq_factor"`
-	Original   float64   `json:"original_max_position_embeddings"`
-	Fast       float64   `json:"beta_fast"`
-	Slow       float64   `json:"beta_slow"`
-	MScale     float64   `json:"mscale"`
-	MScaleAll  float64   `json:"mscale_all_dim"`
-	AttnFactor float64   `json:"attention_factor"`
-	Long       []float32 `json:"long_factor"`
-	Short      []float32 `json:"short_factor"`
-	Full       *hfRope   `json:"full_attention"` // where layers with a window rotate otherwise
-	Sliding    *hfRope   `json:"sliding_attention"`
+	Type        string    `json:"rope_type"`
+	OldType     string    `json:"type"`
+	Theta       *float64  `json:"rope_theta"`
+	Partial     *float64  `json:"partial_rotary_factor"`
+	Factor      float64   `json:"factor"`
+	Low         float64   `json:"low_freq_factor"`
+	High        float64   `json:"high_freq_factor"`
+	Original    float64   `json:"original_max_position_embeddings"`
+	Fast        float64   `json:"beta_fast"`
+	Slow        float64   `json:"beta_slow"`
+	MScale      float64   `json:"mscale"`
+	MScaleAll   float64   `json:"mscale_all_dim"`
+	AttnFactor  float64   `json:"attention_factor"`
+	Long        []float32 `json:"long_factor"`
+	Short       []float32 `json:"short_factor"`
+	TemperScale float64   `json:"llama_4_scaling_beta"` // Ministral 3's
+	Full        *hfRope   `json:"full_attention"`       // where layers with a window rotate otherwise
+	Sliding     *hfRope   `json:"sliding_attention"`
 }
 
 // scaling returns what an object says of the scaling alone.
@@ -62,8 +63,13 @@ func (h *hfConfig) rope(a *architecture, c *Config) error {
 	}
 	if p := h.Params; p != nil && p.Full != nil && a.obeys("rope_local_base_freq") {
 		h.Params = p.Full
-		if p.Sliding != nil && p.Sliding.Theta != nil {
-			h.LocalTheta = *p.Sliding.Theta
+		if s := p.Sliding; s != nil {
+			if kind := cmp.Or(s.Type, s.OldType, "default"); kind != "default" {
+				return fmt.Errorf("rope_parameters: sliding_attention has the type %q: want default", kind)
+			}
+			if s.Theta != nil {
+				h.LocalTheta = *s.Theta
+			}
 		}
 	}
 	for _, r := range []*hfRope{h.Params, h.Scaling} {
@@ -154,13 +160,20 @@ func (r *hfRope) yarn(c *Config) error {
 	c.Rope.Yarn, c.Rope.Scale, c.Rope.Original = y, r.Factor, int(cmp.Or(r.Original, float64(c.Context)))
 	switch {
 	case r.AttnFactor != 0:
-		c.Rope.Attn = r.AttnFactor / y.factor(r.Factor)
+		c.Rope.setAttn(r.AttnFactor / y.factor(r.Factor))
 	case r.MScale != 0 && r.MScaleAll != 0:
 		y.LogMul = r.MScaleAll
 		m := Yarn{LogMul: r.MScale}
-		c.Rope.Attn = 1 / m.factor(r.Factor)
+		c.Rope.setAttn(1 / m.factor(r.Factor))
 	}
 	return nil
+}
+
+// setAttn sets the factor of what is rotated, none where it is 1 but for rounding.
+func (r *RopeConfig) setAttn(x float64) {
+	if r.Attn = 0; math.Abs(x-1) > 1e-6 {
+		r.Attn = x
+	}
 }
 
 // longrope sets the scaling of Phi 3: factors of frequencies for short and for long contexts (arXiv 2402.13753).

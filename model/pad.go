@@ -1,6 +1,9 @@
 package model
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Cost padding. The text of a small model is real, but verifying it is cheap, which hides what speculation is for. A
 // padded model computes the same logits to the bit, and its passes read and multiply as many weights as those of a model
@@ -70,6 +73,14 @@ func (c *Config) Products() int {
 // ffnColumn is the weights of a layer that come with each unit of feed-forward width.
 func (c *Config) ffnColumn() int64 { return c.layerParameters(1) - c.layerParameters(0) }
 
+// extended is a list by layer that goes on with false, unless it is nil.
+func extended(list []bool, n int) []bool {
+	if list == nil {
+		return nil
+	}
+	return append(slices.Clone(list), make([]bool, n-len(list))...)
+}
+
 // padded is the shape that c has after padding: about total parameters, to within a layer. The feed-forward width grows to a multiple
 // of unit.
 func (c Config) padded(total int64, unit int) (Config, error) {
@@ -93,5 +104,6 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 		return c, fmt.Errorf("padding to %d parameters: %w", total, err)
 	}
 	p.Padded += p.Parameters() - have
+	p.Windowed, p.NoRope = extended(c.Windowed, p.Layers), extended(c.NoRope, p.Layers)
 	return p, nil
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/rand/v2"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,6 +29,18 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	switch arch {
 	case "llama":
 		s.Tokens = synth.Llama3
+	case "gemma2", "gemma3":
+		s.Tied = true
+		s.Tune = func(c *model.Config) { c.SetWindow(5) }
+	case "olmo2":
+		s.Tied = false
+		s.Tune = func(c *model.Config) { c.SetWindow(5) }
+		s.Hidden = s.Heads * s.HeadDim
+	case "granite":
+		s.Tune = func(c *model.Config) { c.ResidualScale, c.EmbedScale, c.LogitScale = 0.3, 5, 3 }
+		s.Hidden = s.Heads * s.HeadDim
+	case "phi3", "smollm3":
+		s.Hidden = s.Heads * s.HeadDim
 	case "gptneox":
 		s.Tokens, s.KVHeads, s.Parallel = synth.GPT2, s.Heads, r.IntN(2) == 0
 		s.Hidden = s.Heads * s.HeadDim
@@ -100,9 +113,16 @@ func reached(t *testing.T, plain, padded *model.Model, want int64) {
 func TestPaddingKeepsLogits(t *testing.T) {
 	kinds := []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0,
 		tensor.Q4_0, tensor.Q4_1, tensor.Q5_0, tensor.Q5_1, tensor.Q4_K, tensor.Q5_K, tensor.Q6_K}
-	for i, arch := range []string{"llama", "qwen2", "qwen3", "gptneox"} {
+	arches := []string{"llama", "qwen2", "qwen3", "gptneox"}
+	for _, arch := range model.Architectures() {
+		if !slices.Contains(arches, arch) {
+			arches = append(arches, arch)
+		}
+	}
+	for i, arch := range arches {
 		for j, typ := range kinds {
-			if j >= 4 && j%4 != i { // a few for each architecture: the K types are wider and slower
+			// A few for each architecture: the K types are wider and slower.
+			if i < 4 && j >= 4 && j%4 != i || i >= 4 && typ != tensor.BF16 && typ != tensor.Q8_0 {
 				continue
 			}
 			t.Run(arch+" "+typ.String(), func(t *testing.T) {

@@ -237,7 +237,7 @@ func (p *padding) zero(t tensor.Type, n int) ([]byte, error) {
 // random is a matrix of weights that keep the size of what they multiply, as trained ones about do. Every layer
 // gets the same numbers: each packs a copy of its own, so that a pass reads them all.
 func (p *padding) random(part string, t tensor.Type, rows, cols int) ([]byte, error) {
-	key := part + " " + t.String()
+	key := fmt.Sprint(part, t, rows)
 	if data := p.weights[key]; data != nil {
 		return data, nil
 	}

@@ -74,6 +74,9 @@ var (
 	ffnUp      = part{name: "ffn_up", folder: "mlp.up_proj", out: inner, in: hidden}
 	ffnDown    = part{name: "ffn_down", folder: "mlp.down_proj", out: hidden, in: inner}
 
+	attnPost = part{name: "post_attention_norm", folder: "post_attention_layernorm", out: hidden}
+	ffnPost  = part{name: "post_ffw_norm", folder: "post_feedforward_layernorm", out: hidden}
+
 	llamaLayer = []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown}
 )
 

@@ -18,7 +18,7 @@ import (
 const maxThreads = 4
 
 var (
-	arches = []string{"llama", "qwen2", "qwen3", "gptneox"}
+	arches = model.Architectures()
 	types  = []tensor.Type{tensor.F32, tensor.BF16, tensor.F16, tensor.Q8_0, tensor.Q4_0, tensor.Q4_K} // heads are of those before the last
 
 	// turns are types that take turns as one. Rows of the K types are long, which makes such models slow.
@@ -158,7 +158,7 @@ func (s *models) close() {
 func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	s := synth.Shape{
 		Name: "check", Arch: arch, Vocab: 400 + rng.IntN(60), Layers: 1 + rng.IntN(2), Context: 2048,
-		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: arch != "gptneox" && rng.IntN(2) == 0,
+		NormEps: 1e-5, RopeBase: 1e4, Tokens: synth.Qwen2, Tied: rng.IntN(2) == 0,
 	}
 	s.KVHeads = 1 + rng.IntN(2)
 	s.Heads = s.KVHeads * (1 + rng.IntN(3))
@@ -175,23 +175,60 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	s.HeadDim = dims[rng.IntN(len(dims))]
 	s.Hidden = unit * max(1, (32+rng.IntN(90))/unit)
 	s.FFN = unit * max(1, (32+rng.IntN(130))/unit)
+	s.Tokens = []synth.Tokens{synth.SPM, synth.Llama3, synth.Qwen2, synth.GPT2}[rng.IntN(4)]
+	s.RopeDims = s.HeadDim
 	switch arch {
 	case "llama":
-		s.Tokens = []synth.Tokens{synth.SPM, synth.Llama3}[rng.IntN(2)]
 		if rng.IntN(2) == 0 {
 			s.Llama3 = &synth.Llama3Rope{Factor: 8, Low: 1, High: 4, Original: 64}
 		}
-	case "qwen2":
-		s.Hidden = s.Heads * s.HeadDim
 	case "gptneox":
-		s.Tokens = synth.GPT2
 		s.KVHeads = s.Heads
-		s.Hidden = s.Heads * s.HeadDim
 		s.Parallel = rng.IntN(2) == 0
-	}
-	s.RopeDims = s.HeadDim
-	if arch == "gptneox" {
+		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
+	case "phi3":
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
 	}
+	s.Tune = tune(rng, arch)
+	if s.Validate() != nil { // the architecture wants heads of another width, or its own output matrix
+		s.Hidden = s.Heads * s.HeadDim
+	}
+	if s.Validate() != nil {
+		s.Tied = !s.Tied
+	}
 	return s
+}
+
+// tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a scaling of positions.
+func tune(rng *rand.Rand, arch string) func(c *model.Config) {
+	windowed, size := rng.IntN(4) > 0, 1+rng.IntN(90)
+	scaled := rng.IntN(3)
+	x := func() float64 { return 0.4 + rng.Float64() }
+	scales := []float64{x(), x(), x(), x()}
+	return func(c *model.Config) {
+		if scaled == 0 && c.Rope.Factors == nil {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
+		}
+		switch arch {
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3":
+			if windowed {
+				c.SetWindow(size)
+			}
+		case "granite":
+			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = scales[0], scales[1], scales[2], scales[3]
+		case "mistral3":
+			if c.Rope.Yarn != nil {
+				c.Temper = nn.Temper{Scale: 0.1, Length: c.Rope.Original}
+			}
+		}
+		if arch == "phi3" && scaled == 1 {
+			c.Rope.Original, c.Rope.Attn = 64, 1.2
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short, c.Rope.Long = append(c.Rope.Short, 1), append(c.Rope.Long, 1+float32(i))
+			}
+		}
+		if arch == "gemma2" {
+			c.AttnCap, c.LogitCap = 5*scales[0], 7*scales[1]
+		}
+	}
 }

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/tensor"
 )
 
 // ToGGUF converts a Hugging Face folder to a GGUF file. It returns remarks for the user.
@@ -34,6 +34,9 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 	if notes, err = (&tokenSource{dir: dir, vocab: c.Vocab}).add(w, o.Target); err != nil {
 		return nil, err
 	}
+	if err := c.CheckFiles(); err != nil {
+		return nil, fmt.Errorf("%s: %w", dir, err)
+	}
 	c.SetGGUF(w, c.Arch, modelName(dir), main)
 	more, err := c.addGGUF(ctx, w, f, o)
 	if err == nil {
@@ -43,6 +46,24 @@ func ToGGUF(ctx context.Context, dir, path string, o Options) (notes []string, e
 		return nil, err
 	}
 	return append(notes, more...), w.WriteFile(path)
+}
+
+// setFactors adds the tensors that a scaling of positions is in GGUF.
+func setFactors(w *gguf.Writer, c *model.Config) error {
+	for _, f := range []struct {
+		name   string
+		values []float32
+	}{{"rope_freqs.weight", c.Rope.Factors}, {"rope_factors_long.weight", c.Rope.Long}, {"rope_factors_short.weight", c.Rope.Short}} {
+		if f.values == nil {
+			continue
+		}
+		t, err := tensor.FromFloat32s(f.name, tensor.F32, []int{len(f.values)}, f.values)
+		if err != nil {
+			return err
+		}
+		w.AddTensor(t)
+	}
+	return nil
 }
 
 // addGGUF adds the tensors of a Hugging Face folder.
@@ -99,7 +120,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return nil, err
 		}
 		if i == 0 {
-			if err := headfile.SetFactors(w, &c.Config); err != nil {
+			if err := setFactors(w, &c.Config); err != nil {
 				return nil, err
 			}
 		}

@@ -152,7 +152,7 @@ func mainType(first, want tensor.Type) tensor.Type {
 func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File, o Options) (main tensor.Type,
 	biases []string, err error) {
 	count := &counter{tell: o.Progress}
-	used := map[string]bool{"rope_freqs.weight": true}
+	used := map[string]bool{"rope_freqs.weight": true, "rope_factors_long.weight": true, "rope_factors_short.weight": true}
 	if main = o.Type; main == Keep {
 		first, err := f.Load(c.plan()[0].Name + ".weight")
 		if err != nil {

@@ -29,7 +29,7 @@ func Write(ctx context.Context, path string, s Shape, o Options) error {
 }
 
 func (s Shape) setMeta(w *gguf.Writer, typ tensor.Type) {
-	c := s.model()
+	c := s.Config()
 	c.SetGGUF(w, s.Arch, s.Name, typ)
 	w.Set("general.description", "random weights for measurements and tests")
 }

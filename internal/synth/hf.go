@@ -71,7 +71,7 @@ type object = map[string]any
 
 // config is config.json, in the words of transformers.
 func (s Shape) config(v *vocab, typ tensor.Type) (object, error) {
-	m := s.model()
+	m := s.Config()
 	c, err := m.Fields(typ)
 	if err != nil {
 		return nil, err

@@ -39,7 +39,7 @@ func (t *planned) shape() []int {
 // 0.6/√Hidden: a tied head then sees little of the token it has just read, else greedy text
 // would repeat it for ever.
 func (s Shape) plan() []planned {
-	c := s.model()
+	c := s.Config()
 	h, q := s.Hidden, s.Heads*s.HeadDim
 	inv := 1 / math.Sqrt(float64(h))
 	block := 1 / math.Sqrt(2*float64(s.Layers))
@@ -119,7 +119,7 @@ func (s Shape) factors() (ts []planned) {
 		}
 	}
 	add("rope_freqs", s.ropeFactors())
-	r := s.model().Rope
+	r := s.Config().Rope
 	add("rope_factors_long", r.Long)
 	add("rope_factors_short", r.Short)
 	return ts

@@ -38,11 +38,12 @@ type Shape struct {
 	Tune func(c *model.Config)
 }
 
-// model is the configuration.
-func (s Shape) model() model.Config {
+// Config is the configuration.
+func (s Shape) Config() model.Config {
 	c := model.Config{Arch: s.Arch, Name: s.Name, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads,
 		HeadDim: s.HeadDim, FFN: s.FFN, Context: s.Context, NormEps: float32(s.NormEps), Parallel: s.Parallel, Tied: s.Tied,
 		Rope: model.RopeConfig{Base: s.RopeBase, Dims: s.RopeDims, Scale: 1, Factors: s.ropeFactors()}}
+	c.Imply()
 	if s.Tune != nil {
 		s.Tune(&c)
 	}
@@ -121,7 +122,7 @@ func (s Shape) Validate() error {
 	case s.Llama3 != nil && !(s.Llama3.Factor >= 1 && s.Llama3.Low > 0 && s.Llama3.High > s.Llama3.Low && s.Llama3.Original > 0):
 		return fail("rope scaling %+v: want factor ≥ 1, 0 < low < high, a positive original context", *s.Llama3)
 	}
-	c := s.model()
+	c := s.Config()
 	if err := errors.Join(c.Validate(), c.CheckFiles()); err != nil {
 		return fail("%w", err)
 	}

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
 )
 
 // shapes holds the named shapes. The tiny ones have one of everything that can go wrong: widths
@@ -25,6 +28,51 @@ var shapes = []Shape{
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 12, Parallel: true, Tokens: GPT2},
 	{Name: "tiny-gptneox-sequential", Arch: "gptneox", Vocab: 600, Hidden: 160, Layers: 3, Heads: 5, KVHeads: 5, HeadDim: 32, FFN: 640,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 16, Tokens: GPT2},
+
+	{Name: "tiny-mistral", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.SetWindow(70) }},
+	{Name: "tiny-mistral3", Arch: "mistral3", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e5, RopeDims: 48, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 16, 64, &model.Yarn{Fast: 32, Slow: 1, LogMul: 1}
+			c.Temper = nn.Temper{Scale: 0.1, Length: 64}
+		}},
+	{Name: "tiny-yarn", Arch: "qwen2", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 32, Tokens: Qwen2, Tune: func(c *model.Config) {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
+		}},
+	{Name: "tiny-linear", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 2, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: SPM, Tune: func(c *model.Config) { c.Rope.Scale = 2.5 }},
+	{Name: "tiny-smollm3", Arch: "smollm3", Vocab: 416, Hidden: 160, Layers: 5, Heads: 5, KVHeads: 1, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 2e6, RopeDims: 32, Tied: true, Tokens: Llama3},
+	{Name: "tiny-granite", Arch: "granite", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = 0.3, 3, 0.7, 2.5
+		}},
+	{Name: "tiny-olmo2", Arch: "olmo2", Vocab: 416, Hidden: 192, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tokens: GPT2},
+	{Name: "tiny-olmo3", Arch: "olmo2", Vocab: 416, Hidden: 192, Layers: 5, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 5e5, RopeDims: 32, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 8, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.SetWindow(70)
+		}},
+	{Name: "tiny-longrope", Arch: "phi3", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: SPM, Tune: func(c *model.Config) {
+			c.Rope.Original, c.Rope.Attn = 300, 1.1875
+			for i := range c.Rope.Dims / 2 {
+				c.Rope.Short = append(c.Rope.Short, 1+float32(i)/16)
+				c.Rope.Long = append(c.Rope.Long, 1+float32(i*i)/4)
+			}
+		}},
+	{Name: "tiny-gemma2", Arch: "gemma2", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			c.AttnCap, c.LogitCap = 5, 7
+			c.SetWindow(70)
+		}},
+	{Name: "tiny-gemma3", Arch: "gemma3", Vocab: 416, Hidden: 160, Layers: 7, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 416,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: SPM, Tune: func(c *model.Config) {
+			c.Rope.Scale = 8
+			c.SetWindow(70)
+		}},
 
 	{Name: "qwen3-0.6b", Arch: "qwen3", Vocab: 151936, Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
 		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
@@ -92,6 +93,17 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-qwen3-untied":       "bc4aede3c85e6491",
 		"tiny-gptneox":            "d3b72e6f91c61fb8",
 		"tiny-gptneox-sequential": "caee7f8739450b24",
+		"tiny-mistral":            "ca24a806e78143ed",
+		"tiny-mistral3":           "b6da5ff386556e01",
+		"tiny-yarn":               "c6ea9dcf34de557b",
+		"tiny-linear":             "89307df0c4985627",
+		"tiny-smollm3":            "f680bf422dc9dd20",
+		"tiny-granite":            "06b7ccd75a04e96c",
+		"tiny-olmo2":              "7ac2b797c7baa501",
+		"tiny-olmo3":              "eae61c41f0a75c5e",
+		"tiny-longrope":           "5477113b2e2c18ae",
+		"tiny-gemma2":             "13d48e7d44691338",
+		"tiny-gemma3":             "835e7f32030d43b2",
 	}
 	for _, s := range tiny() {
 		f := write(t, s, Options{Seed: 1})
@@ -182,9 +194,20 @@ func TestHuggingFaceHoldsTheSameModel(t *testing.T) {
 			if len(a.Data) != len(b.Data) || fmt.Sprint(a.Shape) != fmt.Sprint(b.Shape) {
 				t.Fatalf("%s: %s is %v, %s is %v", s.Name, p.gguf, a.Shape, p.hf, b.Shape)
 			}
+			if p.shift != 0 { // weights of norms less 1
+				x, err1 := a.Float32s()
+				y, err2 := b.Float32s()
+				for i := range x {
+					if err1 != nil || err2 != nil || x[i] != y[i]+1 {
+						t.Fatalf("%s: element %d of %s is %g, of %s %g: want 1 less (%v, %v)",
+							s.Name, i, p.gguf, x[i], p.hf, y[i], err1, err2)
+					}
+				}
+				continue
+			}
 			perm := make([]int, 0, p.rows) // perm[GGUF row] = Hugging Face row
 			switch {
-			case s.Arch == "llama" && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
+			case slices.Contains([]string{"llama", "mistral3", "smollm3", "granite"}, s.Arch) && (filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".q_proj" || filepath.Ext(p.hf[:len(p.hf)-len(".weight")]) == ".k_proj"):
 				for head := range p.rows / s.HeadDim { // [head, 2, half] -> [head, half, 2]
 					for i := range s.HeadDim / 2 {
 						perm = append(perm, head*s.HeadDim+i, head*s.HeadDim+s.HeadDim/2+i)

@@ -1,0 +1,141 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// gemma2 is Gemma 2: norms before and after each half, soft caps, a window in every other layer.
+var gemma2 = architecture{
+	name: "gemma2", modelType: "gemma2", class: "Gemma2ForCausalLM",
+	keys:   rmsAnd("attention.scale attn_logit_softcapping final_logit_softcapping rope.freq_base_swa " + windowPattern),
+	fields: "attn_logit_softcapping final_logit_softcapping",
+	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, Window: 4096,
+		AttnCap: 50, LogitCap: 30, QueryScalar: 256, Tied: true},
+	prefix: layersPrefix, top: llamaTop,
+	layer:   gemmaLayer,
+	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	shifted: true, window: 2, listed: true,
+
+	implied: func(c *Config) {
+		c.AttnCap, c.LogitCap = 50, 30
+		c.SetWindow(4096)
+		c.impliedGemma(46)
+	},
+	readKeys: func(k *keys, c *Config) {
+		if base := k.float("rope.freq_base_swa", 0); base != 0 && c.Window > 0 {
+			local := c.Rope
+			local.Base = base
+			c.LocalRope = &local
+		}
+	},
+	writeKeys: writeLocalBase,
+	readFields: func(h *hfConfig, c *Config) error {
+		c.AttnCap, c.LogitCap = float64(h.AttnCap), float64(h.LogitCap)
+		return c.readGemma(h)
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		m["attn_logit_softcapping"], m["final_logit_softcapping"] = orNull(c.AttnCap), orNull(c.LogitCap)
+		if c.LocalRope != nil {
+			return errors.New("key rope.freq_base_swa: config.json of gemma2 has no place for it")
+		}
+		return c.writeGemma(m)
+	},
+	check: func(c *Config) error { return c.checkGemma(46) },
+}
+
+// gemma3 is the text part of Gemma 3: norms of queries and keys, and a window with a rotation of its own in five of
+// six layers.
+var gemma3 = architecture{
+	name: "gemma3", modelType: "gemma3_text", class: "Gemma3ForCausalLM",
+	keys:   rmsAnd("attention.scale final_logit_softcapping rope.freq_base_swa " + windowPattern),
+	fields: "final_logit_softcapping rope_local_base_freq",
+	defaults: hfConfig{HiddenAct: "gelu_pytorch_tanh", RMSNormEps: 1e-6, KVHeads: 4, HeadDim: 256, Window: 4096,
+		QueryScalar: 256, LocalTheta: 1e4, WindowPattern: 6, Tied: true, hfRopes: hfRopes{defaultTheta: 1e6}},
+	prefix: layersPrefix, top: llamaTop,
+	layer:   append([]part{queryNorm, keyNorm}, gemmaLayer...),
+	biases:  map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	shifted: true, window: 6, listed: true,
+
+	implied:   func(c *Config) { c.impliedGemma(62) },
+	local:     func(c *Config) { c.setLocalRope(1e4) },
+	readKeys:  func(k *keys, c *Config) { c.setLocalRope(k.float("rope.freq_base_swa", 1e4)) },
+	writeKeys: writeLocalBase,
+	readFields: func(h *hfConfig, c *Config) error {
+		c.LogitCap = float64(h.LogitCap)
+		if c.Window > 0 && h.LayerTypes == nil && h.WindowPattern > 0 {
+			c.Windowed = (&architecture{window: max(h.WindowPattern, 2)}).windows(c.Layers)
+		}
+		c.setLocalRope(h.LocalTheta)
+		return c.readGemma(h)
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		m["final_logit_softcapping"] = orNull(c.LogitCap)
+		if c.LocalRope != nil {
+			m["rope_local_base_freq"] = decimal(c.LocalRope.Base)
+		}
+		return c.writeGemma(m)
+	},
+	check: func(c *Config) error { return c.checkGemma(62) },
+}
+
+var gemmaLayer = []part{
+	attnNorm, query, key, value, attnOutput,
+	attnPost,
+	{name: "ffn_norm", folder: "pre_feedforward_layernorm", out: hidden},
+	ffnGate, ffnUp, ffnDown, ffnPost,
+}
+
+// impliedGemma sets what GGUF files do not say. The largest model, known by its layers, has another scale of scores.
+func (c *Config) impliedGemma(largest int) {
+	c.EmbedScale = math.Sqrt(float64(c.Hidden))
+	c.AttnScale = c.rootScale()
+	if c.Layers == largest {
+		c.AttnScale = 1 / math.Sqrt(float64(c.Hidden/max(c.Heads, 1)))
+	}
+}
+
+// rootScale is the usual scale of attention scores.
+func (c *Config) rootScale() float64 { return 1 / math.Sqrt(float64(c.HeadDim)) }
+
+func (c *Config) readGemma(h *hfConfig) error {
+	switch {
+	case !(h.QueryScalar > 0):
+		return errors.New("query_pre_attn_scalar: want a positive number")
+	case h.Activation != "" && h.Activation != h.HiddenAct:
+		return fmt.Errorf("hidden_activation is %q: models run here use %q", h.Activation, h.HiddenAct)
+	}
+	c.EmbedScale, c.AttnScale = math.Sqrt(float64(c.Hidden)), 1/math.Sqrt(h.QueryScalar)
+	return nil
+}
+
+func (c *Config) writeGemma(m map[string]any) error {
+	m["query_pre_attn_scalar"], m["hidden_activation"] = decimal(float64(float32(1/(c.AttnScale*c.AttnScale)))), m["hidden_act"]
+	return nil
+}
+
+// checkGemma refuses scales that GGUF files of the family do not have for other engines.
+func (c *Config) checkGemma(largest int) error {
+	x := *c
+	x.impliedGemma(largest)
+	if float32(x.AttnScale) != float32(c.AttnScale) || float32(x.EmbedScale) != float32(c.EmbedScale) {
+		return errors.New("GGUF files of the architecture have no place for this scale of attention scores " +
+			"(query_pre_attn_scalar) or of embeddings")
+	}
+	return nil
+}
+
+func writeLocalBase(c *Config, set func(string, any)) {
+	if c.LocalRope != nil {
+		set("rope.freq_base_swa", float32(c.LocalRope.Base))
+	}
+}
+
+// orNull is a number that config.json has as null where it is 0.
+func orNull(x float64) any {
+	if x == 0 {
+		return nil
+	}
+	return decimal(x)
+}

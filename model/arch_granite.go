@@ -1,0 +1,51 @@
+package model
+
+import "errors"
+
+// granite is the dense Granite 3 and 4: Llama with multipliers of embeddings, attention scores, residuals and logits.
+var granite = architecture{
+	name: "granite", modelType: "granite", class: "GraniteForCausalLM",
+	keys:     rmsAnd("attention.scale embedding_scale residual_scale logit_scale rope.scaling.finetuned"),
+	fields:   "attention_multiplier embedding_multiplier residual_multiplier logits_scaling",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
+	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	biases: map[string]string{
+		"attention_bias": "attn_q attn_k attn_v attn_output",
+		"mlp_bias":       "ffn_gate ffn_up ffn_down",
+	},
+	neighbours: true, square: true,
+
+	readKeys: func(k *keys, c *Config) {
+		if !k.bool("rope.scaling.finetuned", true) { // llama.cpp's sign of a model that does not rotate
+			c.NoRope = everyNth(c.Layers, 1)
+		}
+	},
+	writeKeys: func(c *Config, set func(string, any)) {
+		set("rope.scaling.finetuned", c.NoRope == nil)
+		if c.LogitScale == 0 { // which llama.cpp wants
+			set("logit_scale", float32(1))
+		}
+	},
+	readFields: func(h *hfConfig, c *Config) error {
+		c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = h.AttnMultiplier, h.EmbedMultiplier, h.ResidualMultiplier, h.LogitsScaling
+		return nil
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		for field, x := range map[string]float64{"attention_multiplier": c.AttnScale, "embedding_multiplier": c.EmbedScale,
+			"residual_multiplier": c.ResidualScale, "logits_scaling": c.LogitScale} {
+			switch {
+			case x != 0:
+				m[field] = decimal(x)
+			case field == "attention_multiplier":
+				m[field] = c.rootScale()
+			default:
+				m[field] = 1
+			}
+		}
+		if c.NoRope != nil {
+			return errors.New("key rope.scaling.finetuned is false: config.json of granite has no place for a model " +
+				"that does not rotate positions in")
+		}
+		return nil
+	},
+}
