@@ -9,7 +9,7 @@ import (
 var smollm3 = architecture{
 	name: "smollm3", modelType: "smollm3", class: "SmolLM3ForCausalLM",
 	keys:     rmsAnd("attention.scale"),
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, NoRopeInterval: 4, hfRopes: hfRopes{defaultTheta: 2e6}},
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, NoRopeInterval: 4, Tied: true, hfRopes: hfRopes{defaultTheta: 2e6}},
 	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
 	biases: map[string]string{
 		"attention_bias": "attn_q attn_k attn_v attn_output",

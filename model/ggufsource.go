@@ -101,7 +101,9 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 	}
 	for _, x := range c.features() {
 		if slices.Contains(a.keys.Obeyed, x.key) {
-			*x.v = k.float(x.key, *x.v)
+			if v := k.float(x.key, *x.v); v != 0 || x.key != "attention.scale" { // 0: the usual one
+				*x.v = v
+			}
 		}
 	}
 	if err := c.readWindows(k, a); err != nil {

@@ -34,11 +34,24 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 		return float64(f)
 	}
 	d, n := a.Dim, len(rows)
-	a.Rope.prepare(n)
+	if a.Rope != nil {
+		a.Rope.prepare(n)
+	}
+	first := 0
+	if a.Window > 0 {
+		first = max(0, n-a.Window)
+	}
 	rotated := func(row []float32, head, pos int) []float64 {
 		x := append([]float32(nil), row[head*d:(head+1)*d]...)
-		cos, sin := a.Rope.view().at(pos)
-		a.Rope.view().rotate(x, cos, sin)
+		if a.Rope != nil {
+			cos, sin := a.Rope.view().at(pos)
+			a.Rope.view().rotate(x, cos, sin)
+		}
+		if head < a.Heads && a.Temper.Scale != 0 {
+			for i := range x {
+				x[i] *= 1 + a.Temper.Scale*float32(math.Log(float64(1+pos/a.Temper.Length)))
+			}
+		}
 		y := make([]float64, d)
 		for i := range y {
 			y[i] = round(x[i])
@@ -52,11 +65,18 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 		w := make([]float64, n)
 		var sum float64
 		for i, row := range rows {
+			if i < first {
+				continue
+			}
 			k := rotated(row, a.Heads+head, i)
 			for j := range q {
 				w[i] += q[j] * k[j]
 			}
-			w[i] = math.Exp(w[i] / math.Sqrt(float64(d)))
+			w[i] *= float64(a.scale())
+			if a.Cap != 0 {
+				w[i] = float64(a.Cap) * math.Tanh(w[i]/float64(a.Cap))
+			}
+			w[i] = math.Exp(w[i])
 			sum += w[i]
 		}
 		for j := range d {
@@ -68,6 +88,28 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 		}
 	}
 	return out
+}
+
+// drawParts draws what some architectures' attention has.
+func drawParts(t *rapid.T, a *Attention) {
+	switch rapid.IntRange(0, 5).Draw(t, "rotation") {
+	case 0:
+		a.Rope = nil
+	case 1:
+		a.Rope = NewScaledRope(Frequencies(10000, a.Dim, nil), false, 1.3)
+	}
+	if rapid.Bool().Draw(t, "window") {
+		a.Window = rapid.IntRange(1, 90).Draw(t, "width")
+	}
+	if rapid.IntRange(0, 2).Draw(t, "cap") == 0 {
+		a.Cap = 2
+	}
+	if rapid.IntRange(0, 2).Draw(t, "scale") == 0 {
+		a.Scale = 0.4
+	}
+	if rapid.IntRange(0, 3).Draw(t, "temper") == 0 {
+		a.Temper = Temper{Scale: 0.2, Length: 7}
+	}
 }
 
 // attend runs one pass of the rows of t and returns its output.
@@ -98,6 +140,7 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		kv := rapid.IntRange(1, 3).Draw(t, "kv heads")
 		dim := 2 * rapid.IntRange(1, 20).Draw(t, "half dim")
 		a := &Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
+		drawParts(t, a)
 		mem := &Pages{Layers: 1, Heads: kv, Dim: dim, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16}).Draw(t, "type")}
 		committed := rapid.IntRange(0, 70).Draw(t, "committed")
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")

@@ -186,6 +186,12 @@ func TestLinearGradient(t *testing.T) {
 		for i := range rapid.IntRange(1, 3).Draw(t, "products") {
 			ls = append(ls, g.linear(t, r, string(rune('a'+i)), rapid.IntRange(1, 70).Draw(t, "out"), in, rapid.Bool().Draw(t, "bias")))
 			width += ls[i].W.Out()
+			if r.IntN(3) == 0 {
+				ls[i].Scale = 0.6
+			}
+			if r.IntN(3) == 0 {
+				ls[i].Cap = 3
+			}
 		}
 		g.run = func() Mat {
 			src := Source{X: x(), Norm: norm}

@@ -258,8 +258,9 @@ func (h *OrderedHead) finish(dst Mat, r gemm.Run, tokens []int32) {
 		}
 	}
 	if h.Scale != 0 || h.Cap != 0 {
+		n := min(r.To*gemm.Panel, h.W.Out()) - r.From*gemm.Panel // a head of numbers beside the logits ends anywhere
 		for i := range dst.Rows {
-			h.Linear.finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:(r.To-r.From)*gemm.Panel])
+			h.Linear.finish(dst.Data[i*dst.Stride+r.At*gemm.Panel:][:n])
 		}
 	}
 	for at := r.At * gemm.Panel; at < min((r.At+r.To-r.From)*gemm.Panel, len(tokens)); at++ { // beyond them are numbers beside the logits

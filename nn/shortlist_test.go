@@ -42,6 +42,12 @@ func randomHead(r *rand.Rand, t gemm.Type, out, in int, bias bool) *Linear {
 	if bias {
 		h.Bias = randomRow(r, out)
 	}
+	if r.IntN(2) == 0 {
+		h.Scale = 0.3
+	}
+	if r.IntN(2) == 0 {
+		h.Cap = 2
+	}
 	return h
 }
 

@@ -21,8 +21,16 @@ func TestSlide(t *testing.T) {
 			tolerance = 0.05
 		}
 		mem.Rope = NewRope(Frequencies(100, mem.Dim, nil), rapid.Bool().Draw(t, "neighbours"))
-		mem.Rope.prepare(1000)
-		view := mem.Rope.view()
+		if rapid.Bool().Draw(t, "by layer") {
+			mem.Ropes = []*Rope{mem.Rope, NewScaledRope(Frequencies(100, mem.Dim, nil), mem.Rope.pairs, 1.5)}
+			mem.Rope = nil
+		}
+		ropes := mem.Ropes
+		if ropes == nil {
+			ropes = []*Rope{mem.Rope, mem.Rope}
+		}
+		ropes[0].prepare(1000)
+		ropes[1].prepare(1000)
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "numbers"), 0))
 		rows := rapid.IntRange(0, 6*PageRows).Draw(t, "rows")
 		keep := PageRows * rapid.IntRange(0, rows/PageRows).Draw(t, "keep")
@@ -37,6 +45,7 @@ func TestSlide(t *testing.T) {
 		plain := make([][]float32, rows) // keys before their rotation, of a layer and head that the row's number chooses
 		rotated := func(row, position int) []float32 {
 			key := append([]float32(nil), plain[row]...)
+			view := ropes[row%2].view() // the row's layer
 			cos, sin := view.at(position)
 			view.rotate(key, cos, sin)
 			return key
