@@ -1,6 +1,9 @@
 package model
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // granite is the dense Granite 3 and 4: Llama with multipliers of embeddings, attention scores, residuals and logits.
 var granite = architecture{
@@ -26,10 +29,7 @@ var granite = architecture{
 			set("logit_scale", float32(1))
 		}
 	},
-	readFields: func(h *hfConfig, c *Config) error {
-		c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = h.AttnMultiplier, h.EmbedMultiplier, h.ResidualMultiplier, h.LogitsScaling
-		return nil
-	},
+	readFields: readMultipliers,
 	writeFields: func(c *Config, m map[string]any) error {
 		for field, x := range map[string]float64{"attention_multiplier": c.AttnScale, "embedding_multiplier": c.EmbedScale,
 			"residual_multiplier": c.ResidualScale, "logits_scaling": c.LogitScale} {
@@ -48,4 +48,37 @@ var granite = architecture{
 		}
 		return nil
 	},
+}
+
+// granite4 is the dense Granite 4 in folders, which have names of a family with experts and layers of other kinds. Its
+// GGUF files say granite.
+var granite4 = architecture{
+	name: "granite", modelType: "granitemoehybrid", class: "GraniteMoeHybridForCausalLM",
+	keys: granite.keys, fields: granite.fields, defaults: granite.defaults,
+	prefix: layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, ffnNorm, query, key, value, attnOutput,
+		{name: "ffn_gate", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 1},
+		{name: "ffn_up", folder: "shared_mlp.input_linear", out: inner, in: hidden, half: 2},
+		{name: "ffn_down", folder: "shared_mlp.output_linear", out: hidden, in: inner},
+	},
+	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	neighbours: true, square: true, attentionOnly: true,
+
+	readFields: func(h *hfConfig, c *Config) error {
+		c.Folder, c.FFN = h.ModelType, h.SharedFFN
+		switch h.PositionType {
+		case "rope":
+		case "", "nope":
+			c.NoRope = everyNth(c.Layers, 1)
+		default:
+			return fmt.Errorf("position_embedding_type is %q: want rope or nope", h.PositionType)
+		}
+		return readMultipliers(h, c)
+	},
+}
+
+func readMultipliers(h *hfConfig, c *Config) error {
+	c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = h.AttnMultiplier, h.EmbedMultiplier, h.ResidualMultiplier, h.LogitsScaling
+	return nil
 }

@@ -41,7 +41,9 @@ type architecture struct {
 
 	// window is the rule of sliding windows where a file does not list the layers: every window-th layer has none.
 	// 0: files have no windows. 1: all layers have one.
-	window int
+	window        int
+	attentionOnly bool // layer_types of folders names kinds of layers, of which attention alone is run
+
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
 	// The following may be nil. They read what generic code does not, after it, and are inverse in pairs.
@@ -60,7 +62,7 @@ var architectures []*architecture
 
 func init() { // some of them look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &olmo2, &olmo3, &phi3, &gemma2, &gemma3, &gptneox,
+		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &granite4, &olmo2, &olmo3, &phi3, &gemma2, &gemma3, &gptneox,
 	}
 }
 

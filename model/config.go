@@ -41,6 +41,10 @@ type Config struct {
 	LogitScale    float64 // divides logits
 	Temper        nn.Temper
 
+	// Folder is the model_type of the folder that the configuration was read from, where its tensors have other names
+	// than those of Arch; else empty.
+	Folder string
+
 	Padded int64 // of the parameters, how many are padding (Options.Pad)
 }
 

@@ -46,6 +46,8 @@ type hfConfig struct {
 	LogitsScaling      float64 `json:"logits_scaling"`
 	AttnCap            maybe   `json:"attn_logit_softcapping"`
 	LogitCap           maybe   `json:"final_logit_softcapping"`
+	SharedFFN          int     `json:"shared_intermediate_size"`
+	PositionType       string  `json:"position_embedding_type"`
 	QueryScalar        float64 `json:"query_pre_attn_scalar"`
 	Activation         string  `json:"hidden_activation"`
 	LocalTheta         float64 `json:"rope_local_base_freq"`
@@ -226,6 +228,12 @@ func (h *hfConfig) config() (Config, error) {
 
 // windows reads which layers have a sliding window.
 func (h *hfConfig) windows(a *architecture, c *Config) error {
+	if a.attentionOnly {
+		if i := slices.IndexFunc(h.LayerTypes, func(t string) bool { return t != "attention" }); i >= 0 {
+			return fmt.Errorf("layer_types has %q: only models whose layers are all of attention are supported", h.LayerTypes[i])
+		}
+		return nil
+	}
 	for _, t := range h.LayerTypes {
 		if t != "full_attention" && t != "sliding_attention" {
 			return fmt.Errorf("layer_types has %q: want full_attention or sliding_attention", t)

@@ -122,7 +122,7 @@ func (s *hfSource) names() (list []string) {
 func (s *hfSource) config() (Config, error) { return s.c, nil }
 
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
-	a := archNamed(s.c.Arch)
+	a := s.c.layout()
 	hf, ok := a.folderName(name)
 	if !ok {
 		return tensor.Tensor{}, false, nil
@@ -138,6 +138,9 @@ func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	case err != nil:
 	case p.fused:
 		t, err = s.splitHeads(t)
+	case p.half != 0:
+		x := s.c.part(a, *p, "", "")
+		t, err = x.Of(t)
 	case a.shifted && p.in == none && ending == "weight":
 		t, err = t.Shifted(1)
 	}

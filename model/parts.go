@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
 )
 
 // part is a tensor of an architecture, without .weight or .bias.
@@ -15,6 +16,7 @@ type part struct {
 	out, in dim    // rows and columns; a vector has no columns
 	heads   bool   // the rows are heads' queries or keys, to be rotated
 	fused   bool   // folders have query, key and value of one head after another
+	half    int    // 1, 2: folders have it as the first or the second half of a tensor's rows
 }
 
 // dim is a size that a configuration gives.
@@ -91,6 +93,8 @@ type Part struct {
 	// ToGGUF says which row of a folder's tensor is row i of a GGUF file's, ToFolder the inverse; nil: the same.
 	ToGGUF, ToFolder func(i int) int
 
+	Half int // 1, 2: it is the first or the second half of the folder's tensor
+
 	// Shift is what a GGUF file's numbers are more than a folder's.
 	Shift float32
 }
@@ -98,7 +102,7 @@ type Part struct {
 // Parts lists the tensors of a model in the order of a GGUF file. An output matrix that is tied is left out, and so
 // are biases and tensors of rotation.
 func (c *Config) Parts() (list []Part) {
-	a := archNamed(c.Arch)
+	a := c.layout()
 	if a == nil {
 		return nil
 	}
@@ -115,8 +119,29 @@ func (c *Config) Parts() (list []Part) {
 	return list
 }
 
+// layout is the architecture with the names that the configuration's folder has.
+func (c *Config) layout() *architecture {
+	if a := byModelType(c.Folder); a != nil {
+		return a
+	}
+	return archNamed(c.Arch)
+}
+
+// Of is the part of a folder's tensor t that p is: t itself, or a half of its rows.
+func (p *Part) Of(t tensor.Tensor) (tensor.Tensor, error) {
+	if p.Half == 0 {
+		return t, nil
+	}
+	if len(t.Shape) != 2 || t.Shape[0] != 2*p.Rows {
+		return t, fmt.Errorf("tensor %s has shape %v: want %d rows for this model", tensor.Quote(t.Name), t.Shape, 2*p.Rows)
+	}
+	from, whole := (p.Half-1)*p.Rows, t
+	return tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{p.Rows, t.Shape[1]},
+		Reader: func(dst []byte, r0, r1 int) error { return whole.ReadRows(dst, from+r0, from+r1) }}, nil
+}
+
 func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
-	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in)}
+	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in), Half: p.half}
 	switch {
 	case p.heads && a.neighbours:
 		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)

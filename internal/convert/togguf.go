@@ -81,6 +81,9 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 			return false, err
 		}
 		used[name] = true
+		if t, err = e.Of(t); err != nil {
+			return false, err
+		}
 		if e.Shift != 0 {
 			if t, err = t.Shifted(e.Shift); err != nil {
 				return false, err
