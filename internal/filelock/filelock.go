@@ -1,8 +1,10 @@
 // Package filelock gives a lock file to one user at a time, in this process and in others.
 //
 // The operating system keeps the lock and frees it when the process ends, even if it is killed. The
-// file stays. While it is locked it holds the number of the process. On systems other than Linux,
-// macOS, the BSDs and Windows the package locks nothing: everyone gets the lock.
+// file stays. While it is locked it holds, after one byte, the number of the process. On systems other
+// than Linux, macOS, the BSDs and Windows the package locks nothing: everyone gets the lock.
+//
+// The lock is that of Python's filelock, on the same file: flock, or on Windows a lock of the first byte.
 package filelock
 
 import (
@@ -47,14 +49,14 @@ func Take(path string) (*Lock, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	case held:
-		b, _ := io.ReadAll(io.LimitReader(f, 32))
+		b, _ := io.ReadAll(io.NewSectionReader(f, 1, 32)) // on Windows others cannot read the byte that is locked
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(b))) // 0 while the other has not written it yet
 		return nil, errors.Join(&HeldError{path, pid}, f.Close())
 	}
 	if err := f.Truncate(0); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	if _, err := fmt.Fprintln(f, os.Getpid()); err != nil {
+	if _, err := fmt.Fprintf(f, " %d\n", os.Getpid()); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return &Lock{f}, nil

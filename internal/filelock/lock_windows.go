@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// tryLock locks a byte far behind the content, which others then can read.
+// tryLock locks the first byte. Others then can read the bytes after it.
 func tryLock(f *os.File) (held bool, err error) {
 	const how = windows.LOCKFILE_EXCLUSIVE_LOCK | windows.LOCKFILE_FAIL_IMMEDIATELY
-	err = windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{Offset: 1 << 30})
+	err = windows.LockFileEx(windows.Handle(f.Fd()), how, 0, 1, 0, &windows.Overlapped{})
 	if errors.Is(err, windows.ERROR_LOCK_VIOLATION) {
 		return true, nil
 	}

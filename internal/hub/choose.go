@@ -1,0 +1,230 @@
+// Which files of a repository are a model, and which model is meant.
+
+package hub
+
+import (
+	"cmp"
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/grovellm/grove/tensor"
+)
+
+// File is a file of a repository.
+type File struct {
+	Path string // with slashes
+	Size int64
+	Hash string // SHA-256, or git's SHA-1 of a blob, as hexadecimal digits; empty for a file found in the cache
+}
+
+// Model is a model of a repository: a GGUF file, whole or in parts, or the folder.
+type Model struct {
+	Path  string // of the file to open, the first part; "." for the folder
+	Type  string // Q4_K_M and so on, as the file's name says; safetensors or pytorch for the folder
+	Files []File // the small ones first
+
+	parts int // that there must be; 0 for a file in one part
+}
+
+// Bytes is the size of all files.
+func (m *Model) Bytes() (n int64) {
+	for _, f := range m.Files {
+		n += f.Size
+	}
+	return n
+}
+
+// Manifest is the file in which a repository names draft heads and draft models.
+const Manifest = "grove.json"
+
+// folderFiles are the files beside the weights of a folder. indexes list the parts of weights.
+var (
+	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json
+		special_tokens_map.json chat_template.jinja ` + Manifest)
+	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
+	typePattern = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
+)
+
+// preferred are the types in the order in which one is chosen where none is named. Q4_K_M is first:
+// its kernels are among the fastest, and its error is small for its size.
+var preferred = strings.Fields("Q4_K_M Q4_K_S Q4_0 Q4_1 Q5_K_M Q5_K_S Q5_0 Q5_1 Q6_K Q8_0 BF16 F16 F32")
+
+// Runs says whether grove runs files of a type, by its name.
+func Runs(typ string) bool {
+	if typ == "" || typ == folderType || typ == torchType {
+		return true
+	}
+	for _, end := range []string{"_XL", "_L", "_M", "_S"} {
+		if base, ok := strings.CutSuffix(typ, end); ok && strings.HasSuffix(base, "_K") {
+			typ = base
+		}
+	}
+	t, err := tensor.ParseType(typ)
+	return err == nil && t.Decodes()
+}
+
+const (
+	folderType = "safetensors"
+	torchType  = "pytorch"
+)
+
+// Models lists the models among a repository's files: GGUF files by their path, then the folder.
+func Models(files []File) (list []Model) {
+	files = slices.SortedFunc(slices.Values(files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	has := map[string]File{}
+	for _, f := range files {
+		has[f.Path] = f
+	}
+	split := map[string]int{} // the place in list, by the name without part numbers
+	for _, f := range files {
+		base := path.Base(f.Path)
+		if !strings.HasSuffix(strings.ToLower(base), ".gguf") || strings.HasPrefix(base, "mmproj") || strings.Contains(base, "imatrix") {
+			continue // a projector of pictures or a table of importances is no model
+		}
+		stem, parts := f.Path, 0
+		if m := partPattern.FindStringSubmatch(f.Path); m != nil {
+			stem = m[1] + m[4]
+			parts, _ = strconv.Atoi(m[3])
+			if at, ok := split[stem+m[3]]; ok {
+				list[at].Files = append(list[at].Files, f)
+				continue
+			}
+			split[stem+m[3]] = len(list)
+		}
+		list = append(list, Model{Path: f.Path, Type: typeOf(stem), Files: []File{f}, parts: parts})
+	}
+	for i := range list {
+		if f, ok := has[Manifest]; ok {
+			list[i].Files = append([]File{f}, list[i].Files...)
+		}
+	}
+	if m, ok := folder(files, has); ok {
+		list = append(list, m)
+	}
+	return list
+}
+
+// typeOf is the last type in a file's name or path.
+func typeOf(stem string) string {
+	found := typePattern.FindAllStringSubmatch(stem[:len(stem)-len(".gguf")], -1)
+	if found == nil {
+		return ""
+	}
+	return strings.Replace(strings.ToUpper(found[len(found)-1][1]), "FP", "F", 1)
+}
+
+// folder is the model of config.json and the weights beside it.
+func folder(files []File, has map[string]File) (m Model, ok bool) {
+	if _, ok := has["config.json"]; !ok {
+		return m, false
+	}
+	for _, kind := range []struct{ typ, name, end string }{{folderType, "model", ".safetensors"}, {torchType, "pytorch_model", ".bin"}} {
+		m = Model{Path: ".", Type: kind.typ}
+		for _, name := range append(folderFiles, kind.name+kind.end+".index.json") {
+			if f, ok := has[name]; ok {
+				m.Files = append(m.Files, f)
+			}
+		}
+		if f, ok := has[kind.name+kind.end]; ok {
+			m.Files = append(m.Files, f)
+			return m, true
+		}
+		for _, f := range files {
+			if p := partPattern.FindStringSubmatch(f.Path); p != nil && p[1] == kind.name && p[4] == kind.end {
+				m.parts, _ = strconv.Atoi(p[3])
+				m.Files = append(m.Files, f)
+			}
+		}
+		if m.parts > 0 {
+			return m, true
+		}
+	}
+	return m, false
+}
+
+// Whole returns an error where parts are missing.
+func (m *Model) Whole() error {
+	have := 0
+	for _, f := range m.Files {
+		if p := partPattern.FindStringSubmatch(f.Path); p != nil {
+			have++
+		}
+	}
+	if have != m.parts {
+		return fmt.Errorf("%s: %d of %d parts are there", m.Path, have, m.parts)
+	}
+	return nil
+}
+
+// Choose returns the model that what names: a file, the end of a file's name, or a type, in any case of letters. An empty
+// what means the type that grove prefers.
+func Choose(files []File, what string) (Model, error) {
+	list := Models(files)
+	if len(list) == 0 {
+		return Model{}, fmt.Errorf("there is no model: neither a GGUF file nor a folder with config.json and weights")
+	}
+	rank := func(m Model) int { // the best model has the lowest
+		switch at := slices.Index(preferred, m.Type); {
+		case at >= 0:
+			return at
+		case m.Path == ".":
+			return len(preferred)
+		case Runs(m.Type):
+			return len(preferred) + 1
+		}
+		return len(preferred) + 2
+	}
+	slices.SortStableFunc(list, func(a, b Model) int { return cmp.Compare(rank(a), rank(b)) })
+	for _, is := range matches {
+		for _, m := range list {
+			if what == "" || is(&m, strings.ToLower(what)) {
+				return m, m.refuse()
+			}
+		}
+	}
+	return Model{}, fmt.Errorf("there is no %s: want %s", what, options(list))
+}
+
+// matches say whether a model is the one named, the surest first.
+var matches = []func(m *Model, what string) bool{
+	func(m *Model, what string) bool { return strings.ToLower(m.Path) == what },
+	func(m *Model, what string) bool { return strings.ToLower(path.Base(m.Path)) == what },
+	func(m *Model, what string) bool { return strings.ToLower(m.Type) == what },
+	func(m *Model, what string) bool {
+		stem := m.Path
+		if p := partPattern.FindStringSubmatch(stem); p != nil {
+			stem = p[1]
+		}
+		stem = strings.TrimSuffix(strings.ToLower(stem), ".gguf")
+		return stem == what || strings.HasSuffix(stem, "-"+what) || strings.HasSuffix(stem, "."+what) || strings.HasSuffix(stem, "/"+what)
+	},
+	func(m *Model, what string) bool { return strings.HasPrefix(strings.ToLower(m.Type), what+"_") },
+}
+
+func (m *Model) refuse() error {
+	if !Runs(m.Type) {
+		return fmt.Errorf("%s: grove does not run type %s", m.Path, m.Type)
+	}
+	return m.Whole()
+}
+
+// options lists what can be named.
+func options(list []Model) string {
+	var names []string
+	for _, m := range list {
+		switch {
+		case m.Type == "":
+			names = append(names, m.Path)
+		case Runs(m.Type) && !slices.Contains(names, m.Type):
+			names = append(names, m.Type)
+		}
+	}
+	if len(names) == 0 {
+		return "a file of another type"
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,186 @@
+// Requests: who may see the token, which failures are tried again, and when.
+
+package hub
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+)
+
+// fatal is an error that another attempt would not mend.
+type fatal struct{ error }
+
+func (f fatal) Unwrap() error { return f.error }
+
+// busy is an answer that asks to try again later.
+type busy struct {
+	status string
+	after  time.Duration // 0: not said
+}
+
+func (b busy) Error() string { return "the hub answers " + b.status }
+
+var errStalled = errors.New("the connection stalled")
+
+// longestWait is the longest pause that grove waits out when the hub asks for one.
+const longestWait = 5 * time.Minute
+
+// retry calls try until it succeeds, fails for good, or has failed many times in turn without moving anything.
+func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, err error)) error {
+	for failures := 0; ; {
+		moved, err := try()
+		if err == nil {
+			return nil
+		}
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if errors.As(err, new(fatal)) {
+			return err
+		}
+		if moved {
+			failures = 0
+		}
+		if failures++; failures >= tries {
+			return fmt.Errorf("%w; run the command again to continue", err)
+		}
+		wait := min(c.pause<<(failures-1), 30*time.Second)
+		wait += rand.N(wait/4 + 1) // many clients must not come back at once
+		var b busy
+		if errors.As(err, &b) && b.after > 0 {
+			if wait = b.after; wait > longestWait {
+				return fmt.Errorf("%w: it asks to wait %v: run the command again then", err, wait.Round(time.Second))
+			}
+		}
+		c.notef("%v: trying again in %v", err, wait.Round(time.Second/10))
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// redirect follows redirects, but lets no other host see the token.
+func (c *Client) redirect(r *http.Request, via []*http.Request) error {
+	if len(via) >= 10 {
+		return fatal{errors.New("the hub redirects without end")}
+	}
+	if !c.trusted(r.URL) {
+		r.Header.Del("Authorization")
+	}
+	return nil
+}
+
+// trusted says whether a URL is the endpoint's, whom the token is for.
+func (c *Client) trusted(u *url.URL) bool {
+	e, err := url.Parse(c.Endpoint)
+	return err == nil && e.Scheme == u.Scheme && e.Host == u.Host
+}
+
+// body is that of an answer. A stall ends it with an error.
+type body struct {
+	*http.Response
+	watch  *time.Timer
+	stall  time.Duration
+	cancel context.CancelCauseFunc
+	ctx    context.Context
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	b.watch.Reset(b.stall)
+	n, err := b.Body.Read(p)
+	b.watch.Stop() // a slow disk is no stall
+	if err != nil && err != io.EOF {
+		err = causeOf(b.ctx, err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error {
+	b.watch.Stop()
+	b.cancel(nil)
+	return b.Body.Close()
+}
+
+// causeOf is the stall that ended a context, where there was one.
+func causeOf(ctx context.Context, err error) error {
+	if cause := context.Cause(ctx); cause == errStalled {
+		return cause
+	}
+	return err
+}
+
+// open sends a request and returns a successful answer.
+func (c *Client) open(ctx context.Context, address string, header http.Header) (*body, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	b := &body{stall: c.stall, cancel: cancel, ctx: ctx, watch: time.AfterFunc(c.stall, func() { cancel(errStalled) })}
+	fail := func(err error) (*body, error) {
+		b.watch.Stop()
+		cancel(nil)
+		return nil, err
+	}
+	r, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return fail(fatal{err})
+	}
+	if header != nil {
+		r.Header = header
+	}
+	r.Header.Set("User-Agent", "grove")
+	r.Header.Set("Accept-Encoding", "identity")
+	if c.Token != "" && c.trusted(r.URL) {
+		r.Header.Set("Authorization", "Bearer "+c.Token)
+	}
+	if b.Response, err = c.http.Do(r); err != nil {
+		if u := new(url.Error); errors.As(err, &u) {
+			err = u.Err // without the address, which may hold a signature
+		}
+		return fail(causeOf(ctx, err))
+	}
+	if err := c.refused(b.Response); err != nil {
+		b.Body.Close()
+		return fail(err)
+	}
+	return b, nil
+}
+
+// refused words the hub's refusal; nil for success.
+func (c *Client) refused(r *http.Response) error {
+	code := r.Header.Get("X-Error-Code")
+	switch s := r.StatusCode; {
+	case s == http.StatusOK || s == http.StatusPartialContent:
+		return nil
+	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s == http.StatusTooManyRequests || s >= 500:
+		return busy{r.Status, retryAfter(r.Header.Get("Retry-After"))}
+	case code == "GatedRepo":
+		return fatal{fmt.Errorf("its owner gives access on request: ask for it on %s, and set HF_TOKEN to your token", c.Endpoint)}
+	case s == http.StatusUnauthorized && c.Token == "":
+		return fatal{errors.New("the hub has no such repository, or it is private: check the name, or set HF_TOKEN to your token")}
+	case s == http.StatusUnauthorized || s == http.StatusForbidden:
+		return fatal{fmt.Errorf("the hub answers %s: your token does not give access: check the name, HF_TOKEN and the token file", r.Status)}
+	case s == http.StatusNotFound && code == "EntryNotFound":
+		return fatal{errors.New("the hub has no such file")}
+	case s == http.StatusNotFound:
+		return fatal{errors.New("the hub has no such repository: check the name")}
+	}
+	return fatal{fmt.Errorf("the hub answers %s", r.Status)}
+}
+
+// retryAfter reads seconds or a date.
+func retryAfter(text string) time.Duration {
+	if n, err := strconv.Atoi(text); err == nil && n > 0 {
+		return time.Duration(min(n, 1<<30)) * time.Second
+	}
+	if t, err := http.ParseTime(text); err == nil {
+		return max(time.Until(t), 0)
+	}
+	return 0
+}

@@ -1,0 +1,170 @@
+// Package hub fetches models from the Hugging Face hub into its cache on disk, and finds them there.
+//
+// The cache has the layout of the hub's Python library, so both find each other's files:
+//
+//	models--ORG--REPO/blobs/HASH            contents, by SHA-256, or by git's SHA-1 for small files
+//	models--ORG--REPO/blobs/HASH.incomplete the beginning of a content that is being fetched
+//	models--ORG--REPO/snapshots/COMMIT/...  the repository's files: links to blobs
+//	models--ORG--REPO/refs/main             the commit of branch main
+//	.locks/models--ORG--REPO/HASH.lock      locked by the process that fetches the blob
+//
+// An incomplete blob is always a prefix of the content, so any process may continue it. A blob gets
+// its name only after the hash of the file on disk was compared.
+package hub
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+)
+
+// Client reads the hub and the cache.
+type Client struct {
+	Endpoint string // URL of the hub, without a slash at its end
+	Token    string // sent to the endpoint's host only; may be empty
+	Cache    string // folder of the cache
+	Offline  bool   // nothing may be fetched
+
+	// Progress, if set, is told how far a stage of a file is, in bytes. One goroutine calls at a time.
+	Progress func(stage string, done, total int64)
+	// Note, if set, takes a line about a retry, a restart or a wait.
+	Note func(text string)
+
+	connections int           // at a time, for one file
+	chunk       int64         // bytes of a request where a file has several
+	tries       int           // attempts that bring no byte, before a failure
+	pause       time.Duration // before the second attempt; doubled each time
+	stall       time.Duration // without a byte, after which a connection is given up
+	http        *http.Client
+
+	// Tests replace the operating system here.
+	space   func(dir string) (int64, error)
+	write   func(f *os.File, p []byte) (int, error)
+	symlink func(to, path string) error
+}
+
+// New returns a client of a hub and a cache.
+func New(endpoint, cache string) *Client {
+	transport := http.DefaultTransport.(*http.Transport).Clone()
+	transport.DisableCompression = true // a range counts the bytes of the file
+	transport.Protocols = new(http.Protocols)
+	transport.Protocols.SetHTTP1(true) // HTTP/2 would send all requests over one connection
+	c := &Client{
+		Endpoint: strings.TrimRight(endpoint, "/"), Cache: cache,
+		connections: 8, chunk: 8 << 20, tries: 6, pause: time.Second, stall: 30 * time.Second,
+		space: freeSpace, write: (*os.File).Write, symlink: os.Symlink,
+	}
+	transport.MaxIdleConnsPerHost = c.connections
+	c.http = &http.Client{Transport: transport, CheckRedirect: c.redirect}
+	return c
+}
+
+// FromEnv returns the client that the hub's environment variables describe.
+func FromEnv() (*Client, error) {
+	home := os.Getenv("HF_HOME")
+	if home == "" {
+		base := os.Getenv("XDG_CACHE_HOME")
+		if base == "" {
+			base = filepath.Join("~", ".cache")
+		}
+		home = filepath.Join(base, "huggingface")
+	}
+	home, err := expand(home)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := expand(firstEnv("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE"))
+	if err != nil {
+		return nil, err
+	}
+	if cache == "" {
+		cache = filepath.Join(home, "hub")
+	}
+	endpoint := firstEnv("HF_ENDPOINT")
+	if endpoint == "" {
+		endpoint = "https://huggingface.co"
+	}
+	if u, err := url.Parse(endpoint); err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return nil, fmt.Errorf("HF_ENDPOINT is %q: want a URL that begins with https:// or http://", endpoint)
+	}
+	c := New(endpoint, cache)
+	c.Offline = isTrue(firstEnv("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
+	if c.Token = strings.TrimSpace(firstEnv("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")); c.Token == "" && !isTrue(os.Getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
+		path := os.Getenv("HF_TOKEN_PATH")
+		if path == "" {
+			path = filepath.Join(home, "token")
+		}
+		if path, err = expand(path); err != nil {
+			return nil, err
+		}
+		data, _ := os.ReadFile(path) // without a file there is no token
+		c.Token = strings.TrimSpace(string(data))
+	}
+	return c, nil
+}
+
+func firstEnv(names ...string) string {
+	for _, name := range names {
+		if v := os.Getenv(name); v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+func isTrue(v string) bool {
+	switch strings.ToUpper(v) {
+	case "1", "ON", "YES", "TRUE":
+		return true
+	}
+	return false
+}
+
+// expand replaces variables, and ~ at the beginning.
+func expand(path string) (string, error) {
+	path = os.ExpandEnv(path)
+	if path != "~" && !strings.HasPrefix(path, "~/") && !strings.HasPrefix(path, `~\`) {
+		return path, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return "", fmt.Errorf("%s: there is no home folder: set HF_HOME: %w", path, err)
+	}
+	return filepath.Join(home, path[1:]), nil
+}
+
+func (c *Client) notef(format string, args ...any) {
+	if c.Note != nil {
+		c.Note(fmt.Sprintf(format, args...))
+	}
+}
+
+// Name names a model of the hub: ORG/REPO, or ORG/REPO:WHAT with a file or a type.
+type Name struct{ Repo, What string }
+
+func (n Name) String() string {
+	if n.What == "" {
+		return n.Repo
+	}
+	return n.Repo + ":" + n.What
+}
+
+var repoPattern = regexp.MustCompile(`^\w(?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w)?$`)
+
+// ParseName reads a name. ok is false where text cannot be one.
+func ParseName(text string) (n Name, ok bool) {
+	repo, what, colon := strings.Cut(text, ":")
+	if !repoPattern.MatchString(repo) || strings.Contains(repo, "--") || strings.Contains(repo, "..") || colon && what == "" {
+		return Name{}, false
+	}
+	return Name{repo, what}, true
+}
+
+// ErrNotCached is the error of a model that the cache does not have.
+var ErrNotCached = errors.New("not in the cache")
