@@ -187,6 +187,9 @@ func (a *architecture) obeys(field string) bool {
 	return slices.Contains(strings.Fields(a.fields), field)
 }
 
+// Runs reports whether grove runs models of an architecture, by the name that GGUF files give it.
+func Runs(arch string) bool { return archNamed(arch) != nil }
+
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
 	return findArch(func(a *architecture) bool { return a.name == name })

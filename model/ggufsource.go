@@ -40,7 +40,7 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	kind := k.String("general.type", "model")
 	switch {
 	case IsHead(arch):
-		return Config{}, errHead
+		return Config{}, ErrHead
 	case archNamed(arch) == nil:
 		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want %s", arch,
 			strings.Join(Architectures(), ", "))

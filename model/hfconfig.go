@@ -90,7 +90,7 @@ func readFolder(dir string) (Config, *hfConfig, error) {
 	c, h, err := parseFolder(data, &kind)
 	switch {
 	case kind.head():
-		err = fmt.Errorf("%s: %w", dir, errHead)
+		err = fmt.Errorf("%s: %w", dir, ErrHead)
 	case err != nil:
 		err = fmt.Errorf("%s: %w", filepath.Join(dir, "config.json"), err)
 	}

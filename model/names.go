@@ -25,7 +25,8 @@ func IsHead(arch string) bool {
 // grove's own.
 const TargetLayersKey = "grove.target.block_count"
 
-var errHead = errors.New("the file is a drafter's head, not a model: open the model it drafts for, with this head (--head FILE)")
+// ErrHead is the error of a file or folder that holds a drafter's head and no model.
+var ErrHead = errors.New("the file is a drafter's head, not a model: open the model it drafts for, with this head (--head FILE)")
 
 // blockHead is a block head: layers of qwen3 under other names.
 var blockHead = architecture{

@@ -13,10 +13,10 @@ import (
 )
 
 type convertCmd struct {
-	From        string `arg:"" help:"Hugging Face folder or GGUF file."`
+	From        string `arg:"" hub:"" help:"Hugging Face folder or GGUF file."`
 	To          string `arg:"" help:"GGUF file or folder to write."`
 	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0." default:"keep" placeholder:"TYPE"`
-	Target      string `help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
+	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
 	Speculators bool   `help:"Write an EAGLE-3 head in the format of vLLM's speculators; needs --target."`
 	Force       bool   `short:"f" help:"Replace an existing file."`
 }
@@ -52,7 +52,7 @@ func (cmd *convertCmd) Run(p *program) error {
 }
 
 type quantizeCmd struct {
-	From  string `arg:"" help:"GGUF file to read."`
+	From  string `arg:"" hub:"" help:"GGUF file to read."`
 	To    string `arg:"" help:"GGUF file to write."`
 	Type  string `help:"Type of the matrices: f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0 (${default})." default:"q8_0" placeholder:"TYPE"`
 	Force bool   `short:"f" help:"Replace an existing file."`

@@ -10,7 +10,7 @@ import (
 )
 
 type inspectCmd struct {
-	File    string `arg:"" help:"GGUF, safetensors or PyTorch file, or Hugging Face folder."`
+	File    string `arg:"" hub:"" help:"GGUF, safetensors or PyTorch file, or Hugging Face folder."`
 	Tensors bool   `negatable:"" default:"true" help:"List every tensor."`
 	Full    bool   `help:"Print arrays and long strings in full."`
 }

@@ -45,6 +45,9 @@ type cli struct {
 	Drafters draftersCmd `cmd:"" group:"generate" help:"List the drafters, or explain one."`
 	Adapt    adaptCmd    `cmd:"" group:"generate" help:"Show, export or delete what a draft head learned from generated text."`
 
+	Pull     pullCmd     `cmd:"" group:"models" help:"Fetch a model from the Hugging Face hub."`
+	List     listCmd     `cmd:"" group:"models" help:"List the models that were fetched."`
+	Rm       rmCmd       `cmd:"" group:"models" help:"Remove a model that was fetched."`
 	Inspect  inspectCmd  `cmd:"" group:"models" help:"Show what is in a model file or folder."`
 	Convert  convertCmd  `cmd:"" group:"models" help:"Convert between Hugging Face folders and GGUF files."`
 	Quantize quantizeCmd `cmd:"" group:"models" help:"Write a GGUF file with smaller weights."`
@@ -84,7 +87,8 @@ Start with:
     grove run -m FILE --draft-model SMALL --stats "Once upon a time"
 
 FILE is a GGUF file or a Hugging Face folder: Llama, Mistral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma or
-GPT-NeoX (docs/models.md). Without -m, grove runs the small model that is part of it.
+GPT-NeoX (docs/models.md); or the name of a model that grove pull fetched, such as ORG/REPO. Without -m, grove
+runs the small model that is part of it.
 
 grove COMMAND --help explains a command. The exit status is 0 for done, 1 for failed or a mismatch found, 2 for
 wrong usage and 130 for interrupted.`
@@ -117,6 +121,9 @@ func (p *program) main(args []string) int {
 		return exitOK
 	}
 	if err := p.globals(); err != nil {
+		return p.report(k, err)
+	}
+	if err := findCached(k); err != nil {
 		return p.report(k, err)
 	}
 	return p.report(k, k.Run())

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
@@ -22,9 +23,9 @@ const embedded = "embedded"
 
 // modelFlags name a model.
 type modelFlags struct {
-	Model      string   `short:"m" env:"GROVE_MODEL" help:"GGUF file or Hugging Face folder; default: grove's small model." placeholder:"FILE" group:"Model"`
-	DraftModel string   `env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
-	Head       []string `env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
+	Model      string   `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:"" group:"Model"`
+	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
+	Head       []string `hub:"" env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
 	Adapt      string   `env:"GROVE_ADAPT" help:"Let draft heads learn from generated text; keep it in DIR." placeholder:"DIR" group:"Model"`
 	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
@@ -176,7 +177,7 @@ func parseCount(text string) (int64, error) {
 func modelName(m *grove.Model, path string) string {
 	name := m.Config().Name
 	if name == "" {
-		name = path
+		name = hub.Shown(path)
 	}
 	if name == "" {
 		name = embedded

@@ -14,7 +14,7 @@ import (
 
 type ranksCmd struct {
 	Out      string  `arg:"" help:"GGUF file to write."`
-	Model    string  `short:"m" env:"GROVE_MODEL" help:"The model whose tokens to rank; default: grove's small model." placeholder:"FILE"`
+	Model    string  `short:"m" hub:"" env:"GROVE_MODEL" help:"The model whose tokens to rank; default: grove's small model." placeholder:"FILE"`
 	Generate int     `short:"n" help:"Count N tokens that the model generates after beginnings of the texts, not the texts." placeholder:"N"`
 	Prompt   int     `help:"With --generate: tokens of a beginning (${default})." default:"64" placeholder:"N"`
 	Temp     float32 `short:"t" name:"temperature" help:"With --generate: temperature (${default})." default:"1" placeholder:"T"`

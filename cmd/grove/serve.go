@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/serve"
 )
 
@@ -181,7 +182,7 @@ func (cmd *serveCmd) alias() string {
 	case cmd.Model == "":
 		return "grove"
 	}
-	return strings.TrimSuffix(filepath.Base(cmd.Model), ".gguf")
+	return strings.TrimSuffix(filepath.Base(hub.Shown(cmd.Model)), ".gguf")
 }
 
 // printAddress tells where the server listens.

@@ -41,10 +41,10 @@ func (m *Model) Bytes() (n int64) {
 // Manifest is the file in which a repository names draft heads and draft models.
 const Manifest = "grove.json"
 
-// folderFiles are the files beside the weights of a folder. indexes list the parts of weights.
+// folderFiles are the files beside the weights of a folder.
 var (
 	folderFiles = strings.Fields(`config.json generation_config.json tokenizer.json tokenizer_config.json
-		special_tokens_map.json chat_template.jinja ` + Manifest)
+		special_tokens_map.json chat_template.jinja vocab_mapping.pt ` + Manifest)
 	partPattern = regexp.MustCompile(`^(.*)-(\d{5})-of-(\d{5})(\.\w+)$`)
 	typePattern = regexp.MustCompile(`(?i)(?:^|[-._/])((?:IQ|TQ|Q)\d\w*|BF16|FP?16|FP?32|MXFP4\w*|NVFP4\w*)`)
 )

@@ -167,4 +167,4 @@ func ParseName(text string) (n Name, ok bool) {
 }
 
 // ErrNotCached is the error of a model that the cache does not have.
-var ErrNotCached = errors.New("not in the cache")
+var ErrNotCached = errors.New("it is not in the cache")

@@ -1,0 +1,271 @@
+// Models of the Hugging Face hub: fetched, listed, removed, and found where a flag names one.
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/model"
+)
+
+type pullCmd struct {
+	Model string `arg:"" help:"ORG/REPO, with :TYPE such as :Q4_K_M, or :FILE."`
+}
+
+func (pullCmd) Help() string {
+	return `Fetches a model into the cache that the hub's own tools use, and prints its path. Then -m ORG/REPO runs it.
+A fetch that was interrupted continues where it ended. Every file is checked by its hash.
+
+Without a type, grove takes the first that there is of Q4_K_M, Q4_K_S, Q4_0, Q4_1, Q5_K_M, Q5_K_S, Q5_0, Q5_1, Q6_K,
+Q8_0, BF16, F16, F32, then the folder of safetensors. :safetensors names that folder.
+
+Environment: HF_TOKEN (or the token file), HF_ENDPOINT, HF_HUB_OFFLINE, HF_HOME, HF_HUB_CACHE.
+
+Examples:
+    grove pull Qwen/Qwen3-8B-GGUF
+    grove pull Qwen/Qwen3-8B-GGUF:Q8_0
+    grove run -m Qwen/Qwen3-8B-GGUF "The capital of France is"`
+}
+
+func (cmd *pullCmd) Run(p *program) error {
+	name, c, err := p.hubModel(cmd.Model)
+	if err != nil {
+		return err
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bars := p.bars(c)
+	l, err := c.List(ctx, name.Repo)
+	if err != nil {
+		return err
+	}
+	m, err := hub.Choose(l.Files, name.What)
+	if err != nil {
+		return fmt.Errorf("%s: %w", name.Repo, err)
+	}
+	folder := m.Path == "."
+	if a := l.Architecture; !folder && a != "" && !model.Runs(a) && !model.IsHead(a) {
+		return fmt.Errorf("%s: grove does not run architecture %s", name.Repo, plainText(a))
+	}
+	check := checkFolder
+	if !folder {
+		check = nil
+	}
+	p.logf("%s: %s, %s", name.Repo, m.Path, size(m.Bytes()))
+	path, err := c.Pull(ctx, l, &m, check)
+	bars.end()
+	if err != nil {
+		if ctx.Err() != nil {
+			fmt.Fprintln(p.stderr, "What was fetched is kept: the same command continues.")
+		}
+		return err
+	}
+	snapshot := strings.TrimSuffix(path, filepath.FromSlash(m.Path))
+	offers, err := hub.OffersFor(name.Repo, snapshot)
+	if err != nil {
+		fmt.Fprintf(p.stderr, "note: %v\n", err)
+	}
+	if p.JSON {
+		return p.printJSON(struct {
+			Repo   string `json:"repository"`
+			Commit string `json:"commit"`
+			File   string `json:"file"`
+			Type   string `json:"type"`
+			Bytes  int64  `json:"bytes"`
+			Path   string `json:"path"`
+			hub.Offers
+		}{l.Repo, l.Commit, m.Path, m.Type, m.Bytes(), path, offers})
+	}
+	for _, o := range []struct {
+		flag  string
+		names []string
+	}{{"--head", offers.Heads}, {"--draft-model", offers.Drafts}} {
+		for _, n := range o.names {
+			fmt.Fprintf(p.stderr, "note: %s drafts for it: grove pull %[1]s, then add %s %[1]s\n", plainText(n), o.flag)
+		}
+	}
+	_, err = fmt.Fprintln(p.stdout, path)
+	return err
+}
+
+// checkFolder refuses a folder that grove does not run, before its weights are fetched.
+func checkFolder(dir string) error {
+	_, err := model.ReadFolder(dir)
+	if errors.Is(err, model.ErrHead) {
+		_, err = headfile.ReadFolder(dir)
+	}
+	return err
+}
+
+// hubBars show how far the stages of a fetch are.
+type hubBars map[string]*progress
+
+// bars lets a client show progress and notes.
+func (p *program) bars(c *hub.Client) hubBars {
+	bars, last := hubBars{}, ""
+	c.Progress = func(stage string, done, total int64) {
+		if stage != last {
+			bars.end()
+		}
+		if last = stage; bars[stage] == nil {
+			bars[stage] = p.progress(stage, true)
+		}
+		bars[stage].set(done, total)
+	}
+	c.Note = func(text string) { fmt.Fprintf(p.stderr, "note: %s\n", text) }
+	return bars
+}
+
+func (b hubBars) end() {
+	for _, bar := range b {
+		bar.end()
+	}
+}
+
+// hubModel reads a model's name and the environment.
+func (p *program) hubModel(text string) (hub.Name, *hub.Client, error) {
+	name, ok := hub.ParseName(text)
+	if !ok {
+		return name, nil, usagef("%q: want ORG/REPO, ORG/REPO:TYPE or ORG/REPO:FILE", text)
+	}
+	c, err := hub.FromEnv()
+	return name, c, err
+}
+
+type listCmd struct{}
+
+func (listCmd) Help() string {
+	return `Lists the models in the cache of the hub's tools, whoever fetched them: repository, file, type, size and when each
+was last used. A line with "incomplete" is a fetch that was interrupted; grove pull continues it.
+
+Examples:
+    grove list
+    grove list --json | jq '.[] | select(.type == "Q8_0") | .path'`
+}
+
+func (listCmd) Run(p *program) error {
+	c, err := hub.FromEnv()
+	if err != nil {
+		return err
+	}
+	list, err := c.Entries()
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(append([]hub.Entry{}, list...))
+	}
+	if len(list) == 0 {
+		fmt.Fprintf(p.stderr, "There is no model in %s: grove pull ORG/REPO fetches one.\n", c.Cache)
+		return nil
+	}
+	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "repository\tfile\ttype\tsize\tused")
+	for _, e := range list {
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", plainText(e.Repo), plainText(e.File), strings.TrimSpace(e.Type+" "+e.State), size(e.Bytes), ago(time.Since(e.Used)))
+	}
+	return t.Flush()
+}
+
+// ago says how long ago something was.
+func ago(d time.Duration) string {
+	switch {
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", d/time.Minute)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%d h ago", d/time.Hour)
+	}
+	return fmt.Sprintf("%d days ago", d/(24*time.Hour))
+}
+
+type rmCmd struct {
+	Model string `arg:"" help:"ORG/REPO for all of it, or with :TYPE or :FILE for one model."`
+}
+
+func (rmCmd) Help() string {
+	return `Removes a model from the cache, and says how much space that frees. A file's content stays if another file
+shows it. Models that other tools fetched are removed as well.
+
+Examples:
+    grove rm Qwen/Qwen3-8B-GGUF:Q8_0
+    grove rm Qwen/Qwen3-8B-GGUF`
+}
+
+func (cmd *rmCmd) Run(p *program) error {
+	name, c, err := p.hubModel(cmd.Model)
+	if err != nil {
+		return err
+	}
+	freed, err := c.Remove(name)
+	if err != nil {
+		return fmt.Errorf("%s: %w: grove list shows what is there", name, err)
+	}
+	if p.JSON {
+		return p.printJSON(map[string]any{"model": name.String(), "freed": freed})
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s: %s freed\n", name, size(freed))
+	return err
+}
+
+// findCached puts the path of a cached model where a flag or an argument names it as ORG/REPO. A file or folder of that name
+// comes first.
+func findCached(k *kong.Context) error {
+	var values []*kong.Value
+	for _, f := range k.Flags() {
+		values = append(values, f.Value)
+	}
+	if node := k.Selected(); node != nil {
+		values = append(values, node.Positional...)
+	}
+	for _, v := range values {
+		if !v.Tag.Has("hub") {
+			continue
+		}
+		if v.Target.Kind() != reflect.Slice {
+			if err := findOne(v.Target); err != nil {
+				return err
+			}
+			continue
+		}
+		for i := range v.Target.Len() {
+			if err := findOne(v.Target.Index(i)); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func findOne(v reflect.Value) error {
+	text := v.String()
+	if _, err := os.Stat(text); err == nil {
+		return nil
+	}
+	name, ok := hub.ParseName(text)
+	if !ok || strings.HasSuffix(name.Repo, ".gguf") {
+		return nil // opening the file says what is wrong
+	}
+	c, err := hub.FromEnv()
+	if err != nil {
+		return err
+	}
+	path, err := c.Find(name)
+	if err != nil {
+		return fmt.Errorf("%s is no file here, and as a model %w; fetch it with: grove pull %[1]s", text, err)
+	}
+	v.SetString(path)
+	return nil
+}

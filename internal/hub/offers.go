@@ -1,0 +1,79 @@
+// Draft heads and draft models that go with a model.
+
+package hub
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Offers are the names of what drafts for a model.
+type Offers struct {
+	Heads  []string `json:"heads,omitempty"`
+	Drafts []string `json:"drafts,omitempty"`
+}
+
+// known are heads and draft models of the hub, by the end of the target's name.
+var known = []struct {
+	target string // without the organisation, in small letters
+	Offers
+}{
+	{"qwen3-4b", Offers{[]string{"z-lab/Qwen3-4B-DFlash-b16"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-8b", Offers{[]string{"AngelSlim/Qwen3-8B_eagle3", "z-lab/Qwen3-8B-DFlash-b16"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-14b", Offers{[]string{"AngelSlim/Qwen3-14B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"qwen3-32b", Offers{[]string{"AngelSlim/Qwen3-32B_eagle3"}, []string{"Qwen/Qwen3-0.6B-GGUF"}}},
+	{"llama-3.1-8b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.1-Instruct-8B"}, nil}},
+	{"llama-3.3-70b-instruct", Offers{[]string{"yuhuili/EAGLE3-LLaMA3.3-Instruct-70B"}, nil}},
+}
+
+// forks are what publishers of GGUF files put before the name of a target.
+var forks = []string{"", "qwen_", "meta-", "meta-llama_", "meta-llama-meta-"}
+
+// OffersFor returns what the manifest in a repository's snapshot folder names, or else grove's list. An error says what is
+// wrong with the manifest. In a manifest, a name that begins with a colon is of its repository.
+func OffersFor(repo, snapshot string) (o Offers, err error) {
+	f, err := os.Open(filepath.Join(snapshot, Manifest))
+	if err != nil {
+		return knownOffers(repo), nil
+	}
+	defer f.Close()
+	if err := json.NewDecoder(io.LimitReader(f, 1<<16)).Decode(&o); err != nil {
+		return Offers{}, fmt.Errorf("%s: %w", f.Name(), err)
+	}
+	for _, names := range [][]string{o.Heads, o.Drafts} {
+		for i, name := range names {
+			if strings.HasPrefix(name, ":") {
+				names[i] = repo + name
+			}
+			if _, ok := ParseName(names[i]); !ok {
+				return Offers{}, fmt.Errorf("%s: %q: want ORG/REPO, ORG/REPO:FILE or :FILE", f.Name(), name)
+			}
+		}
+	}
+	return o, nil
+}
+
+func knownOffers(repo string) Offers {
+	_, name, _ := strings.Cut(strings.ToLower(repo), "/")
+	name = strings.TrimSuffix(name, "-gguf")
+	for _, k := range known {
+		if before, ok := strings.CutSuffix(name, k.target); ok && slices.Contains(forks, before) {
+			return k.Offers
+		}
+	}
+	return Offers{}
+}
+
+// Shown is the name under which a path is shown: that of the repository for the folder of a snapshot in the cache.
+func Shown(path string) string {
+	snapshots := filepath.Dir(path)
+	if repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--"); ok && filepath.Base(snapshots) == "snapshots" {
+		return strings.ReplaceAll(repo, "--", "/")
+	}
+	return path
+}
