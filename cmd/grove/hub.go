@@ -173,22 +173,10 @@ func (listCmd) Run(p *program) error {
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "repository\tfile\ttype\tsize\tused")
 	for _, e := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", plainText(e.Repo), plainText(e.File), strings.TrimSpace(e.Type+" "+e.State), size(e.Bytes), ago(time.Since(e.Used)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", plainText(e.Repo), plainText(e.File),
+			strings.TrimSpace(e.Type+" "+e.State), size(e.Bytes), e.Used.Format(time.DateTime))
 	}
 	return t.Flush()
-}
-
-// ago says how long ago something was.
-func ago(d time.Duration) string {
-	switch {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", d/time.Minute)
-	case d < 48*time.Hour:
-		return fmt.Sprintf("%d h ago", d/time.Hour)
-	}
-	return fmt.Sprintf("%d days ago", d/(24*time.Hour))
 }
 
 type rmCmd struct {
@@ -220,8 +208,8 @@ func (cmd *rmCmd) Run(p *program) error {
 	return err
 }
 
-// findCached puts the path of a cached model where a flag or an argument names it as ORG/REPO. A file or folder of that name
-// comes first.
+// findCached puts the path of a cached model where a flag or an argument names it as ORG/REPO. A
+// file or folder of that name comes first.
 func findCached(k *kong.Context) error {
 	var values []*kong.Value
 	for _, f := range k.Flags() {

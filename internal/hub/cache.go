@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,34 +17,28 @@ import (
 	"github.com/grovellm/grove/internal/filelock"
 )
 
-// snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest first.
-func (c *Client) snapshots(repo string) []string {
+// snapshots lists a repository's snapshot folders: that of branch main, then the others, the newest
+// first.
+func (c *Client) snapshots(repo string) (paths []string) {
 	dir := filepath.Join(c.folder(repo), "snapshots")
 	entries, _ := os.ReadDir(dir) // none where there is no folder
 	main, _ := os.ReadFile(filepath.Join(c.folder(repo), "refs", "main"))
-	type snapshot struct {
-		path string
-		main bool
-		time time.Time
-	}
-	var list []snapshot
+	time := map[string]int64{}
 	for _, e := range entries {
 		if info, err := e.Info(); err == nil && e.IsDir() {
-			list = append(list, snapshot{filepath.Join(dir, e.Name()), e.Name() == strings.TrimSpace(string(main)), info.ModTime()})
+			p := filepath.Join(dir, e.Name())
+			paths, time[p] = append(paths, p), info.ModTime().UnixNano()
+			if e.Name() == strings.TrimSpace(string(main)) {
+				time[p] = math.MaxInt64
+			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b snapshot) int {
-		if a.main != b.main {
-			return map[bool]int{true: -1, false: 1}[a.main]
-		}
-		return b.time.Compare(a.time)
-	})
-	var paths []string
-	for _, s := range list {
-		paths = append(paths, s.path)
-	}
+	slices.SortStableFunc(paths, func(a, b string) int { return cmp.Compare(time[b], time[a]) })
 	return paths
 }
+
+// at is the place of a repository's file below a snapshot folder.
+func at(snapshot, path string) string { return filepath.Join(snapshot, filepath.FromSlash(path)) }
 
 // filesIn lists the files of a snapshot whose contents are there.
 func filesIn(snapshot string) (files []File, err error) {
@@ -61,7 +55,8 @@ func filesIn(snapshot string) (files []File, err error) {
 	return files, err
 }
 
-// Find returns the path of a model in the cache: a file, or a folder. The error is ErrNotCached where there is none.
+// Find returns the path of a model in the cache: a file, or a folder. The error is ErrNotCached
+// where there is none.
 func (c *Client) Find(n Name) (string, error) {
 	var first error
 	for _, s := range c.snapshots(n.Repo) {
@@ -72,9 +67,9 @@ func (c *Client) Find(n Name) (string, error) {
 		m, err := Choose(files, n.What)
 		if err == nil {
 			for _, f := range m.Files {
-				_ = os.Chtimes(filepath.Join(s, filepath.FromSlash(f.Path)), time.Now(), time.Time{}) // for List; others' files may refuse
+				_ = os.Chtimes(at(s, f.Path), time.Now(), time.Time{}) // for Entries; another user's file may refuse
 			}
-			return filepath.Join(s, filepath.FromSlash(m.Path)), nil
+			return at(s, m.Path), nil
 		}
 		if first == nil {
 			first = err
@@ -125,159 +120,118 @@ func (c *Client) Entries() (list []Entry, err error) {
 		blobs, _ := os.ReadDir(filepath.Join(c.folder(repo), "blobs"))
 		for _, b := range blobs {
 			if info, err := b.Info(); err == nil && strings.HasSuffix(b.Name(), incomplete) {
-				list = append(list, Entry{Repo: repo, Bytes: info.Size(), Used: info.ModTime(), State: "incomplete",
-					Path: filepath.Join(c.folder(repo), "blobs", b.Name())})
+				path := filepath.Join(c.folder(repo), "blobs", b.Name())
+				list = append(list, Entry{Repo: repo, Bytes: info.Size(), Used: info.ModTime(), Path: path, State: "incomplete"})
 			}
 		}
 	}
-	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.Repo, b.Repo) })
 	return list, err
 }
 
 func entry(repo, snapshot string, m *Model) Entry {
-	e := Entry{Repo: repo, File: m.Path, Type: m.Type, Bytes: m.Bytes(), Path: filepath.Join(snapshot, filepath.FromSlash(m.Path))}
+	e := Entry{Repo: repo, File: m.Path, Type: m.Type, Bytes: m.Bytes(), Path: at(snapshot, m.Path)}
 	if m.Whole() != nil {
 		e.State = "incomplete"
 	}
 	for _, f := range m.Files {
-		if t := accessTime(filepath.Join(snapshot, filepath.FromSlash(f.Path))); t.After(e.Used) {
+		if t := accessTime(at(snapshot, f.Path)); t.After(e.Used) {
 			e.Used = t
 		}
 	}
 	return e
 }
 
-// Remove removes a model from the cache, or with no file named the whole repository, and returns the bytes that this frees. A
-// content that another file shows stays. The error is ErrNotCached where there is nothing to remove.
+// Remove removes a model from the cache, or with no file named the whole repository, and returns
+// the bytes that this frees. A content that another file shows stays. The error is ErrNotCached
+// where there is nothing to remove. While a process fetches from the repository, nothing is
+// removed.
 func (c *Client) Remove(n Name) (freed int64, err error) {
 	dir := c.folder(n.Repo)
-	if _, err := os.Stat(dir); err != nil {
+	before, err := bytesIn(dir)
+	if err != nil {
 		return 0, ErrNotCached
 	}
-	if n.What == "" {
-		return c.removeAll(n.Repo)
-	}
-	var first error
-	found := false
-	for _, s := range c.snapshots(n.Repo) {
-		files, err := filesIn(s)
-		if err != nil {
-			return freed, err
-		}
-		m, err := find(files, n.What)
-		if err != nil {
-			first = cmp.Or(first, err)
-			continue
-		}
-		found = true
-		for _, f := range m.Files {
-			if f.Path == Manifest {
-				continue
-			}
-			p := filepath.Join(s, filepath.FromSlash(f.Path))
-			if info, err := os.Lstat(p); err == nil && info.Mode().IsRegular() {
-				freed += info.Size()
-			}
-			if err := os.Remove(p); err != nil {
-				return freed, err
-			}
-		}
-	}
-	if !found {
-		return 0, fmt.Errorf("%w: %w", ErrNotCached, first)
-	}
-	n2, err := c.sweep(n.Repo)
-	freed += n2
-	if err != nil {
-		return freed, err
-	}
-	if list, err := os.ReadDir(filepath.Join(dir, "blobs")); err == nil && len(list) == 0 && !c.anyFile(n.Repo) {
-		more, err := c.removeAll(n.Repo)
-		return freed + more, err
-	}
-	return freed, nil
-}
-
-// find is Choose without asking whether grove runs the model.
-func find(files []File, what string) (*Model, error) {
-	for _, is := range matches {
-		for _, m := range Models(files) {
-			if is(&m, strings.ToLower(what)) {
-				return &m, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("there is no %s: want %s", what, options(Models(files)))
-}
-
-func (c *Client) anyFile(repo string) bool {
-	for _, s := range c.snapshots(repo) {
-		if files, err := filesIn(s); err != nil || len(files) > 0 {
-			return true
-		}
-	}
-	return false
-}
-
-// sweep removes the blobs that no file of a snapshot shows.
-func (c *Client) sweep(repo string) (freed int64, err error) {
-	dir := c.folder(repo)
-	shown := map[string]bool{}
-	err = filepath.WalkDir(filepath.Join(dir, "snapshots"), func(p string, d fs.DirEntry, err error) error {
-		if err == nil && d.Type()&fs.ModeSymlink != 0 {
-			to, err := os.Readlink(p)
-			shown[path.Base(filepath.ToSlash(to))] = true
-			return err
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	blobs, err := os.ReadDir(filepath.Join(dir, "blobs"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
+	blobs, _ := os.ReadDir(filepath.Join(dir, "blobs")) // none where files lie in the snapshots
 	for _, b := range blobs {
-		if shown[b.Name()] || strings.HasSuffix(b.Name(), incomplete) {
-			continue
-		}
-		lock, held := c.take(repo, b.Name())
-		if held != nil {
-			continue // it is about to be shown
-		}
-		if info, err := b.Info(); err == nil {
-			freed += info.Size()
-		}
-		err = errors.Join(err, os.Remove(filepath.Join(dir, "blobs", b.Name())), lock.Release())
-	}
-	return freed, err
-}
-
-// take takes the lock of a blob, or fails.
-func (c *Client) take(repo, blob string) (*filelock.Lock, error) {
-	hash, _, _ := strings.Cut(blob, ".")
-	return filelock.Take(mkdir(c.lockPath(repo, hash)))
-}
-
-// removeAll removes a repository, unless a process is fetching from it.
-func (c *Client) removeAll(repo string) (freed int64, err error) {
-	dir := c.folder(repo)
-	blobs, _ := os.ReadDir(filepath.Join(dir, "blobs"))
-	for _, b := range blobs {
-		lock, err := c.take(repo, b.Name())
+		hash, _, _ := strings.Cut(b.Name(), ".")
+		lock, err := filelock.Take(mkdir(c.lockPath(n.Repo, hash)))
 		if held := new(filelock.HeldError); errors.As(err, &held) {
-			return 0, fmt.Errorf("%s: %s is fetching it: end that first", repo, held.Holder())
+			return 0, fmt.Errorf("%s fetches from it: end that first", held.Holder())
 		} else if err != nil {
 			return 0, err
 		}
 		defer lock.Release()
 	}
-	err = filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
-		if info, infoErr := os.Lstat(p); infoErr == nil && info.Mode().IsRegular() && err == nil {
-			freed += info.Size()
+	left, err := c.removeModel(n)
+	if err == nil && !left {
+		err = os.RemoveAll(dir)
+	} else if err == nil {
+		err = removeUnseen(dir, blobs)
+	}
+	after, _ := bytesIn(dir) // none where the folder is gone
+	return before - after, err
+}
+
+// removeModel removes the files of a model from all snapshots, and says whether a model is left.
+func (c *Client) removeModel(n Name) (left bool, err error) {
+	if n.What == "" {
+		return false, nil
+	}
+	missing := ErrNotCached
+	for _, s := range c.snapshots(n.Repo) {
+		files, err := filesIn(s)
+		if err != nil {
+			return false, err
+		}
+		models := Models(files)
+		m := pick(models, n.What)
+		if m == nil {
+			left = left || len(models) > 0
+			continue
+		}
+		missing, left = nil, left || len(models) > 1
+		for _, f := range m.Files {
+			if f.Path != Manifest {
+				err = errors.Join(err, os.Remove(at(s, f.Path)))
+			}
+		}
+		if err != nil {
+			return true, err
+		}
+	}
+	return left, missing
+}
+
+// removeUnseen removes the blobs that no file of a snapshot shows.
+func removeUnseen(dir string, blobs []fs.DirEntry) error {
+	seen := map[string]bool{}
+	err := filepath.WalkDir(filepath.Join(dir, "snapshots"), func(p string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type()&fs.ModeSymlink != 0 {
+			to, err := os.Readlink(p)
+			seen[filepath.Base(to)] = true
+			return err
 		}
 		return err
 	})
-	return freed, errors.Join(err, os.RemoveAll(dir))
+	for _, b := range blobs {
+		if err == nil && !seen[b.Name()] && !strings.HasSuffix(b.Name(), incomplete) {
+			err = os.Remove(filepath.Join(dir, "blobs", b.Name()))
+		}
+	}
+	return err
+}
+
+// bytesIn is the size of the regular files in a folder.
+func bytesIn(dir string) (n int64, err error) {
+	err = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			info, err := d.Info()
+			if err == nil {
+				n += info.Size()
+			}
+			return err
+		}
+		return err
+	})
+	return n, err
 }

@@ -23,7 +23,8 @@ var testFiles = map[string]string{
 	"model.safetensors": "five", "tokenizer.json": "six",
 }
 
-// What is pulled is found and listed; what is removed is not; a content goes with the last file that shows it, and only then.
+// What is pulled is found and listed; what is removed is not; a content goes with the last file
+// that shows it, and only then.
 func TestPulledFoundRemoved(t *testing.T) {
 	models := map[string][]string{
 		"q4_k_m": {"m-Q4_K_M.gguf"}, "q8_0": {"m-Q8_0.gguf"}, "q6_k": {"copy-Q6_K.gguf"},
@@ -39,7 +40,7 @@ func TestPulledFoundRemoved(t *testing.T) {
 				h.mustPull(c, name)
 				have[name] = true
 			} else {
-				before := bytesIn(t, c.Cache)
+				before := cacheBytes(t, c.Cache)
 				freed, err := c.Remove(Name{testRepo, name})
 				if have[name] != (err == nil) || err != nil && !errors.Is(err, ErrNotCached) {
 					r.Fatalf("remove %s, which is there: %v: %v", name, have[name], err)
@@ -48,7 +49,7 @@ func TestPulledFoundRemoved(t *testing.T) {
 				if len(have) == 1 && have[name] {
 					refs = 40 // refs/main goes with the last model
 				}
-				if gone := before - bytesIn(t, c.Cache); gone != freed || gone < refs {
+				if gone := before - cacheBytes(t, c.Cache); gone != freed || gone < refs {
 					r.Fatalf("%d bytes are gone, %d were freed", gone, freed)
 				}
 				delete(have, name)
@@ -85,8 +86,8 @@ func TestPulledFoundRemoved(t *testing.T) {
 	})
 }
 
-// bytesIn is the size of the blobs, references and files in a cache.
-func bytesIn(t *testing.T, cache string) (n int64) {
+// cacheBytes is the size of the blobs, references and files in a cache.
+func cacheBytes(t *testing.T, cache string) (n int64) {
 	for name, text := range tree(t, cache) {
 		if !strings.HasPrefix(text, "->") && !strings.HasPrefix(name, ".locks") {
 			n += int64(len(text))
@@ -95,7 +96,8 @@ func bytesIn(t *testing.T, cache string) (n int64) {
 	return n
 }
 
-// A cache as other programs leave it is read: files of several commits, none of branch main, contents gone.
+// A cache as other programs leave it is read: files of several commits, none of branch main,
+// contents gone.
 func TestOthersCache(t *testing.T) {
 	c := New("http://none", t.TempDir())
 	put := func(name, text string) string {
@@ -153,7 +155,7 @@ func TestRemoveLocked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := c.Remove(Name{Repo: testRepo}); err == nil || !strings.Contains(err.Error(), "is fetching it") {
+	if _, err := c.Remove(Name{Repo: testRepo}); err == nil || !strings.Contains(err.Error(), "fetches from it") {
 		t.Error(err)
 	}
 	if err := lock.Release(); err != nil {

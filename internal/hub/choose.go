@@ -82,7 +82,8 @@ func Models(files []File) (list []Model) {
 	split := map[string]int{} // the place in list, by the name without part numbers
 	for _, f := range files {
 		base := path.Base(f.Path)
-		if !strings.HasSuffix(strings.ToLower(base), ".gguf") || strings.HasPrefix(base, "mmproj") || strings.Contains(base, "imatrix") {
+		if !strings.HasSuffix(strings.ToLower(base), ".gguf") || strings.HasPrefix(base, "mmproj") ||
+			strings.Contains(base, "imatrix") {
 			continue // a projector of pictures or a table of importances is no model
 		}
 		stem, parts := f.Path, 0
@@ -122,7 +123,9 @@ func folder(files []File, has map[string]File) (m Model, ok bool) {
 	if _, ok := has["config.json"]; !ok {
 		return m, false
 	}
-	for _, kind := range []struct{ typ, name, end string }{{folderType, "model", ".safetensors"}, {torchType, "pytorch_model", ".bin"}} {
+	for _, kind := range []struct{ typ, name, end string }{
+		{folderType, "model", ".safetensors"}, {torchType, "pytorch_model", ".bin"},
+	} {
 		m = Model{Path: ".", Type: kind.typ}
 		for _, name := range append(folderFiles, kind.name+kind.end+".index.json") {
 			if f, ok := has[name]; ok {
@@ -160,8 +163,8 @@ func (m *Model) Whole() error {
 	return nil
 }
 
-// Choose returns the model that what names: a file, the end of a file's name, or a type, in any case of letters. An empty
-// what means the type that grove prefers.
+// Choose returns the model that what names: a file, the end of a file's name, or a type, in any
+// case of letters. An empty what means the type that grove prefers.
 func Choose(files []File, what string) (Model, error) {
 	list := Models(files)
 	if len(list) == 0 {
@@ -179,30 +182,45 @@ func Choose(files []File, what string) (Model, error) {
 		return len(preferred) + 2
 	}
 	slices.SortStableFunc(list, func(a, b Model) int { return cmp.Compare(rank(a), rank(b)) })
-	for _, is := range matches {
-		for _, m := range list {
-			if what == "" || is(&m, strings.ToLower(what)) {
-				return m, m.refuse()
-			}
-		}
+	m := pick(list, what)
+	if m == nil {
+		return Model{}, fmt.Errorf("there is no %s: want %s", what, options(list))
 	}
-	return Model{}, fmt.Errorf("there is no %s: want %s", what, options(list))
+	return *m, m.refuse()
 }
 
-// matches say whether a model is the one named, the surest first.
-var matches = []func(m *Model, what string) bool{
-	func(m *Model, what string) bool { return strings.ToLower(m.Path) == what },
-	func(m *Model, what string) bool { return strings.ToLower(path.Base(m.Path)) == what },
-	func(m *Model, what string) bool { return strings.ToLower(m.Type) == what },
-	func(m *Model, what string) bool {
-		stem := m.Path
-		if p := partPattern.FindStringSubmatch(stem); p != nil {
+// pick returns the first model that what names best: by its path or file name, else by its type,
+// else by the end of its file name, else by the beginning of its type. It returns nil where there
+// is none.
+func pick(list []Model, what string) *Model {
+	what = strings.ToLower(what)
+	best, at := 0, -1
+	for i, m := range list {
+		name, typ := strings.ToLower(m.Path), strings.ToLower(m.Type)
+		stem := name
+		if p := partPattern.FindStringSubmatch(name); p != nil {
 			stem = p[1]
 		}
-		stem = strings.TrimSuffix(strings.ToLower(stem), ".gguf")
-		return stem == what || strings.HasSuffix(stem, "-"+what) || strings.HasSuffix(stem, "."+what) || strings.HasSuffix(stem, "/"+what)
-	},
-	func(m *Model, what string) bool { return strings.HasPrefix(strings.ToLower(m.Type), what+"_") },
+		stem = "/" + strings.TrimSuffix(stem, ".gguf")
+		fit := 0
+		switch end, ok := strings.CutSuffix(stem, what); {
+		case what == "" || name == what || path.Base(name) == what:
+			fit = 4
+		case typ == what:
+			fit = 3
+		case ok && strings.ContainsAny(end[len(end)-1:], "-./"):
+			fit = 2
+		case strings.HasPrefix(typ, what+"_"):
+			fit = 1
+		}
+		if fit > best {
+			best, at = fit, i
+		}
+	}
+	if at < 0 {
+		return nil
+	}
+	return &list[at]
 }
 
 func (m *Model) refuse() error {

@@ -30,7 +30,8 @@ type download struct {
 	at     atomic.Pointer[place] // where the server sends from, as long as that works
 }
 
-// place is the address at the end of the redirects. Its ETag says whether the file is the same as before.
+// place is the address at the end of the redirects. Its ETag says whether the file is the same as
+// before.
 type place struct{ address, etag string }
 
 // counter counts bytes for progress.
@@ -46,6 +47,12 @@ func (c *counter) add(n int64) {
 	if c.done += n; c.tell != nil {
 		c.tell(c.done, c.total)
 	}
+}
+
+// Write counts what is written elsewhere.
+func (c *counter) Write(p []byte) (int, error) {
+	c.add(int64(len(p)))
+	return len(p), nil
 }
 
 // restart takes back done bytes, and adds more to the total.
@@ -90,8 +97,9 @@ func (d *download) fetch(ctx context.Context, path string) error {
 			return err
 		}
 		if begin == 0 { // all of it came from the hub
-			return errors.Join(fmt.Errorf("%s: the hub sent other bytes than it lists (hash %s): they were removed; try again later", d.file.Path, d.file.Hash),
-				f.Close(), os.Remove(part))
+			err := fmt.Errorf("%s: the hub sent other bytes than it lists (hash %s): they were removed; try again later",
+				d.file.Path, d.file.Hash)
+			return errors.Join(err, f.Close(), os.Remove(part))
 		}
 		d.notef("%s: the part that was there is wrong: fetching all of it", d.file.Path)
 		d.counter.restart(d.file.Size-begin, begin)
@@ -118,14 +126,14 @@ func (d *download) failed(f *os.File, err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case isFull(err):
-		return fmt.Errorf("%s: the disk is full: free %s (grove list shows models, grove rm removes them), then run the command again: %s are kept: %w",
-			d.file.Path, size(d.file.Size-have), size(have), err)
+		return fmt.Errorf("%s: the disk is full: free %s (%s), then run the command again: %s are kept: %w",
+			d.file.Path, size(d.file.Size-have), howToFree, size(have), err)
 	}
 	return fmt.Errorf("%s: %w", d.file.Path, err)
 }
 
-// rest appends the bytes from begin on. The file is a prefix of the content at any moment: parts come over several
-// connections into memory, and are written in order.
+// rest appends the bytes from begin on. The file is a prefix of the content at any moment: parts
+// come over several connections into memory, and are written in order.
 func (d *download) rest(ctx context.Context, f *os.File, begin int64) error {
 	out := &output{d, f}
 	first := min(begin+d.chunk, d.file.Size)
@@ -237,7 +245,7 @@ func (d *download) request(ctx context.Context, w io.Writer, from, to int64) (n 
 			return 0, early(err)
 		}
 	}
-	n, err = io.CopyN(io.MultiWriter(w, progressWriter{d.counter}), b, to-from)
+	n, err = io.CopyN(io.MultiWriter(w, d.counter), b, to-from)
 	return n, early(err)
 }
 
@@ -247,13 +255,6 @@ func early(err error) error {
 		return errors.New("the connection ended early")
 	}
 	return err
-}
-
-type progressWriter struct{ c *counter }
-
-func (w progressWriter) Write(p []byte) (int, error) {
-	w.c.add(int64(len(p)))
-	return len(p), nil
 }
 
 // verify compares the hash of the file on disk.

@@ -32,7 +32,8 @@ var errStalled = errors.New("the connection stalled")
 // longestWait is the longest pause that grove waits out when the hub asks for one.
 const longestWait = 5 * time.Minute
 
-// retry calls try until it succeeds, fails for good, or has failed many times in turn without moving anything.
+// retry calls try until it succeeds, fails for good, or has failed many times in turn without
+// moving anything.
 func (c *Client) retry(ctx context.Context, tries int, try func() (moved bool, err error)) error {
 	for failures := 0; ; {
 		moved, err := try()
@@ -161,11 +162,11 @@ func (c *Client) refused(r *http.Response) error {
 	case s == http.StatusRequestTimeout || s == http.StatusTooEarly || s == http.StatusTooManyRequests || s >= 500:
 		return busy{r.Status, retryAfter(r.Header.Get("Retry-After"))}
 	case code == "GatedRepo":
-		return fatal{fmt.Errorf("its owner gives access on request: ask for it on %s, and set HF_TOKEN to your token", c.Endpoint)}
+		return fatal{fmt.Errorf("its owner gives access on request: ask on %s, and set HF_TOKEN to your token", c.Endpoint)}
 	case s == http.StatusUnauthorized && c.Token == "":
-		return fatal{errors.New("the hub has no such repository, or it is private: check the name, or set HF_TOKEN to your token")}
+		return fatal{errors.New("there is no such repository, or it is private: check the name, or set HF_TOKEN to your token")}
 	case s == http.StatusUnauthorized || s == http.StatusForbidden:
-		return fatal{fmt.Errorf("the hub answers %s: your token does not give access: check the name, HF_TOKEN and the token file", r.Status)}
+		return fatal{fmt.Errorf("the hub answers %s: your token does not give access: check the name and HF_TOKEN", r.Status)}
 	case s == http.StatusNotFound && code == "EntryNotFound":
 		return fatal{errors.New("the hub has no such file")}
 	case s == http.StatusNotFound:

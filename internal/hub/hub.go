@@ -1,4 +1,5 @@
-// Package hub fetches models from the Hugging Face hub into its cache on disk, and finds them there.
+// Package hub fetches models from the Hugging Face hub into its cache on disk, and finds them
+// there.
 //
 // The cache has the layout of the hub's Python library, so both find each other's files:
 //
@@ -31,7 +32,8 @@ type Client struct {
 	Cache    string // folder of the cache
 	Offline  bool   // nothing may be fetched
 
-	// Progress, if set, is told how far a stage of a file is, in bytes. One goroutine calls at a time.
+	// Progress, if set, is told how far a stage of a file is, in bytes. One goroutine calls at a
+	// time.
 	Progress func(stage string, done, total int64)
 	// Note, if set, takes a line about a retry, a restart or a wait.
 	Note func(text string)
@@ -95,7 +97,8 @@ func FromEnv() (*Client, error) {
 	}
 	c := New(endpoint, cache)
 	c.Offline = isTrue(firstEnv("HF_HUB_OFFLINE", "TRANSFORMERS_OFFLINE"))
-	if c.Token = strings.TrimSpace(firstEnv("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")); c.Token == "" && !isTrue(os.Getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
+	c.Token = strings.TrimSpace(firstEnv("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN"))
+	if c.Token == "" && !isTrue(os.Getenv("HF_HUB_DISABLE_IMPLICIT_TOKEN")) {
 		path := os.Getenv("HF_TOKEN_PATH")
 		if path == "" {
 			path = filepath.Join(home, "token")
@@ -160,7 +163,8 @@ var repoPattern = regexp.MustCompile(`^\w(?:[\w.-]{0,94}\w)?/\w(?:[\w.-]{0,94}\w
 // ParseName reads a name. ok is false where text cannot be one.
 func ParseName(text string) (n Name, ok bool) {
 	repo, what, colon := strings.Cut(text, ":")
-	if !repoPattern.MatchString(repo) || strings.Contains(repo, "--") || strings.Contains(repo, "..") || colon && what == "" {
+	bad := strings.Contains(repo, "--") || strings.Contains(repo, "..") || colon && what == ""
+	if bad || !repoPattern.MatchString(repo) {
 		return Name{}, false
 	}
 	return Name{repo, what}, true

@@ -57,7 +57,7 @@ func (c *Client) List(ctx context.Context, repo string) (*Listing, error) {
 	}
 	l := &Listing{Repo: repo, Commit: answer.Sha, Architecture: answer.GGUF.Architecture}
 	if !hashPattern.MatchString(l.Commit) {
-		return nil, fmt.Errorf("%s: the hub gives %q as the commit: is %s a Hugging Face hub? Check HF_ENDPOINT", repo, l.Commit, c.Endpoint)
+		return nil, fmt.Errorf("%s: %s gives %q as the commit: check HF_ENDPOINT", repo, c.Endpoint, l.Commit)
 	}
 	for _, s := range answer.Siblings {
 		f := File{Path: s.Name, Hash: s.Blob, Size: -1}

@@ -34,8 +34,9 @@ var known = []struct {
 // forks are what publishers of GGUF files put before the name of a target.
 var forks = []string{"", "qwen_", "meta-", "meta-llama_", "meta-llama-meta-"}
 
-// OffersFor returns what the manifest in a repository's snapshot folder names, or else grove's list. An error says what is
-// wrong with the manifest. In a manifest, a name that begins with a colon is of its repository.
+// OffersFor returns what the manifest in a repository's snapshot folder names, or else grove's
+// list. An error says what is wrong with the manifest. In a manifest, a name that begins with a
+// colon is of its repository.
 func OffersFor(repo, snapshot string) (o Offers, err error) {
 	f, err := os.Open(filepath.Join(snapshot, Manifest))
 	if err != nil {
@@ -69,10 +70,12 @@ func knownOffers(repo string) Offers {
 	return Offers{}
 }
 
-// Shown is the name under which a path is shown: that of the repository for the folder of a snapshot in the cache.
+// Shown is the name under which a path is shown: that of the repository for the folder of a
+// snapshot in the cache.
 func Shown(path string) string {
 	snapshots := filepath.Dir(path)
-	if repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--"); ok && filepath.Base(snapshots) == "snapshots" {
+	repo, ok := strings.CutPrefix(filepath.Base(filepath.Dir(snapshots)), "models--")
+	if ok && filepath.Base(snapshots) == "snapshots" {
 		return strings.ReplaceAll(repo, "--", "/")
 	}
 	return path

@@ -18,9 +18,9 @@ import (
 // incomplete follows the hash in the name of a blob that is being fetched.
 const incomplete = ".incomplete"
 
-// Pull fetches a model's files that the cache lacks, and returns the path to open. Files come in their order: check, if
-// set, sees the folder when all but the weights are there, and may refuse the model.
-// When Pull fails or ctx ends, what was fetched stays, and the next Pull continues it.
+// Pull fetches a model's files that the cache lacks, and returns the path to open. Files come in
+// their order: check, if set, sees the folder when all but the weights are there, and may refuse
+// the model. When Pull fails or ctx ends, what was fetched stays, and the next Pull continues it.
 func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir string) error) (string, error) {
 	snapshot := filepath.Join(c.folder(l.Repo), "snapshots", l.Commit)
 	var missing []File
@@ -29,7 +29,7 @@ func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir 
 		if err := f.check(); err != nil {
 			return "", err
 		}
-		if !hasSize(filepath.Join(snapshot, filepath.FromSlash(f.Path)), f.Size) {
+		if !hasSize(at(snapshot, f.Path), f.Size) {
 			missing = append(missing, f)
 			count.total += c.lacks(l.Repo, f)
 		}
@@ -40,7 +40,7 @@ func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir 
 	if c.Progress != nil {
 		count.tell = func(done, total int64) { c.Progress("fetching", done, total) }
 	}
-	path := filepath.Join(snapshot, filepath.FromSlash(m.Path))
+	path := at(snapshot, m.Path)
 	for _, f := range missing {
 		if isWeights(f.Path) && check != nil {
 			if err := check(snapshot); err != nil {
@@ -104,6 +104,8 @@ func (c *Client) lacks(repo string, f File) int64 {
 	return f.Size
 }
 
+const howToFree = "grove list shows models, grove rm removes them"
+
 // checkSpace refuses what the disk cannot take.
 func (c *Client) checkSpace(repo string, need int64) error {
 	dir := c.Cache
@@ -118,8 +120,8 @@ func (c *Client) checkSpace(repo string, need int64) error {
 		return err
 	}
 	if need > free {
-		return fmt.Errorf("%s: %s are to be fetched, but the disk of %s has %s: free %s (grove list shows models, grove rm removes them), "+
-			"or set HF_HUB_CACHE to a folder on another disk", repo, size(need), c.Cache, size(free), size(need-free))
+		return fmt.Errorf("%s: %s are to be fetched, but the disk of %s has %s: free %s (%s), or set HF_HUB_CACHE to a folder "+
+			"on another disk", repo, size(need), c.Cache, size(free), size(need-free), howToFree)
 	}
 	return nil
 }
@@ -131,7 +133,7 @@ func (c *Client) get(ctx context.Context, l *Listing, f File, snapshot string, c
 		return err
 	}
 	defer lock.Release()
-	path := mkdir(filepath.Join(snapshot, filepath.FromSlash(f.Path)))
+	path := mkdir(at(snapshot, f.Path))
 	blob := mkdir(c.blob(l.Repo, f))
 	if hasSize(path, f.Size) {
 		return nil // another process brought it meanwhile
@@ -146,8 +148,8 @@ func (c *Client) get(ctx context.Context, l *Listing, f File, snapshot string, c
 	return c.link(blob, path, fetched)
 }
 
-// link makes path show a blob: by a symbolic link, or where the system has none, by moving a blob just fetched
-// or copying another.
+// link makes path show a blob: by a symbolic link, or where the system has none, by moving a blob
+// just fetched or copying another.
 func (c *Client) link(blob, path string, fetched bool) error {
 	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
