@@ -1,0 +1,132 @@
+// Package grammar constrains generated text: GBNF grammars, regular expressions and JSON schemas become one automaton, and the
+// automaton says at each place of a text which tokens of a vocabulary may follow.
+//
+// The automaton is a pushdown automaton over the bytes of the text. It is not deterministic: a State is a set of configurations, each
+// a node and a stack of return nodes. Stacks are immutable lists that share their tails, so a State is copied by copying a pointer.
+// Transitions and masks are computed when they are first asked for, and kept.
+//
+// Parts of the automaton from which no text can be completed are removed when it is compiled. So every allowed byte leads to
+// a state from which the text can end.
+package grammar
+
+import (
+	"slices"
+	"unicode/utf8"
+)
+
+type op uint8
+
+const (
+	opSeq    op = iota // kids in order; without kids the empty text
+	opAlt              // one of the kids; without kids nothing matches
+	opChars            // a character of set
+	opRepeat           // the only kid, min to max times
+	opRule             // a rule by its number
+)
+
+// expr is a regular expression over characters with references to rules.
+type expr struct {
+	op       op
+	set      charSet
+	kids     []*expr
+	min, max int // max is unlimited for no limit
+	rule     int
+}
+
+const unlimited = -1
+
+// grammar is a set of rules before compilation.
+type grammar struct {
+	rules []*expr
+	names []string
+}
+
+func (g *grammar) add(name string, e *expr) int {
+	g.rules, g.names = append(g.rules, e), append(g.names, name)
+	return len(g.rules) - 1
+}
+
+// rule adds a rule and returns a reference to it.
+func (g *grammar) rule(name string, e *expr) *expr { return refer(g.add(name, e)) }
+
+func refer(rule int) *expr      { return &expr{op: opRule, rule: rule} }
+func seq(kids ...*expr) *expr   { return &expr{op: opSeq, kids: kids} }
+func alt(kids ...*expr) *expr   { return &expr{op: opAlt, kids: kids} }
+func chars(set ...span) *expr   { return &expr{op: opChars, set: set} }
+func maybe(e *expr) *expr       { return repeat(e, 0, 1) }
+func star(e *expr) *expr        { return repeat(e, 0, unlimited) }
+func (e *expr) isNothing() bool { return e.op == opAlt && len(e.kids) == 0 }
+func nothing() *expr            { return alt() }
+func between(lo, hi rune) *expr { return chars(span{lo, hi}) }
+func empty() *expr              { return seq() }
+func digits(lo, hi byte) *expr  { return between(rune(lo), rune(hi)) }
+func oneOf(characters string) *expr {
+	var s charSet
+	for _, r := range characters {
+		s = append(s, span{r, r})
+	}
+	return chars(s...)
+}
+
+func repeat(e *expr, low, high int) *expr {
+	return &expr{op: opRepeat, kids: []*expr{e}, min: low, max: high}
+}
+
+// literal matches a text.
+func literal(text string) *expr {
+	e := seq()
+	for _, r := range text {
+		e.kids = append(e.kids, between(r, r))
+	}
+	return e
+}
+
+// span is a range of characters, both ends included.
+type span struct{ lo, hi rune }
+
+// charSet is a union of spans.
+type charSet []span
+
+var allChars = charSet{{0, utf8.MaxRune}}
+
+// normal is the set with its spans sorted and apart, and without surrogates, which UTF-8 does not encode.
+func (s charSet) normal() charSet {
+	s = slices.Clone(s)
+	slices.SortFunc(s, func(a, b span) int { return int(a.lo - b.lo) })
+	var out charSet
+	for _, r := range s {
+		switch last := len(out) - 1; {
+		case r.lo > r.hi:
+		case last >= 0 && r.lo <= out[last].hi+1:
+			out[last].hi = max(out[last].hi, r.hi)
+		default:
+			out = append(out, r)
+		}
+	}
+	return out
+}
+
+// not is the complement.
+func (s charSet) not() charSet {
+	var out charSet
+	next := rune(0)
+	for _, r := range s.normal() {
+		if r.lo > next {
+			out = append(out, span{next, r.lo - 1})
+		}
+		next = r.hi + 1
+	}
+	if next <= utf8.MaxRune {
+		out = append(out, span{next, utf8.MaxRune})
+	}
+	return out
+}
+
+// and is the intersection.
+func (s charSet) and(other charSet) charSet {
+	return append(s.not(), other.not()...).not()
+}
+
+func (s charSet) has(c rune) bool {
+	return slices.ContainsFunc(s, func(r span) bool { return r.lo <= c && c <= r.hi })
+}

@@ -1,0 +1,296 @@
+package grammar
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// randomGBNF draws a grammar of a few rules over the letters a to d, é and 語. Rules call later rules anywhere and earlier ones on
+// the right, behind a letter.
+func randomGBNF(t *rapid.T) string {
+	rules := rapid.IntRange(1, 4).Draw(t, "rules")
+	names := []string{"root", "r1", "r2", "r3"}
+	atom := func(rule, depth int) string { return "" }
+	body := func(rule, depth int) string {
+		var alts []string
+		for range rapid.IntRange(1, 3).Draw(t, "alternatives") {
+			var parts []string
+			for range rapid.IntRange(0, 3).Draw(t, "length") {
+				parts = append(parts, atom(rule, depth)+rapid.SampledFrom([]string{"", "", "", "*", "+", "?", "{2}", "{1,3}", "{0,2}"}).Draw(t, "times"))
+			}
+			if rapid.IntRange(0, 5).Draw(t, "recursive") == 0 {
+				parts = append(parts, `"d"`, names[rapid.IntRange(0, rule).Draw(t, "earlier")])
+			}
+			alts = append(alts, strings.Join(parts, " "))
+		}
+		return strings.Join(alts, " | ")
+	}
+	atom = func(rule, depth int) string {
+		switch rapid.IntRange(0, 6).Draw(t, "atom") {
+		case 0, 1:
+			return `"` + rapid.SampledFrom([]string{"a", "ab", "c", "é", "語", "da"}).Draw(t, "literal") + `"`
+		case 2:
+			return rapid.SampledFrom([]string{"[a-c]", "[^ab]", "[é-語]", "."}).Draw(t, "class")
+		case 3:
+			if depth < 2 {
+				return "(" + body(rule, depth+1) + ")"
+			}
+		case 4:
+			if rule+1 < rules {
+				return names[rapid.IntRange(rule+1, rules-1).Draw(t, "later")]
+			}
+		}
+		return `"b"`
+	}
+	var b strings.Builder
+	for i := range rules {
+		fmt.Fprintf(&b, "%s ::= \"\" %s\n", names[i], body(i, 0))
+	}
+	return b.String()
+}
+
+// pieces of a vocabulary: letters, parts of characters, and longer ones.
+func randomVocab(t *rapid.T) [][]byte {
+	pieces := [][]byte{nil, []byte("a"), []byte("b"), []byte("c"), []byte("d"), {0xc3}, {0xa9}, []byte("語"), []byte("é")}
+	text := []rune("abcdé語x")
+	for range rapid.IntRange(0, 30).Draw(t, "pieces") {
+		var p []rune
+		for range rapid.IntRange(1, 5).Draw(t, "size") {
+			p = append(p, rapid.SampledFrom(text).Draw(t, "letter"))
+		}
+		cut := []byte(string(p))
+		pieces = append(pieces, cut[rapid.IntRange(0, 1).Draw(t, "cut"):])
+	}
+	return pieces
+}
+
+// At every state of a random walk the mask has exactly the tokens whose bytes the automaton takes one by one, every allowed
+// token leads to a state that can be completed, and what is forced is the only way on.
+func TestMaskIsEveryAllowedToken(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		g, err := GBNF(randomGBNF(t))
+		if err != nil {
+			t.Skip(err)
+		}
+		pieces := randomVocab(t)
+		v := NewVocab(pieces)
+		s, err := g.Start()
+		for range 12 {
+			if errors.Is(err, errAmbiguous) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			if rapid.IntRange(0, 3).Draw(t, "forget") == 0 {
+				g.reset() // states outlive what is remembered
+			}
+			mask, err := g.Mask(v, s)
+			if errors.Is(err, errAmbiguous) {
+				t.Skip(err)
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			forced, err := g.Forced(s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var allowed []int32
+			for token, piece := range pieces {
+				next, err := g.Next(v, s, int32(token))
+				if err != nil {
+					t.Fatal(err)
+				}
+				slow := s
+				for _, b := range piece {
+					if slow = g.slow(slow, b); slow == nil {
+						break
+					}
+				}
+				want := len(piece) > 0 && slow != nil
+				if want != (next != nil) || want != mask.Has(int32(token)) {
+					t.Fatalf("token %q: mask %v, next %v, byte by byte %v", piece, mask.Has(int32(token)), next != nil, want)
+				}
+				if !want {
+					continue
+				}
+				if len(next.configs) == 0 && !next.accepting {
+					t.Fatalf("token %q leads nowhere", piece)
+				}
+				if n := min(len(forced), len(piece)); string(forced[:n]) != string(piece[:n]) {
+					t.Fatalf("token %q is allowed where %q is forced", piece, forced)
+				}
+				allowed = append(allowed, int32(token))
+			}
+			if mask.Count() != len(allowed) {
+				t.Fatalf("%d tokens counted, %d allowed", mask.Count(), len(allowed))
+			}
+			if len(allowed) == 0 {
+				return
+			}
+			s, err = g.Next(v, s, rapid.SampledFrom(allowed).Draw(t, "token"))
+		}
+	})
+}
+
+// slow is the state after a byte, computed with nothing remembered; nil: not allowed.
+func (g *Grammar) slow(s *State, b byte) *State {
+	fresh := &Grammar{nodes: g.nodes, start: g.start, root: g.root}
+	fresh.classify()
+	fresh.reset()
+	next, err := fresh.step(&State{configs: s.configs, accepting: s.accepting}, b)
+	if err != nil || next == dead {
+		return nil
+	}
+	return next
+}
+
+var patterns = []string{
+	"a*b", "(ab|a)(b|bc)?", "[a-c]{2,3}d", "a.c", "(?i)aBc", "é+|語", "", "a|", "x{0}", "[^a]b?", `\d+\.\d`, "^ab$", "^(a|b)*c$",
+	"(a|b)*", "((a))", "[é-語]a", `\x61\x62`, "(a+)+b", `(?s).b`,
+}
+
+var searched = []string{"a", "^a", "a$", "^a$", "(^|b)a", "a(b|$)", "^", "$", "^a|b$", "(^a)|c", "x*", "^$", "[ab]c|^d"}
+
+// A text is a whole match of a pattern, or has a match somewhere, as package regexp says.
+func TestRegexIsRegexp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var text strings.Builder
+		for range rapid.IntRange(0, 6).Draw(t, "length") {
+			text.WriteRune(rapid.SampledFrom([]rune("aabbccd1.é語AB\nx")).Draw(t, "letter"))
+		}
+		pattern := rapid.SampledFrom(patterns).Draw(t, "pattern")
+		g, err := Regex(pattern)
+		if err != nil {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		compare(t, g, regexp.MustCompile(`\A(?:`+pattern+`)\z`), text.String())
+		pattern = rapid.SampledFrom(searched).Draw(t, "searched")
+		e, err := regex(pattern, true)
+		if err != nil {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		var rules grammar
+		g, err = rules.compile(rules.add("root", e))
+		if err != nil {
+			t.Fatalf("%s: %v", pattern, err)
+		}
+		compare(t, g, regexp.MustCompile(pattern), text.String())
+	})
+}
+
+func compare(t *rapid.T, g *Grammar, re *regexp.Regexp, text string) {
+	got, err := g.Accepts(text)
+	if err != nil || got != re.MatchString(text) {
+		t.Fatalf("%s, text %q: accepted %v (%v)", re, text, got, err)
+	}
+}
+
+// The encodings of a range of characters are those of UTF-8.
+func TestCharacters(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		edges := []rune{0, 1, 0x7f, 0x80, 0x7ff, 0x800, 0xfff, 0x1000, 0xd7ff, 0xd800, 0xdfff, 0xe000, 0xffff, 0x10000, 0x3ffff, 0x40000, 0x10ffff}
+		char := rapid.OneOf(rapid.SampledFrom(edges), rapid.Int32Range(0, 0x10ffff))
+		a, b := char.Draw(t, "a"), char.Draw(t, "b")
+		set := charSet{{min(a, b), max(a, b)}}
+		if rapid.Bool().Draw(t, "not") {
+			if set = set.not(); len(set) == 0 {
+				return
+			}
+		}
+		var rules grammar
+		g, err := rules.compile(rules.add("root", repeat(chars(set...), 0, 2)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := rapid.OneOf(char, rapid.SampledFrom(edges), rapid.Just(set[0].lo)).Draw(t, "character")
+		want := set.has(c) && !(c >= 0xd800 && c <= 0xdfff)
+		if c >= 0xd800 && c <= 0xdfff {
+			return
+		}
+		if got, err := g.Accepts(string(c)); err != nil || got != want {
+			t.Fatalf("%x in %x: %v, %v", c, set, got, err)
+		}
+	})
+}
+
+func TestGBNF(t *testing.T) {
+	for _, c := range []struct {
+		grammar string
+		yes, no []string
+	}{
+		{`root ::= "a" | "b" # either`, []string{"a", "b"}, []string{"", "ab"}},
+		{"root ::= item+ # list\nitem ::= \"- \" [^\\n]+ \"\\n\"", []string{"- x\n- y\n"}, []string{"-", "- \n"}},
+		{"root ::= (\"a\" |\n  \"b\")\n  \nx ::= \"unused\"", []string{"b"}, []string{"unused"}},
+		{`root ::= [a-c-] [\x41-\u0043] "\"\\"`, []string{`-B"\`}, []string{`dB"\`}},
+		{"root ::= \"(\" root \")\" | \"x\"", []string{"x", "((x))"}, []string{"((x)"}},
+		{"root ::= \"x\" | \"y\" dead\ndead ::= \"z\" dead", []string{"x"}, []string{"y", "yz"}},
+	} {
+		g, err := GBNF(c.grammar)
+		if err != nil {
+			t.Errorf("%s: %v", c.grammar, err)
+			continue
+		}
+		for i, text := range append(c.yes, c.no...) {
+			if got, err := g.Accepts(text); err != nil || got != (i < len(c.yes)) {
+				t.Errorf("%s: %q: %v, %v", c.grammar, text, got, err)
+			}
+		}
+	}
+	for grammar, want := range map[string]string{
+		"":                            "there is no rule root",
+		"root ::= x":                  "rule x is used and not defined",
+		"root ::= root \"a\" | \"b\"": "begins with itself",
+		"root ::= x root \"a\" | \"b\"\nx ::= \"\"": "begins with itself",
+		"root ::= \"a\" root":                       "no text can complete it",
+		"root ::= \"a":                              "line 1, column 12",
+		"root ::= \"a\"{3,2}":                       "less than its least",
+		"root ::= \"a\"{99999}":                     "want a number",
+		"root = \"a\"":                              "want a rule",
+		"root ::= (\"a\"":                           "want )",
+		"root ::= <[1]>":                            "tokens by name",
+		"root ::= [\\q]":                            "want an escape",
+		"root ::= " + strings.Repeat("\"a\"{16384} ", 20): "states",
+	} {
+		if _, err := GBNF(grammar); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: error %v: want %q", grammar, err, want)
+		}
+	}
+}
+
+func FuzzGBNF(f *testing.F) {
+	f.Add("root ::= \"a\" [b-c]* (x | .){1,2} # c\nx ::= root?", "ab")
+	f.Add("root ::= ([\\x00-\\U0010ffff]+ \"é\")?", "\x00")
+	f.Fuzz(func(t *testing.T, source, text string) {
+		fuzz(t, func() (*Grammar, error) { return GBNF(source) }, text)
+	})
+}
+
+func FuzzRegex(f *testing.F) {
+	for _, pattern := range append(patterns, searched...) {
+		f.Add(pattern, "abc")
+	}
+	f.Fuzz(func(t *testing.T, pattern, text string) {
+		fuzz(t, func() (*Grammar, error) { return Regex(pattern) }, text)
+	})
+}
+
+// fuzz compiles and walks. It must not panic, nor take long for a short source.
+func fuzz(t *testing.T, compile func() (*Grammar, error), text string) {
+	began := time.Now()
+	g, err := compile()
+	if err == nil {
+		if len(g.nodes) > maxNodes {
+			t.Errorf("%d nodes", len(g.nodes))
+		}
+		_, _ = g.Accepts(text[:min(len(text), 100)])
+	}
+	if took := time.Since(began); took > 20*time.Second { // far above what a slow machine takes
+		t.Errorf("it took %v", took)
+	}
+}

@@ -1,0 +1,123 @@
+package grammar
+
+import (
+	"bytes"
+	"math"
+	"slices"
+)
+
+// Vocab is the bytes of a vocabulary's tokens, in the order of a trie: sorted, each with the length of what it shares with the one
+// before.
+type Vocab struct {
+	size   int
+	pieces [][]byte // by token; nil for tokens that no text has
+	order  []int32
+	shared []uint16
+}
+
+// maxPiece bounds the bytes of a token; longer ones are never allowed.
+const maxPiece = math.MaxUint16
+
+// NewVocab makes a vocabulary of the texts of its tokens. Tokens with an empty text are never allowed.
+func NewVocab(pieces [][]byte) *Vocab {
+	v := &Vocab{size: len(pieces), pieces: slices.Clone(pieces)}
+	for token, p := range v.pieces {
+		if len(p) == 0 || len(p) > maxPiece {
+			v.pieces[token] = nil
+			continue
+		}
+		v.order = append(v.order, int32(token))
+	}
+	slices.SortStableFunc(v.order, func(a, b int32) int { return bytes.Compare(v.pieces[a], v.pieces[b]) })
+	v.shared = make([]uint16, len(v.order))
+	for i := 1; i < len(v.order); i++ {
+		a, b := v.pieces[v.order[i-1]], v.pieces[v.order[i]]
+		n := 0
+		for n < min(len(a), len(b)) && a[n] == b[n] {
+			n++
+		}
+		v.shared[i] = uint16(n)
+	}
+	return v
+}
+
+// Mask is a set of tokens.
+type Mask struct {
+	bits  []uint64
+	count int
+}
+
+// Has reports whether the set has a token.
+func (m *Mask) Has(token int32) bool {
+	return token >= 0 && int(token)/64 < len(m.bits) && m.bits[token/64]>>(token%64)&1 > 0
+}
+
+// Count is the number of tokens.
+func (m *Mask) Count() int { return m.count }
+
+// First is the smallest token, -1 of an empty set.
+func (m *Mask) First() int32 {
+	for token := range int32(64 * len(m.bits)) {
+		if m.Has(token) {
+			return token
+		}
+	}
+	return -1
+}
+
+// Next is the state after a token; nil if the token is not allowed.
+func (g *Grammar) Next(v *Vocab, s *State, token int32) (*State, error) {
+	if token < 0 || int(token) >= v.size || v.pieces[token] == nil {
+		return nil, nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trim()
+	next, err := g.walk(s, v.pieces[token])
+	if err != nil || next == dead {
+		return nil, err
+	}
+	return next, nil
+}
+
+// Mask is the set of tokens that are allowed in a state. It walks the vocabulary's trie, and leaves out what is below a byte
+// that is not allowed.
+func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trim()
+	if m := g.masks[v][s]; m != nil {
+		return m, nil
+	}
+	m := &Mask{bits: make([]uint64, (v.size+63)/64)}
+	path := []*State{s} // after each byte of the piece before
+	for i := 0; i < len(v.order); {
+		piece := v.pieces[v.order[i]]
+		at := path[:v.shared[i]+1]
+		for len(at) <= len(piece) {
+			next, err := g.step(at[len(at)-1], piece[len(at)-1])
+			if err != nil {
+				return nil, err
+			}
+			if next == dead {
+				break
+			}
+			at = append(at, next)
+		}
+		path = at
+		if len(at) > len(piece) {
+			token := v.order[i]
+			m.bits[token/64] |= 1 << (token % 64)
+			m.count++
+			i++
+			continue
+		}
+		for i++; i < len(v.order) && int(v.shared[i]) >= len(at); i++ { // they begin with the byte that failed
+		}
+	}
+	if len(g.masks[v]) >= maxMasks || g.masks[v] == nil {
+		g.masks[v] = map[*State]*Mask{}
+	}
+	g.masks[v][s] = m
+	return m, nil
+}

@@ -1,0 +1,166 @@
+package grammar
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"strings"
+	"unicode"
+)
+
+// Regex compiles a regular expression in Go's syntax. The whole text must match it. Anchors are allowed at its ends alone.
+func Regex(pattern string) (*Grammar, error) {
+	if err := checkSource(pattern); err != nil {
+		return nil, err
+	}
+	e, err := regex(pattern, false)
+	if err != nil {
+		return nil, err
+	}
+	var g grammar
+	return g.compile(g.add("root", e))
+}
+
+// regex is the expression of a pattern. search says that a part of the text may match.
+func regex(pattern string, search bool) (*expr, error) {
+	parsed, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return nil, err
+	}
+	return convert(parsed, true, true, search)
+}
+
+// convert turns a parsed pattern into an expression. first and last say that it stands at the text's ends, where anchors may.
+func convert(re *syntax.Regexp, first, last, search bool) (*expr, error) {
+	open := func(e *expr) *expr { // at an end that no anchor holds, other text may stand
+		if !search || !first && !last {
+			return e
+		}
+		any := star(chars(allChars...))
+		if first {
+			e = seq(any, e)
+		}
+		if last {
+			e = seq(e, any)
+		}
+		return e
+	}
+	all := func(kind op) (*expr, error) {
+		e := &expr{op: kind}
+		begins, ends := 0, len(re.Sub) // without anchors
+		if kind == opSeq {
+			for first && begins < ends && beginsText(re.Sub[begins]) {
+				begins++
+			}
+			for last && ends > begins && endsText(re.Sub[ends-1]) {
+				ends--
+			}
+		}
+		for i := begins; i < ends; i++ {
+			atStart, atEnd := first, last
+			if kind == opSeq {
+				atStart, atEnd = first && i == 0, last && i == len(re.Sub)-1
+			}
+			kid, err := convert(re.Sub[i], atStart, atEnd, search)
+			if err != nil {
+				return nil, err
+			}
+			e.kids = append(e.kids, kid)
+		}
+		if kind == opSeq && search && begins == ends {
+			any := star(chars(allChars...))
+			if first && begins == 0 || last && ends == len(re.Sub) {
+				e.kids = append(e.kids, any)
+			}
+		}
+		return e, nil
+	}
+	count := func(low, high int) (*expr, error) {
+		kid, err := convert(re.Sub[0], false, false, search)
+		if err != nil {
+			return nil, err
+		}
+		return open(repeat(kid, low, high)), nil
+	}
+	switch re.Op {
+	case syntax.OpNoMatch:
+		return nothing(), nil
+	case syntax.OpEmptyMatch:
+		return open(empty()), nil
+	case syntax.OpLiteral:
+		e := seq()
+		for _, r := range re.Rune {
+			set := charSet{{r, r}}
+			if re.Flags&syntax.FoldCase != 0 {
+				for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+					set = append(set, span{f, f})
+				}
+			}
+			e.kids = append(e.kids, chars(set...))
+		}
+		return open(e), nil
+	case syntax.OpCharClass:
+		var set charSet
+		for i := 0; i < len(re.Rune); i += 2 {
+			set = append(set, span{re.Rune[i], re.Rune[i+1]})
+		}
+		return open(chars(set...)), nil
+	case syntax.OpAnyCharNotNL:
+		return open(chars(charSet{{'\n', '\n'}}.not()...)), nil
+	case syntax.OpAnyChar:
+		return open(chars(allChars...)), nil
+	case syntax.OpBeginText, syntax.OpBeginLine, syntax.OpEndText, syntax.OpEndLine:
+		if first && beginsText(re) || last && endsText(re) {
+			// The other end is free.
+			if search && (!beginsText(re) && first || !endsText(re) && last) {
+				return star(chars(allChars...)), nil
+			}
+			return empty(), nil
+		}
+		return nil, fmt.Errorf("%s: anchors can stand at the ends of the expression alone", re)
+	case syntax.OpCapture:
+		return convert(re.Sub[0], first, last, search)
+	case syntax.OpStar:
+		return count(0, unlimited)
+	case syntax.OpPlus:
+		return count(1, unlimited)
+	case syntax.OpQuest:
+		return count(0, 1)
+	case syntax.OpRepeat:
+		return count(re.Min, re.Max)
+	case syntax.OpConcat:
+		return all(opSeq)
+	case syntax.OpAlternate:
+		return all(opAlt)
+	}
+	return nil, fmt.Errorf("%s: word boundaries are not supported", re)
+}
+
+func beginsText(re *syntax.Regexp) bool { return re.Op == syntax.OpBeginText }
+func endsText(re *syntax.Regexp) bool   { return re.Op == syntax.OpEndText }
+
+// ecma rewrites a pattern of a JSON schema, in ECMAScript's syntax, for Go.
+func ecma(pattern string) string {
+	var b strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] != '\\' || i+1 == len(pattern) {
+			b.WriteByte(pattern[i])
+			continue
+		}
+		i++
+		switch c := pattern[i]; {
+		case c == 'u' && i+4 < len(pattern) && isHex(pattern[i+1:i+5]):
+			b.WriteString(`\x{` + pattern[i+1:i+5] + `}`)
+			i += 4
+		case c == 'c' && i+1 < len(pattern):
+			i++
+			fmt.Fprintf(&b, `\x{%x}`, pattern[i]&31)
+		default:
+			b.WriteString(pattern[i-1 : i+1])
+		}
+	}
+	return b.String()
+}
+
+func isHex(s string) bool {
+	return strings.Trim(s, "0123456789abcdefABCDEF") == ""
+}

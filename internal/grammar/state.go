@@ -1,0 +1,283 @@
+package grammar
+
+import (
+	"encoding/binary"
+	"errors"
+	"slices"
+	"sync"
+)
+
+// Grammar is a compiled grammar, expression or schema. Its methods may be called from any number of goroutines.
+type Grammar struct {
+	nodes   []node
+	start   []int32 // of rules
+	root    int32
+	class   [256]uint8 // bytes of one class have the same edges everywhere
+	example []byte     // a byte of each class
+	single  []bool     // the class has one byte
+
+	mu         sync.Mutex
+	generation int               // of the tables below
+	states     map[string]*State // by configurations
+	frames     map[config]*frame
+	ids        uint32
+	masks      map[*Vocab]map[*State]*Mask
+
+	key     []byte // scratch
+	seen    map[config]bool
+	work    []config
+	pending []config
+}
+
+// frame is a return node on a stack.
+type frame struct {
+	node int32
+	id   uint32
+	up   *frame
+}
+
+// config is a node and the stack of the calls that are open; the outermost rule has none.
+type config struct {
+	node  int32
+	stack *frame
+}
+
+// State is a place in texts of a grammar. It never changes, except for what is remembered of its transitions.
+type State struct {
+	configs    []config
+	accepting  bool
+	generation int
+	to         []*State // by class; nil: not known yet
+	forced     []byte
+	known      bool // forced is known
+}
+
+// Bounds of what is remembered, and of a state. Everything remembered is dropped when a bound is reached: it can be computed again.
+const (
+	maxStates   = 1 << 14
+	maxMasks    = 1 << 9
+	maxConfigs  = 1 << 10
+	maxVisits   = 1 << 14
+	maxForced   = 512 // bytes
+	frameMemory = 1 << 18
+)
+
+// errAmbiguous ends a generation whose text can be read in too many ways.
+var errAmbiguous = errors.New("grammar: the text can be read in too many ways: make the grammar less ambiguous")
+
+var dead = &State{}
+
+// classify finds the classes of bytes.
+func (g *Grammar) classify() {
+	var starts [257]bool
+	for _, n := range g.nodes {
+		for _, e := range n.bytes {
+			starts[e.lo], starts[int(e.hi)+1] = true, true
+		}
+	}
+	starts[0] = true
+	for b := range 256 {
+		if starts[b] {
+			g.example, g.single = append(g.example, byte(b)), append(g.single, starts[b+1] || b == 255)
+		}
+		g.class[b] = uint8(len(g.example) - 1)
+	}
+}
+
+// reset drops what is remembered.
+func (g *Grammar) reset() {
+	g.generation++
+	g.states, g.frames, g.masks = map[string]*State{}, map[config]*frame{}, map[*Vocab]map[*State]*Mask{}
+	g.seen = map[config]bool{}
+}
+
+// push returns the stack with a further return node. Equal stacks are one pointer.
+func (g *Grammar) push(ret int32, up *frame) *frame {
+	key := config{ret, up}
+	f := g.frames[key]
+	if f == nil {
+		g.ids++
+		f = &frame{ret, g.ids, up}
+		g.frames[key] = f
+	}
+	return f
+}
+
+// Start is the state before any text.
+func (g *Grammar) Start() (*State, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.pending = append(g.pending[:0], config{g.root, nil})
+	return g.closure()
+}
+
+// closure is the state of the pending configurations and of those that they reach without a byte.
+func (g *Grammar) closure() (*State, error) {
+	clear(g.seen)
+	g.work = append(g.work[:0], g.pending...)
+	var configs []config
+	accepting := false
+	for visits := 0; len(g.work) > 0; visits++ {
+		c := g.work[len(g.work)-1]
+		g.work = g.work[:len(g.work)-1]
+		if g.seen[c] {
+			continue
+		}
+		g.seen[c] = true
+		if visits > maxVisits || len(configs) > maxConfigs {
+			return nil, errAmbiguous
+		}
+		n := &g.nodes[c.node]
+		switch {
+		case c.node == end && c.stack == nil:
+			accepting = true
+		case c.node == end:
+			g.work = append(g.work, config{c.stack.node, c.stack.up})
+		case n.call != none && n.ret == end: // a call at the end of a rule needs no return
+			g.work = append(g.work, config{g.start[n.call], c.stack})
+		case n.call != none:
+			g.work = append(g.work, config{g.start[n.call], g.push(n.ret, c.stack)})
+		case len(n.bytes) > 0:
+			configs = append(configs, c)
+		}
+		for _, to := range n.empty {
+			g.work = append(g.work, config{to, c.stack})
+		}
+	}
+	return g.intern(configs, accepting), nil
+}
+
+// intern returns the one state that has these configurations.
+func (g *Grammar) intern(configs []config, accepting bool) *State {
+	id := func(f *frame) uint32 {
+		if f == nil {
+			return 0
+		}
+		return f.id
+	}
+	slices.SortFunc(configs, func(a, b config) int {
+		if a.node != b.node {
+			return int(a.node - b.node)
+		}
+		return int(int64(id(a.stack)) - int64(id(b.stack)))
+	})
+	g.key = g.key[:0]
+	for _, c := range configs {
+		g.key = binary.LittleEndian.AppendUint32(g.key, uint32(c.node))
+		g.key = binary.LittleEndian.AppendUint32(g.key, id(c.stack))
+	}
+	if accepting {
+		g.key = append(g.key, 1)
+	}
+	s := g.states[string(g.key)]
+	if s == nil {
+		s = &State{configs: configs, accepting: accepting, generation: g.generation}
+		g.states[string(g.key)] = s
+	}
+	return s
+}
+
+// step is the state after a byte; dead if the byte is not allowed.
+func (g *Grammar) step(s *State, b byte) (*State, error) {
+	if s.generation != g.generation { // forget what keeps older states in memory
+		s.to, s.generation = nil, g.generation
+	}
+	class := g.class[b]
+	if s.to == nil {
+		s.to = make([]*State, len(g.example))
+	}
+	if next := s.to[class]; next != nil {
+		return next, nil
+	}
+	g.pending = g.pending[:0]
+	for _, c := range s.configs {
+		for _, e := range g.nodes[c.node].bytes {
+			if e.lo <= b && b <= e.hi {
+				g.pending = append(g.pending, config{e.to, c.stack})
+			}
+		}
+	}
+	next := dead
+	if len(g.pending) > 0 {
+		var err error
+		if next, err = g.closure(); err != nil {
+			return nil, err
+		}
+	}
+	s.to[class] = next
+	return next, nil
+}
+
+// trim drops what is remembered when that is much.
+func (g *Grammar) trim() {
+	if len(g.states) > maxStates || len(g.frames) > frameMemory {
+		g.reset()
+	}
+}
+
+// walk is the state after some bytes; dead if they are not allowed.
+func (g *Grammar) walk(s *State, text []byte) (*State, error) {
+	for _, b := range text {
+		if s == dead {
+			break
+		}
+		next, err := g.step(s, b)
+		if err != nil {
+			return nil, err
+		}
+		s = next
+	}
+	return s, nil
+}
+
+// Accepts reports whether the whole text is one of the grammar's.
+func (g *Grammar) Accepts(text string) (bool, error) {
+	s, err := g.Start()
+	if err != nil {
+		return false, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	s, err = g.walk(s, []byte(text))
+	return err == nil && s.accepting, err
+}
+
+// Accepting reports whether the text may end here.
+func (s *State) Accepting() bool { return s.accepting }
+
+// Complete reports whether the text can only end here.
+func (s *State) Complete() bool { return s.accepting && len(s.configs) == 0 }
+
+// Forced is the text that must follow: as long as the text may not end and one byte alone is allowed. At most maxForced bytes.
+func (g *Grammar) Forced(s *State) ([]byte, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if s.known {
+		return s.forced, nil
+	}
+	var text []byte
+	for at := s; !at.accepting && len(text) < maxForced; {
+		var only *State
+		var b byte
+		for class, example := range g.example {
+			next, err := g.step(at, example)
+			if err != nil {
+				return nil, err
+			}
+			if next == dead {
+				continue
+			}
+			if only != nil || !g.single[class] {
+				only = nil
+				break
+			}
+			only, b = next, example
+		}
+		if only == nil {
+			break
+		}
+		text, at = append(text, b), only
+	}
+	s.forced, s.known = text, true
+	return text, nil
+}
