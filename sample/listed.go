@@ -20,7 +20,7 @@ func (s *Sampler) TopOf(dst []Candidate, logits []float32, tokens []int32, outsi
 		return dst
 	}
 	p := &s.p
-	chosen := p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
+	chosen := p.Narrows()
 	if !chosen && len(s.bias) == 0 && (h == nil || !p.Penalised()) {
 		return s.topListed(dst, logits, tokens, position, outside)
 	}

@@ -86,6 +86,11 @@ func (p *Params) Validate() error {
 // minTemperature is the least temperature that is not 0: below it logit/temperature could overflow.
 const minTemperature = 1e-4
 
+// Narrows reports whether top-k, top-p or min-p leave tokens out, so that the choice of one token depends on others' logits.
+func (p *Params) Narrows() bool {
+	return p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0)
+}
+
 // Penalised reports whether the choice depends on tokens before the position.
 func (p *Params) Penalised() bool {
 	return p.RepetitionPenalty != 0 && p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -18,7 +19,17 @@ const lawVocab = 4
 // lawTarget's logits follow from a token and its position, and are known.
 type lawTarget struct {
 	*clock
-	logits [8][lawVocab][]float32
+	logits  [8][lawVocab][]float32
+	grammar *grammar.Constraint // may be nil
+}
+
+// constrain makes the tokens the letters a to d, and a grammar of them.
+func (t *lawTarget) constrain(source string) {
+	g, err := grammar.GBNF(source)
+	if err != nil {
+		panic(err)
+	}
+	t.grammar = &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab([][]byte{{'a'}, {'b'}, {'c'}, {'d'}})}
 }
 
 func newLaw(salt uint64) *lawTarget {
@@ -87,7 +98,25 @@ func (t *lawTarget) law(params sample.Params, n int) []float64 {
 			h.Push(token)
 		}
 		q := make([]float32, lawVocab)
-		s.Probs(q, t.logits[len(text)-1][text[len(text)-1]], h)
+		logits := slices.Clone(t.logits[len(text)-1][text[len(text)-1]])
+		if g := t.grammar; g != nil {
+			place, err := g.Start()
+			for _, token := range text[1:] {
+				if place != nil && err == nil {
+					place, err = g.Next(place, token)
+				}
+			}
+			if err != nil {
+				panic(err)
+			}
+			if place == nil {
+				return // what came before has no chance
+			}
+			if _, err := mask(Request{Grammar: g}, place, logits); err != nil {
+				panic(err)
+			}
+		}
+		s.Probs(q, logits, h)
 		for token, v := range q {
 			visit(append(slices.Clone(text), int32(token)), cell*lawVocab+token, p*float64(v))
 		}

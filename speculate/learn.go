@@ -203,6 +203,9 @@ func (p *plan) calibrate(c *calibration, s *Sequence) {
 	for i, node := range s.path {
 		p.kids = s.tree.Children(int(node), p.kids[:0])
 		for _, kid := range p.kids {
+			if int(kid) >= s.form.drafted {
+				continue
+			}
 			c.observe(int(s.tree.Depth[kid]), s.tree.LogProb[kid], s.tree.Token[kid] == emitted[i])
 		}
 	}

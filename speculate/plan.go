@@ -139,7 +139,7 @@ func (p *plan) skips(l *Loop, s *Sequence) bool {
 func (p *plan) cut(l *Loop, drafting float64) {
 	p.product, p.sum, p.order = p.product[:0], p.sum[:0], p.order[:0]
 	for _, s := range l.live {
-		if s.request >= 0 && !s.r.Uncontrolled {
+		if s.offers() && !s.r.Uncontrolled {
 			p.weigh(s)
 		}
 	}
@@ -156,13 +156,16 @@ func (p *plan) cut(l *Loop, drafting float64) {
 	}
 	at := 0
 	for _, s := range l.live {
-		if s.request >= 0 && !s.r.Uncontrolled {
+		if s.offers() && !s.r.Uncontrolled {
 			size := s.tree.Len()
 			p.trim(l, s, p.product[at:at+size], p.keep[at:at+size])
 			at += size
 		}
 	}
 }
+
+// offers reports whether there is a tree to verify, of the drafter or of the grammar.
+func (s *Sequence) offers() bool { return s.turn.may && (s.request >= 0 || s.tree.Len() > 1) }
 
 // weigh appends the chances of the paths of the sequence's tree, and its nodes to the order. Siblings are alternatives: their
 // chances add up to 1 at most. Drawn trees are not ordered.
@@ -172,6 +175,9 @@ func (p *plan) weigh(s *Sequence) {
 	p.product, p.sum = append(p.product, 1), append(p.sum, 0)
 	for i := 1; i < t.Len(); i++ {
 		v := chances.of(int(t.Depth[i]), t.LogProb[i])
+		if i >= s.form.drafted {
+			v = s.form.forcedChance()
+		}
 		p.product, p.sum = append(p.product, v), append(p.sum, 0)
 		p.sum[at+int(t.Parent[i])] += v
 	}
@@ -239,6 +245,7 @@ func (p *plan) trim(l *Loop, s *Sequence, product []float32, keep []bool) {
 		s.turn.mass += product[i]
 	}
 	if len(p.nodes) < s.tree.Len() {
+		s.form.drafted, _ = slices.BinarySearch(p.nodes, int32(s.form.drafted))
 		s.index = s.tree.Pick(s.cut, p.nodes, s.index)
 		s.tree, s.cut = s.cut, s.tree
 	}

@@ -101,7 +101,16 @@ func (r *rejection) drawn(s *Sequence, node int32) (bool, float64, error) {
 	if len(q) != len(r.q) {
 		return false, 0, fmt.Errorf("speculate: the drafter's distribution at node %d has %d probabilities: want %d, the target's vocabulary", node, len(q), len(r.q))
 	}
-	return true, load(r.q, q), nil
+	mass := load(r.q, q)
+	if m := s.form.mask; m != nil { // nodes that the grammar forbids were cut, as if never drawn
+		for x := range r.q {
+			if !m.Has(int32(x)) && !(s.ends(int32(x)) && s.form.place.Accepting()) {
+				r.q[x] = 0
+			}
+		}
+		mass = total(r.q)
+	}
+	return true, mass, nil
 }
 
 // residual makes p what is left of it after q: max(0, p − q), both taken normalised. It returns the mass of that, and leaves

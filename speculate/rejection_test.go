@@ -44,7 +44,7 @@ func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Dr
 	counts := make([]int, len(law))
 	for run := range runs {
 		params.Seed = uint64(run)
-		s, err := l.Start([]int32{0}, Request{Sampling: params})
+		s, err := l.Start([]int32{0}, Request{Sampling: params, Grammar: target.grammar})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -81,6 +81,9 @@ func chiSquare(t *testing.T, target *lawTarget, params sample.Params, d draft.Dr
 	return (math.Cbrt(sum/df) - (1 - 2/(9*df))) / math.Sqrt(2/(9*df))
 }
 
+// lawGrammar allows two or three of the four letters at every place, and never ends.
+const lawGrammar = `root ::= ([ab] ([acd] | "b" [cd])? | "d" [bcd])*`
+
 // The rule keeps the target's distribution, whatever was drafted and how, and the test sees when it does not.
 func TestRejectionKeepsTheLaw(t *testing.T) {
 	truncated := sample.Params{Temperature: .8, TopP: .95, RepetitionPenalty: 1.3, FrequencyPenalty: .3}
@@ -92,6 +95,8 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 		tokens int // whose joint law is tested; 0: 3
 		wrong  bool
 		change func(*Loop)
+
+		grammar string
 	}{
 		{name: "one candidate", d: &drawer{widths: []int{1, 1}}},
 		{name: "two", d: &drawer{widths: []int{2, 2}}},
@@ -107,6 +112,10 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 		{name: "controlled", d: &drawer{widths: []int{2, 2}}, o: Options{Controller: NewController()}},
 		{name: "controlled, not drawn", d: unsure{&drawer{widths: []int{3, 2}}}, o: Options{Controller: NewController()}},
 		{name: "no drafter"},
+		{name: "grammar", d: &drawer{widths: []int{3, 2}}, grammar: lawGrammar},
+		{name: "grammar, two heads, cut to a budget", d: &drawer{widths: []int{2, 2}, heads: 2}, o: Options{Budget: 6}, grammar: lawGrammar},
+		{name: "grammar, processors, controlled", params: truncated, d: &drawer{widths: []int{2, 3}}, o: Options{Controller: NewController()}, grammar: lawGrammar},
+		{name: "grammar, not drawn", d: unsure{&drawer{widths: []int{3, 2}}}, grammar: lawGrammar},
 
 		{name: "sorted by probability", d: &drawer{widths: []int{2, 2}, fault: "sorts siblings"}, wrong: true},
 		{name: "the less likely pruned", d: &drawer{widths: []int{2, 2}, fault: "keeps the likelier"}, wrong: true},
@@ -134,7 +143,11 @@ func TestRejectionKeepsTheLaw(t *testing.T) {
 			if c.wrong {
 				runs = 14000
 			}
-			z := chiSquare(t, newLaw(uint64(i)), c.params, c.d, c.o, c.tokens, runs, c.change)
+			target := newLaw(uint64(i))
+			if c.grammar != "" {
+				target.constrain(c.grammar)
+			}
+			z := chiSquare(t, target, c.params, c.d, c.o, c.tokens, runs, c.change)
 			t.Logf("%.1f standard deviations", z)
 			if !c.wrong && z > 4 {
 				t.Errorf("%.1f standard deviations from the law", z)

@@ -146,7 +146,13 @@ func (s *Sequence) accept(number int) error {
 
 // choose emits the target's own token. nodes are those of the tree that the walk stands on.
 func (s *Sequence) choose(logits []float32, nodes []int32) (int32, error) {
-	token, err := s.rule.next(s, logits, nodes)
+	var token int32
+	var err error
+	if s.r.Grammar != nil {
+		token, err = s.chooseAllowed(logits, nodes)
+	} else {
+		token, err = s.rule.next(s, logits, nodes)
+	}
 	if err != nil {
 		return 0, err
 	}
@@ -168,6 +174,8 @@ func (s *Sequence) emit(token int32) {
 	case s.r.End != nil && s.r.End(token):
 		s.finish = End
 	case s.r.Stop != nil && s.r.Stop(token):
+		s.finish = Stop
+	case s.complete():
 		s.finish = Stop
 	case s.r.MaxTokens > 0 && len(s.text)-s.prompt >= s.r.MaxTokens:
 		s.finish = Length
@@ -194,6 +202,7 @@ func (s *Sequence) count() {
 	}
 	s.stats.Add(d)
 	l.stats.Add(d)
+	s.countForced()
 }
 
 // clock notes when tokens came.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -32,6 +33,12 @@ type Request struct {
 	// slice lasts for the call.
 	Logits       func(place int, token int32, logits []float32)
 	PromptLogits bool
+
+	// Grammar, where given, says which tokens the output may have: all others count as minus infinity before anything else is
+	// done with logits. The tokens that End knows have no text in its vocabulary, and are allowed where the grammar's text may end. The sequence ends with Stop where
+	// the grammar allows no more. The last Written tokens of the prompt are output of an earlier sequence.
+	Grammar *grammar.Constraint
+	Written int
 
 	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
 
@@ -65,6 +72,7 @@ type Sequence struct {
 	group   *group      // of its drafter; nil: decoded plainly
 	state   draft.State // the drafter's
 	rule    rule
+	form    form // of its grammar
 
 	text   []int32 // prompt and output
 	prompt int     // length of the prompt
@@ -106,6 +114,8 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		return nil, fmt.Errorf("speculate: the prompt has %d tokens and the context %d: shorten it, or open the model with a larger context", len(prompt), context)
 	case r.PromptLogits && (r.Logits == nil || r.Cache != nil && r.Cache.Len() > 0):
 		return nil, fmt.Errorf("speculate: PromptLogits is set: give Logits too, and no Cache with rows")
+	case r.Written < 0 || r.Written > len(prompt):
+		return nil, fmt.Errorf("speculate: Written is %d: want 0 to %d, the tokens of the prompt", r.Written, len(prompt))
 	case r.MaxTokens < 0:
 		return nil, fmt.Errorf("speculate: MaxTokens is %d: want 1 or more, or 0 for as many as the context holds", r.MaxTokens)
 	}
@@ -153,6 +163,9 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		if r.Accept == Rejection {
 			s.number, s.rule, s.sampled = rejecting, l.rejection, true
 		}
+	}
+	if err := s.beginGrammar(); err != nil {
+		return nil, err
 	}
 	if s.cache != nil && s.cache.Len() >= len(prompt) { // the last row's logits are wanted: compute it again
 		if err := s.cache.Truncate(len(prompt) - 1); err != nil {
@@ -221,9 +234,9 @@ func (s *Sequence) Err() error { return s.err }
 // class is what the controller knows of the sequence's drafter and way of choosing tokens.
 func (s *Sequence) class() *class { return &s.group.record.classes[s.number] }
 
-// kind is that of the step's proposal.
+// kind is that of the step's proposal; by text where there is none.
 func (s *Sequence) kind() int {
-	if s.group.proposals[s.request].Levels > 0 {
+	if s.request >= 0 && s.group.proposals[s.request].Levels > 0 {
 		return byNetwork
 	}
 	return byText

@@ -47,6 +47,7 @@ func genRequest(r *rapid.T, vocab int) Request {
 		stop := rapid.Int32Range(0, int32(vocab)-1).Draw(r, "stop")
 		q.Stop = func(token int32) bool { return token == stop }
 	}
+	q.Grammar = randomGrammar(r, vocab, q.End)
 	return q
 }
 
@@ -70,6 +71,7 @@ func sameTokens(r *rapid.T) {
 		context: rapid.IntRange(12, 60).Draw(r, "context"),
 		salt:    rapid.Uint64().Draw(r, "salt"),
 		near:    rapid.SampledFrom([]float32{0, 1}).Draw(r, "near"),
+		skip:    r.Skip,
 	}
 	n := rapid.IntRange(1, min(4, target.vocab)).Draw(r, "sequences")
 	var prompts, want [][]int32
@@ -153,10 +155,10 @@ func sameTokens(r *rapid.T) {
 			}
 			emitted[i] = append(emitted[i], s.Fresh()...)
 			c := s.Cache().(*toyCache)
-			if text := s.Text(); len(s.Output()) > 0 && !slices.Equal(c.rows, text[:len(text)-1]) {
+			if text := s.Text(); len(s.Output()) > 0 && s.Finish() != Failed && !slices.Equal(c.rows, text[:len(text)-1]) {
 				r.Fatalf("the cache holds %v of %v", c.rows, text)
 			}
-			if tr, path := s.Round(); tr != nil {
+			if tr, path := s.Round(); tr != nil && s.Finish() != Failed {
 				if tr.Len() > max(s.r.Budget, 1) {
 					r.Fatalf("%d nodes verified with a budget of %d", tr.Len(), s.r.Budget)
 				}
@@ -180,7 +182,18 @@ func sameTokens(r *rapid.T) {
 	var sum Stats
 	for i, s := range all {
 		if !slices.Equal(s.Output(), want[i]) || !slices.Equal(emitted[i], want[i]) {
-			r.Fatalf("sequence %d: %v, in steps %v, want %v", i, s.Output(), emitted[i], want[i])
+			r.Fatalf("sequence %d: %v, in steps %v, want %v: %v", i, s.Output(), emitted[i], want[i], s.Err())
+		}
+		if s.Finish() == Failed { // the grammar allows none of the tokens
+			if asks[i].Grammar == nil {
+				r.Fatal(s.Err())
+			}
+			if any, _ := mask(asks[i], s.form.place, make([]float32, target.vocab)); any {
+				r.Fatal(s.Err())
+			}
+			sum.Add(s.Stats())
+			s.Close()
+			continue
 		}
 		last := want[i][len(want[i])-1]
 		reason := Context
@@ -188,6 +201,8 @@ func sameTokens(r *rapid.T) {
 		case q.End != nil && q.End(last):
 			reason = End
 		case q.Stop != nil && q.Stop(last):
+			reason = Stop
+		case s.complete():
 			reason = Stop
 		case len(want[i]) == q.MaxTokens:
 			reason = Length
@@ -219,6 +234,33 @@ func sameTokens(r *rapid.T) {
 		got.Plain != sum.Plain || got.Proposed != sum.Proposed {
 		r.Fatalf("the loop counts %+v, its sequences %+v", got, sum)
 	}
+}
+
+// A sequence under a grammar goes on where an earlier one stopped, wherever that was.
+func TestGrammarGoesOn(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		target := &toy{vocab: 40, context: 60, salt: rapid.Uint64().Draw(r, "salt"), near: 1, skip: r.Skip}
+		q := genRequest(r, target.vocab)
+		q.Stop, q.MaxTokens = nil, 0
+		out := plain(target, []int32{1, 2}, q)
+		if q.Grammar == nil || len(out) < 2 {
+			r.Skip()
+		}
+		q.Written = rapid.IntRange(1, len(out)-1).Draw(r, "written")
+		l, err := New(target, nil, Options{})
+		if err != nil {
+			r.Fatal(err)
+		}
+		s, err := l.Start(append([]int32{1, 2}, out[:q.Written]...), q)
+		if err != nil {
+			r.Fatal(err)
+		}
+		defer s.Close()
+		finish(r, l, s)
+		if !slices.Equal(s.Output(), out[q.Written:]) {
+			r.Fatalf("after %v: %v, want %v", out[:q.Written], s.Output(), out[q.Written:])
+		}
+	})
 }
 
 // An oracle's chain is accepted whole: tokens per pass are what the budget allows.

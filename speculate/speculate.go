@@ -70,6 +70,7 @@ type Loop struct {
 	plan   plan
 	delta  Stats // what one sequence's round adds
 	rows   []Rows
+	masked []float32 // logits of what a grammar allows
 }
 
 // New returns a loop. drafter is that of requests that name none; nil: they are decoded plainly.
@@ -247,6 +248,9 @@ func (l *Loop) propose(ctx context.Context) error {
 	for _, s := range l.live {
 		if s.err == nil {
 			s.fail(s.settle())
+		}
+		if s.err == nil && !s.prefilling {
+			s.fail(s.restrict())
 		}
 		if s.err == nil {
 			l.live[n] = s

@@ -5,8 +5,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -19,6 +21,7 @@ type toy struct {
 	salt           uint64
 	near           float32 // weight of the last two tokens against that of the whole context
 	runs           int
+	skip           func(...any) // the case, which a grammar cannot follow
 }
 
 func (t *toy) Vocab() int    { return t.vocab }
@@ -171,18 +174,89 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 		panic(err)
 	}
 	text := slices.Clone(prompt)
+	var place *grammar.State
+	if r.Grammar != nil {
+		if place, err = r.Grammar.Start(); err != nil {
+			panic(err)
+		}
+	}
 	for {
 		h := sample.NewHistory(r.Sampling.PenaltyLast)
 		for _, tok := range text {
 			h.Push(tok)
 		}
-		tok := s.Sample(t.logits(text), len(text), h)
+		logits := t.logits(text)
+		if r.Grammar != nil {
+			if any, err := mask(r, place, logits); err != nil {
+				t.skip(err)
+			} else if !any {
+				return text[len(prompt):]
+			}
+		}
+		tok := s.Sample(logits, len(text), h)
+		complete := false
+		if r.Grammar != nil && !(r.End != nil && r.End(tok)) {
+			place, _ = r.Grammar.Next(place, tok)
+			complete = place.Complete()
+		}
 		text = append(text, tok)
-		if r.End != nil && r.End(tok) || r.Stop != nil && r.Stop(tok) || len(text) == t.context ||
+		if r.End != nil && r.End(tok) || r.Stop != nil && r.Stop(tok) || len(text) == t.context || complete ||
 			r.MaxTokens > 0 && len(text)-len(prompt) == r.MaxTokens {
 			return text[len(prompt):]
 		}
 	}
+}
+
+// mask takes the chance of all tokens that the grammar does not allow, one by one. It returns false where none is allowed.
+func mask(r Request, place *grammar.State, logits []float32) (any bool, err error) {
+	for tok := range int32(len(logits)) {
+		next, err := r.Grammar.Next(place, tok)
+		if err != nil {
+			return false, err
+		}
+		if r.End != nil && r.End(tok) {
+			if !place.Accepting() {
+				next = nil
+			} else {
+				next = place
+			}
+		}
+		if next == nil {
+			logits[tok] = float32(math.Inf(-1))
+		}
+		any = any || next != nil
+	}
+	return any, nil
+}
+
+// randomGrammar is a grammar over the toy's tokens; nil now and then.
+func randomGrammar(r *rapid.T, vocab int, end func(int32) bool) *grammar.Constraint {
+	intn := func(n int) int { return rapid.IntRange(0, n-1).Draw(r, "n") }
+	g, err := grammar.GBNF(grammar.Random(intn))
+	if err != nil || intn(2) == 0 {
+		return nil
+	}
+	pieces := grammar.RandomVocab(vocab, intn)
+	for token := range pieces {
+		if end != nil && end(int32(token)) {
+			pieces[token] = nil
+		}
+	}
+	return &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(text string) (tokens []int32) {
+		for len(text) > 0 {
+			best := int32(-1)
+			for token, piece := range pieces { // of those that fit, any
+				if len(piece) > 0 && strings.HasPrefix(text, string(piece)) && (best < 0 || intn(2) == 0) {
+					best = int32(token)
+				}
+			}
+			if best < 0 {
+				return tokens
+			}
+			tokens, text = append(tokens, best), text[len(pieces[best]):]
+		}
+		return tokens
+	}}
 }
 
 // hostile drafts at random: right tokens (it is told the output), wrong ones, duplicated branches, trees beyond

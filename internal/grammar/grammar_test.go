@@ -2,7 +2,6 @@ package grammar
 
 import (
 	"errors"
-	"fmt"
 	"regexp"
 	"strings"
 	"testing"
@@ -11,74 +10,19 @@ import (
 	"pgregory.net/rapid"
 )
 
-// randomGBNF draws a grammar of a few rules over the letters a to d, é and 語. Rules call later rules anywhere and earlier ones on
-// the right, behind a letter.
-func randomGBNF(t *rapid.T) string {
-	rules := rapid.IntRange(1, 4).Draw(t, "rules")
-	names := []string{"root", "r1", "r2", "r3"}
-	atom := func(rule, depth int) string { return "" }
-	body := func(rule, depth int) string {
-		var alts []string
-		for range rapid.IntRange(1, 3).Draw(t, "alternatives") {
-			var parts []string
-			for range rapid.IntRange(0, 3).Draw(t, "length") {
-				parts = append(parts, atom(rule, depth)+rapid.SampledFrom([]string{"", "", "", "*", "+", "?", "{2}", "{1,3}", "{0,2}"}).Draw(t, "times"))
-			}
-			if rapid.IntRange(0, 5).Draw(t, "recursive") == 0 {
-				parts = append(parts, `"d"`, names[rapid.IntRange(0, rule).Draw(t, "earlier")])
-			}
-			alts = append(alts, strings.Join(parts, " "))
-		}
-		return strings.Join(alts, " | ")
-	}
-	atom = func(rule, depth int) string {
-		switch rapid.IntRange(0, 6).Draw(t, "atom") {
-		case 0, 1:
-			return `"` + rapid.SampledFrom([]string{"a", "ab", "c", "é", "語", "da"}).Draw(t, "literal") + `"`
-		case 2:
-			return rapid.SampledFrom([]string{"[a-c]", "[^ab]", "[é-語]", "."}).Draw(t, "class")
-		case 3:
-			if depth < 2 {
-				return "(" + body(rule, depth+1) + ")"
-			}
-		case 4:
-			if rule+1 < rules {
-				return names[rapid.IntRange(rule+1, rules-1).Draw(t, "later")]
-			}
-		}
-		return `"b"`
-	}
-	var b strings.Builder
-	for i := range rules {
-		fmt.Fprintf(&b, "%s ::= \"\" %s\n", names[i], body(i, 0))
-	}
-	return b.String()
-}
-
-// pieces of a vocabulary: letters, parts of characters, and longer ones.
-func randomVocab(t *rapid.T) [][]byte {
-	pieces := [][]byte{nil, []byte("a"), []byte("b"), []byte("c"), []byte("d"), {0xc3}, {0xa9}, []byte("語"), []byte("é")}
-	text := []rune("abcdé語x")
-	for range rapid.IntRange(0, 30).Draw(t, "pieces") {
-		var p []rune
-		for range rapid.IntRange(1, 5).Draw(t, "size") {
-			p = append(p, rapid.SampledFrom(text).Draw(t, "letter"))
-		}
-		cut := []byte(string(p))
-		pieces = append(pieces, cut[rapid.IntRange(0, 1).Draw(t, "cut"):])
-	}
-	return pieces
+func draw(t *rapid.T) func(n int) int {
+	return func(n int) int { return rapid.IntRange(0, n-1).Draw(t, "n") }
 }
 
 // At every state of a random walk the mask has exactly the tokens whose bytes the automaton takes one by one, every allowed
 // token leads to a state that can be completed, and what is forced is the only way on.
 func TestMaskIsEveryAllowedToken(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		g, err := GBNF(randomGBNF(t))
+		g, err := GBNF(Random(draw(t)))
 		if err != nil {
 			t.Skip(err)
 		}
-		pieces := randomVocab(t)
+		pieces := RandomVocab(rapid.IntRange(1, 40).Draw(t, "tokens"), draw(t))
 		v := NewVocab(pieces)
 		s, err := g.Start()
 		for range 12 {
