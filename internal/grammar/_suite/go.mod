@@ -1,0 +1,12 @@
+module github.com/grovellm/grove/internal/grammar/suite
+
+go 1.26.0
+
+require (
+	github.com/grovellm/grove v0.0.0
+	github.com/santhosh-tekuri/jsonschema/v6 v6.0.3
+)
+
+require golang.org/x/text v0.43.0 // indirect
+
+replace github.com/grovellm/grove => ../../..

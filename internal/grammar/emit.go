@@ -1,0 +1,368 @@
+package grammar
+
+import (
+	"fmt"
+	"math/big"
+	"slices"
+)
+
+// emit is the text of a shape's values. It is nothing where they cannot be written down, which is noted as an error if the shape
+// alone is to blame.
+func (c *schemas) emit(s *shape) *expr {
+	if s.value != nil {
+		return literal(*s.value)
+	}
+	switch s.kind {
+	case isNumber:
+		return c.emitNumber(s)
+	case isString:
+		return seq(literal(`"`), c.emitString(s), literal(`"`))
+	case isArray:
+		return c.emitArray(s)
+	}
+	return c.emitObject(s)
+}
+
+func (c *schemas) emitNumber(s *shape) *expr {
+	bounded := s.number.low != nil || s.number.high != nil
+	switch {
+	case len(s.multiple) == 0 && !bounded && s.whole:
+		return anyInteger()
+	case len(s.multiple) == 0 && !bounded && s.broken:
+		return fractional()
+	case len(s.multiple) == 0 && !bounded:
+		return anyNumber()
+	case len(s.multiple) == 0:
+		return s.number.numbers(s.whole, s.broken)
+	case s.broken:
+		return c.cannot("multipleOf", "a multiple that is not whole")
+	}
+	step := s.multiple[0]
+	if s.whole {
+		step = commonMultiple(step, one)
+	}
+	for _, m := range s.multiple[1:] {
+		step = commonMultiple(step, m)
+	}
+	if !bounded {
+		e, ok := c.g.multiples(step)
+		if !ok {
+			if step.Cmp(one) < 0 && new(big.Rat).Inv(step).IsInt() { // whole numbers are multiples
+				return anyInteger()
+			}
+			return alt(literal("0"), literal(step.FloatString(0)))
+		}
+		return e
+	}
+	const most = 1 << 10
+	e := alt()
+	from := new(big.Rat).Set(step)
+	if s.number.low != nil {
+		from = new(big.Rat).Mul(step, roundUp(new(big.Rat).Quo(s.number.low, step), s.number.lowOpen))
+	} else {
+		from.Mul(step, new(big.Rat).Sub(roundDown(new(big.Rat).Quo(s.number.high, step), s.number.highOpen), big.NewRat(most-1, 1)))
+	}
+	for range most {
+		if !s.number.holds(from) {
+			return e
+		}
+		whole, fraction := decimal(new(big.Rat).Abs(from))
+		text := whole
+		if fraction != "" {
+			text += "." + fraction
+		}
+		if from.Sign() < 0 {
+			text = "-" + text
+		}
+		e.kids = append(e.kids, literal(text))
+		from = new(big.Rat).Add(from, step)
+	}
+	return e
+}
+
+// commonMultiple is the least common multiple of two fractions.
+func commonMultiple(a, b *big.Rat) *big.Rat {
+	x := new(big.Int).Mul(a.Num(), b.Denom())
+	y := new(big.Int).Mul(b.Num(), a.Denom())
+	gcd := new(big.Int).GCD(nil, nil, x, y)
+	return new(big.Rat).SetFrac(new(big.Int).Div(new(big.Int).Mul(x, y), gcd), new(big.Int).Mul(a.Denom(), b.Denom()))
+}
+
+// cannot notes a combination of keywords that is not supported.
+func (c *schemas) cannot(keyword, what string) *expr {
+	if c.err == nil {
+		c.err = fmt.Errorf("keyword %s: %s cannot be honoured", keyword, what)
+	}
+	return nothing()
+}
+
+var (
+	plain  = charSet{{'"', '"'}, {'\\', '\\'}, {0, 0x1f}}.not() // characters that strings have as they are
+	hex    = charSet{{'0', '9'}, {'a', 'f'}, {'A', 'F'}}
+	escape = map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+)
+
+// anyChar matches a character of a string. Halves of surrogate pairs are left out.
+func anyChar() *expr {
+	digit := chars(hex...)
+	unicode := alt(
+		seq(chars(charSet{{'d', 'd'}, {'D', 'D'}}...), digits('0', '7'), digit, digit),
+		seq(chars(hex.and(charSet{{'d', 'd'}, {'D', 'D'}}.not())...), digit, digit, digit))
+	return alt(chars(plain...), seq(literal(`\`), alt(oneOf(`"\/bfnrt`), seq(literal("u"), unicode))))
+}
+
+// quoted turns an expression of a string's characters into one of its JSON text.
+func quoted(e *expr) *expr {
+	if e.op != opChars {
+		out := *e
+		out.kids = make([]*expr, len(e.kids))
+		for i, kid := range e.kids {
+			out.kids[i] = quoted(kid)
+		}
+		return &out
+	}
+	out := alt(chars(e.set.normal().and(plain)...))
+	for r := rune(0); r <= '\\'; r++ {
+		if e.set.has(r) && !plain.has(r) {
+			text, ok := escape[r]
+			if !ok {
+				text = fmt.Sprintf(`\u%04x`, r)
+			}
+			out.kids = append(out.kids, literal(text))
+		}
+	}
+	return out
+}
+
+func (c *schemas) emitString(s *shape) *expr {
+	sized := s.least > 0 || s.most != unlimited
+	patterns := s.pattern
+	if f, ok := formats[s.format]; ok {
+		patterns = append(slices.Clone(patterns), f)
+	}
+	switch {
+	case len(patterns) == 1 && !sized && len(s.excluded) == 0:
+		e, err := regex(ecma(patterns[0]), true)
+		if err != nil {
+			return c.cannot("pattern", err.Error())
+		}
+		return quoted(e)
+	case len(patterns) > 0:
+		return c.cannot("pattern", "a pattern or format together with another one, a length, or values to leave out")
+	case len(s.excluded) > 0 && !sized:
+		return notAny(s.excluded)
+	case len(s.excluded) > 0:
+		return c.cannot("not", "a length together with values to leave out")
+	}
+	char := c.char()
+	if !sized {
+		return star(char)
+	}
+	return repeat(char, s.least, s.most)
+}
+
+// char is anyChar as a rule.
+func (c *schemas) char() *expr {
+	rule, ok := c.known["a character"]
+	if !ok {
+		rule = c.g.add("a character", anyChar())
+		c.known["a character"] = rule
+	}
+	return refer(rule)
+}
+
+// notAny matches strings other than some, without escapes.
+func notAny(words []string) *expr {
+	first := map[rune][]string{}
+	out := alt()
+	var set charSet
+	done := false
+	for _, word := range words {
+		if word == "" {
+			done = true
+			continue
+		}
+		r := []rune(word)
+		first[r[0]] = append(first[r[0]], string(r[1:]))
+		set = append(set, span{r[0], r[0]})
+	}
+	if !done {
+		out.kids = append(out.kids, empty())
+	}
+	out.kids = append(out.kids, seq(chars(set.not().and(plain)...), star(chars(plain...))))
+	for i, r := range set {
+		if plain.has(r.lo) && !slices.Contains(set[:i], r) {
+			out.kids = append(out.kids, seq(chars(r), notAny(first[r.lo])))
+		}
+	}
+	return out
+}
+
+// item is what all parts say of the item at a place.
+func (s *shape) item(at int) (all conj) {
+	for i, p := range s.parts {
+		switch {
+		case p.seen:
+			seen := slices.ContainsFunc(s.parts[p.unseen:i], func(q part) bool {
+				return !q.denied && (at < len(q.kids) || q.others != nil)
+			})
+			if !seen {
+				all = append(all, *p.others)
+			}
+		case at < len(p.kids):
+			all = append(all, p.kids[at]...)
+		case p.others != nil:
+			all = append(all, *p.others)
+		}
+	}
+	return all
+}
+
+func (c *schemas) emitArray(s *shape) *expr {
+	prefix := 0 // items that differ from the later ones
+	for _, p := range s.parts {
+		prefix = max(prefix, len(p.kids))
+	}
+	for _, k := range s.contains {
+		if k.most != unlimited { // of items that count, as few as needed
+			none := k.negated()
+			s.parts = append(s.parts, part{others: &none, denied: true})
+		}
+	}
+	starts := []int{0}
+	if len(s.contains) > 0 && prefix > 0 {
+		starts = append(starts, prefix)
+	}
+	out := alt()
+	for _, start := range starts {
+		items, most, ok := c.items(s, start, prefix)
+		if !ok || most != unlimited && most < s.least {
+			continue
+		}
+		if s.unique && (most == unlimited || most > 1) {
+			if e := c.distinct(s, prefix, most); e != nil {
+				return e
+			}
+			if s.least > 1 {
+				c.cannot("uniqueItems", "more than one item that is no member of an enum")
+			}
+			most = 1
+		}
+		// From the last place to the first: what may follow after i items.
+		rest := empty()
+		if most == unlimited {
+			rest = star(seq(literal(", "), items(max(len(starts)*prefix, s.least, contains(s, start)))))
+		}
+		end := most
+		if most == unlimited {
+			end = max(prefix, s.least, contains(s, start))
+		}
+		for i := end - 1; i >= 0; i-- {
+			next := seq(items(i), rest)
+			if i > 0 {
+				next = seq(literal(", "), next)
+			}
+			if i >= s.least && i >= contains(s, start) {
+				next = maybe(next)
+			}
+			rest = c.g.rule("items", next)
+		}
+		if end == 0 && most == unlimited {
+			item := items(0)
+			rest = maybe(seq(item, star(seq(literal(", "), item))))
+		}
+		out.kids = append(out.kids, seq(literal("["), rest, literal("]")))
+	}
+	return out
+}
+
+// contains is how many items there must be for those that an array is to contain, if these begin at a place.
+func contains(s *shape, start int) int {
+	n := 0
+	for _, k := range s.contains {
+		if k.least > 0 {
+			n = max(n, start+k.least)
+		}
+	}
+	return n
+}
+
+// items returns the expression of each place, and how many items there may be.
+func (c *schemas) items(s *shape, start, prefix int) (item func(i int) *expr, most int, ok bool) {
+	if c.err != nil {
+		return nil, 0, false
+	}
+	at := func(i int) conj {
+		var all conj
+		for _, k := range s.contains {
+			if i >= start && i < start+k.least {
+				all = append(all, k.term)
+			}
+		}
+		for _, t := range s.item(i) {
+			if !t.not || !slices.ContainsFunc(all, func(k term) bool { return k.at == t.at }) { // it may count here
+				all = append(all, t)
+			}
+		}
+		return all
+	}
+	fixed := max(prefix, contains(s, start)) // places after which all are alike
+	most = s.most
+	for i := range fixed + 1 {
+		if most != unlimited && i >= most {
+			break
+		}
+		if len(c.shapes(at(i))) == 0 { // nothing fits here
+			most = i
+			break
+		}
+	}
+	for _, k := range s.contains {
+		if k.most != unlimited && k.most < k.least {
+			return nil, 0, false
+		}
+	}
+	ok = most == unlimited || most >= contains(s, start)
+	return func(i int) *expr { return c.ref(at(min(i, fixed))) }, most, ok
+}
+
+// distinct matches arrays of members of an enum in their order, each at most once; nil where the items are no members of an enum.
+func (c *schemas) distinct(s *shape, prefix, most int) *expr {
+	if prefix > 0 || len(s.contains) > 0 {
+		return nil
+	}
+	var values []string
+	for _, kid := range c.shapes(s.item(0)) {
+		if kid.value == nil {
+			return nil
+		}
+		values = append(values, *kid.value)
+	}
+	slices.Sort(values)
+	values = slices.Compact(values)
+	if most == unlimited {
+		most = len(values)
+	}
+	known := map[[2]int]*expr{}
+	var rest func(i, n int) *expr // what may follow n items, of the values from i on
+	rest = func(i, n int) *expr {
+		key := [2]int{i, n}
+		if e := known[key]; e != nil {
+			return e
+		}
+		e := alt()
+		if n >= s.least {
+			e.kids = append(e.kids, empty())
+		}
+		if i < len(values) && n < most {
+			value := literal(values[i])
+			if n > 0 {
+				value = seq(literal(", "), value)
+			}
+			e.kids = append(e.kids, seq(value, rest(i+1, n+1)), rest(i+1, n))
+		}
+		known[key] = c.g.rule("items", e)
+		return known[key]
+	}
+	return seq(literal("["), rest(0, 0), literal("]"))
+}

@@ -1,0 +1,479 @@
+package grammar
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// accept narrows shapes to what a schema accepts. Keywords that are not known say nothing of values.
+func (c *schemas) accept(list []*shape, p place, o *object) []*shape {
+	for _, keyword := range []string{"unevaluatedProperties", "unevaluatedItems"} {
+		v, ok := o.get(keyword)
+		if !ok || v == true {
+			continue
+		}
+		rest := &object{o.names, map[string]any{}} // the schema without the keyword, of which it says the rest
+		for name, v := range o.values {
+			if name != keyword {
+				rest.values[name] = v
+			}
+		}
+		k := isObject
+		if keyword == "unevaluatedItems" {
+			k = isArray
+		}
+		others := term{place: p.sub(v, keyword)}
+		within := narrow(c.accept(universe(), p, rest), func(s *shape) {
+			s.parts = append(s.parts, part{others: &others, seen: true})
+		}, k)
+		var out []*shape
+		for _, a := range list {
+			for _, b := range within {
+				if n := meet(a, b); n != nil && !n.impossible() {
+					out = append(out, n)
+				}
+			}
+		}
+		return out
+	}
+	for _, name := range o.names {
+		if v, ok := o.get(name); ok {
+			list = c.keyword(list, p, o, name, v)
+		}
+		if c.err != nil {
+			return nil
+		}
+	}
+	return list
+}
+
+// keyword narrows shapes to what one keyword accepts.
+func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any) []*shape {
+	here := func(v any, names ...string) term { return term{place: p.sub(v, names...)} }
+	switch name {
+	case "$ref", "$dynamicRef":
+		if t, ok := c.reference(p, name, v); ok {
+			return c.apply(list, t)
+		}
+	case "$recursiveRef":
+		c.fail(p, name, "it is not supported: use $ref")
+	case "type":
+		return c.types(list, p, v, false)
+	case "const":
+		return c.constant(list, p, v)
+	case "enum":
+		values, ok := v.([]any)
+		if !ok {
+			c.fail(p, name, "want a list of values")
+		}
+		var out []*shape
+		for _, v := range values {
+			out = append(out, c.constant(clones(list), p, v)...)
+		}
+		return out
+	case "allOf":
+		for _, t := range c.terms(p, name, v) {
+			list = c.apply(list, t)
+		}
+	case "anyOf":
+		var out []*shape
+		for _, t := range c.terms(p, name, v) {
+			out = append(out, c.apply(clones(list), t)...)
+		}
+		return out
+	case "oneOf":
+		var out []*shape
+		all := c.terms(p, name, v)
+		for i, t := range all {
+			one := c.apply(clones(list), t)
+			for j, other := range all {
+				if j != i && len(one) > 0 {
+					one = c.apply(one, other.negated())
+				}
+			}
+			out = append(out, one...)
+		}
+		if len(out) == 0 && len(list) > 0 {
+			c.fail(p, name, "no value can be told to match one alternative alone")
+		}
+		return out
+	case "not":
+		out := c.apply(list, here(v, name).negated())
+		if v != true && len(out) == 0 && len(list) > 0 {
+			c.fail(p, name, "no value can be told not to match")
+		}
+		return out
+	case "if":
+		condition := here(v, name)
+		return either(list,
+			func(list []*shape) []*shape { return c.branch(c.apply(list, condition), p, o, "then") },
+			func(list []*shape) []*shape { return c.branch(c.apply(list, condition.negated()), p, o, "else") })
+	case "minimum", "exclusiveMinimum":
+		n := c.number(p, name, v)
+		return narrow(list, func(s *shape) { s.number.atLeast(n, name != "minimum") }, isNumber)
+	case "maximum", "exclusiveMaximum":
+		n := c.number(p, name, v)
+		return narrow(list, func(s *shape) { s.number.atMost(n, name != "maximum") }, isNumber)
+	case "multipleOf":
+		n := c.number(p, name, v)
+		if n.Sign() <= 0 {
+			c.fail(p, name, "want more than 0")
+		}
+		return narrow(list, func(s *shape) { s.multiple = append(s.multiple, n) }, isNumber)
+	case "minLength", "minItems", "minProperties":
+		n := c.count(p, name, v)
+		return narrow(list, func(s *shape) { s.atLeast(n) }, sized(name))
+	case "maxLength", "maxItems", "maxProperties":
+		n := c.count(p, name, v)
+		return narrow(list, func(s *shape) { s.atMost(n) }, sized(name))
+	case "pattern":
+		text, _ := v.(string)
+		if _, err := regex(ecma(text), true); err != nil {
+			c.fail(p, name, "%v", err)
+		}
+		return narrow(list, func(s *shape) { s.pattern = append(s.pattern, text) }, isString)
+	case "format":
+		text, _ := v.(string)
+		return narrow(list, func(s *shape) { s.format = text }, isString)
+	case "uniqueItems":
+		if v == true {
+			return narrow(list, func(s *shape) { s.unique = true }, isArray)
+		}
+	case "contains":
+		k := contained{here(v, name), 1, unlimited}
+		if v, ok := o.get("minContains"); ok {
+			k.least = c.count(p, "minContains", v)
+		}
+		if v, ok := o.get("maxContains"); ok {
+			k.most = c.count(p, "maxContains", v)
+		}
+		return narrow(list, func(s *shape) { s.contains = append(s.contains, k) }, isArray)
+	case "prefixItems", "items":
+		if _, both := o.get("prefixItems"); name == "prefixItems" || !both {
+			items := c.itemsPart(p, o)
+			return narrow(list, func(s *shape) { s.parts = append(s.parts, items) }, isArray)
+		}
+	case "required":
+		names := c.strings(p, name, v)
+		return narrow(list, func(s *shape) { s.required = append(s.required, names...) }, isObject)
+	case "propertyNames":
+		return narrow(list, func(s *shape) { s.names = append(s.names, here(v, name)) }, isObject)
+	case "properties", "patternProperties", "additionalProperties":
+		for _, first := range []string{"properties", "patternProperties", "additionalProperties"} {
+			if _, ok := o.get(first); ok && first == name {
+				properties := c.propertiesPart(p, o)
+				return narrow(list, func(s *shape) { s.parts = append(s.parts, properties) }, isObject)
+			} else if ok {
+				break
+			}
+		}
+	case "dependentRequired", "dependentSchemas", "dependencies":
+		all, ok := v.(*object)
+		if !ok {
+			c.fail(p, name, "want an object")
+			return nil
+		}
+		for _, property := range all.names {
+			v := all.values[property]
+			without := func(s *shape) { s.absent = append(s.absent, property) }
+			with := func(s *shape) { s.required = append(s.required, property) }
+			list = either(list,
+				func(list []*shape) []*shape { return only(list, isNull, isBool, isNumber, isString, isArray) },
+				func(list []*shape) []*shape { return narrow(only(list, isObject), without, isObject) },
+				func(list []*shape) []*shape {
+					list = narrow(only(list, isObject), with, isObject)
+					if _, ok := v.([]any); ok {
+						names := c.strings(p, name, v)
+						return narrow(list, func(s *shape) { s.required = append(s.required, names...) }, isObject)
+					}
+					return c.apply(list, here(v, name, property))
+				})
+		}
+	}
+	return list
+}
+
+// branch applies then or else, if it is there.
+func (c *schemas) branch(list []*shape, p place, o *object, name string) []*shape {
+	if v, ok := o.get(name); ok {
+		return c.apply(list, term{place: p.sub(v, name)})
+	}
+	return list
+}
+
+func sized(keyword string) kind {
+	switch keyword[3:] {
+	case "Length":
+		return isString
+	case "Items":
+		return isArray
+	}
+	return isObject
+}
+
+// reference finds what a reference names. A dynamic one is as good as a static one where a single schema has the anchor.
+func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
+	ref, _ := v.(string)
+	if keyword == "$dynamicRef" {
+		_, anchor, _ := strings.Cut(ref, "#")
+		count := 0
+		for id := range c.ids {
+			if u, err := url.Parse(id); err == nil && anchor != "" && u.Fragment == anchor {
+				count++
+			}
+		}
+		if count > 1 {
+			c.fail(p, keyword, "%q names several schemas: use $ref", ref)
+		}
+	}
+	found, ok := c.resolve(p, keyword, ref)
+	return term{place: found}, ok
+}
+
+// types keeps the shapes of the types listed, or the others.
+func (c *schemas) types(list []*shape, p place, v any, not bool) []*shape {
+	names, ok := v.([]any)
+	if !ok {
+		names = []any{v}
+	}
+	for _, name := range names {
+		if text, _ := name.(string); !slices.Contains([]string{"null", "boolean", "number", "integer", "string", "array", "object"}, text) {
+			c.fail(p, "type", "%v is no type", name)
+		}
+	}
+	var out []*shape
+	for _, s := range list {
+		named := slices.Contains(names, any(string(s.kind)))
+		if s.kind == isNumber && !named && slices.Contains(names, any("integer")) {
+			if s = s.clone(); not {
+				s.broken = true
+			} else {
+				s.whole = true
+			}
+			named = !not
+		}
+		if named != not && !s.impossible() {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (c *schemas) strings(p place, keyword string, v any) (names []string) {
+	list, ok := v.([]any)
+	for _, v := range list {
+		name, isText := v.(string)
+		ok = ok && isText
+		names = append(names, name)
+	}
+	if !ok {
+		c.fail(p, keyword, "want a list of strings")
+	}
+	return names
+}
+
+func (c *schemas) itemsPart(p place, o *object) (out part) {
+	items, given := o.get("items")
+	first, _ := o.get("prefixItems")
+	keyword := "prefixItems"
+	if list, ok := items.([]any); ok { // as in drafts before 2020-12
+		first, keyword = list, "items"
+		items, given = o.get("additionalItems")
+	}
+	if first != nil && len(fmt.Sprint(first)) > 2 {
+		for _, t := range c.terms(p, keyword, first) {
+			out.kids = append(out.kids, conj{t})
+		}
+	}
+	if given {
+		out.others = &term{place: p.sub(items, "items")}
+	}
+	return out
+}
+
+func (c *schemas) propertiesPart(p place, o *object) (out part) {
+	if v, ok := o.get("properties"); ok {
+		all, ok := v.(*object)
+		if !ok {
+			c.fail(p, "properties", "want an object")
+			return out
+		}
+		for _, name := range all.names {
+			out.names = append(out.names, name)
+			out.kids = append(out.kids, conj{{place: p.sub(all.values[name], "properties", name)}})
+		}
+	}
+	if v, ok := o.get("patternProperties"); ok {
+		all, ok := v.(*object)
+		if !ok {
+			c.fail(p, "patternProperties", "want an object")
+			return out
+		}
+		for _, pattern := range all.names {
+			if _, err := regex(ecma(pattern), true); err != nil {
+				c.fail(p, "patternProperties", "%v", err)
+			}
+			out.patterns = append(out.patterns, pattern)
+			out.matching = append(out.matching, conj{{place: p.sub(all.values[pattern], "patternProperties", pattern)}})
+		}
+	}
+	if v, ok := o.get("additionalProperties"); ok {
+		out.others = &term{place: p.sub(v, "additionalProperties")}
+	}
+	return out
+}
+
+// deny narrows shapes to what a schema does not accept: what violates one of its keywords. What is not known how to violate
+// gives nothing.
+func (c *schemas) deny(list []*shape, p place, o *object) (out []*shape) {
+	for _, name := range o.names {
+		if v, ok := o.get(name); ok {
+			out = append(out, c.violate(clones(list), p, o, name, v)...)
+		}
+	}
+	return out
+}
+
+// violate narrows shapes to what a keyword does not accept.
+func (c *schemas) violate(list []*shape, p place, o *object, name string, v any) []*shape {
+	here := func(v any, names ...string) term { return term{place: p.sub(v, names...)} }
+	switch name {
+	case "$ref", "$dynamicRef":
+		if t, ok := c.reference(p, name, v); ok {
+			return c.apply(list, t.negated())
+		}
+	case "type":
+		return c.types(list, p, v, true)
+	case "const", "enum":
+		values := []any{v}
+		if name == "enum" {
+			values, _ = v.([]any)
+		}
+		for _, v := range values {
+			list = c.except(list, p, v)
+		}
+		return list
+	case "allOf":
+		var out []*shape
+		for _, t := range c.terms(p, name, v) {
+			out = append(out, c.apply(clones(list), t.negated())...)
+		}
+		return out
+	case "anyOf", "oneOf": // of oneOf: matches none, not several
+		for _, t := range c.terms(p, name, v) {
+			list = c.apply(list, t.negated())
+		}
+		return list
+	case "not":
+		return c.apply(list, here(v, name))
+	case "if":
+		condition := here(v, name)
+		way := func(condition term, branch string) func([]*shape) []*shape {
+			return func(list []*shape) []*shape {
+				b, ok := o.get(branch)
+				if !ok {
+					return nil
+				}
+				return c.apply(c.apply(list, condition), here(b, branch).negated())
+			}
+		}
+		return either(list, way(condition, "then"), way(condition.negated(), "else"))
+	case "minimum", "exclusiveMinimum":
+		n := c.number(p, name, v)
+		return narrow(only(list, isNumber), func(s *shape) { s.number.atMost(n, name == "minimum") }, isNumber)
+	case "maximum", "exclusiveMaximum":
+		n := c.number(p, name, v)
+		return narrow(only(list, isNumber), func(s *shape) { s.number.atLeast(n, name == "maximum") }, isNumber)
+	case "minLength", "minItems", "minProperties":
+		if n := c.count(p, name, v); n > 0 {
+			return narrow(only(list, sized(name)), func(s *shape) { s.atMost(n - 1) }, sized(name))
+		}
+	case "maxLength", "maxItems", "maxProperties":
+		n := c.count(p, name, v)
+		return narrow(only(list, sized(name)), func(s *shape) { s.atLeast(n + 1) }, sized(name))
+	case "required":
+		var out []*shape
+		for _, property := range c.strings(p, name, v) {
+			out = append(out, narrow(only(list, isObject), func(s *shape) { s.absent = append(s.absent, property) }, isObject)...)
+		}
+		return out
+	case "properties":
+		all, _ := v.(*object)
+		var out []*shape
+		for i := range c.propertiesPart(p, o).names {
+			property := all.names[i]
+			wrong := part{names: []string{property}, kids: []conj{{here(all.values[property], name, property).negated()}}, denied: true}
+			out = append(out, narrow(only(list, isObject), func(s *shape) {
+				s.required, s.parts = append(s.required, property), append(s.parts, wrong)
+			}, isObject)...)
+		}
+		return out
+	case "prefixItems", "items":
+		if _, both := o.get("prefixItems"); name == "items" && both {
+			return nil
+		}
+		items := c.itemsPart(p, o)
+		if items.others != nil { // the first item that it goes for
+			items.kids = append(items.kids, conj{*items.others})
+		}
+		var out []*shape
+		for i, kid := range items.kids {
+			wrong := part{kids: make([]conj, i+1), denied: true}
+			wrong.kids[i] = conj{kid[0].negated()}
+			out = append(out, narrow(only(list, isArray), func(s *shape) {
+				s.atLeast(i + 1)
+				s.parts = append(s.parts, wrong)
+			}, isArray)...)
+		}
+		return out
+	case "contains":
+		if _, ok := o.get("minContains"); !ok {
+			none := here(v, name).negated()
+			return narrow(only(list, isArray), func(s *shape) {
+				s.parts = append(s.parts, part{others: &none, denied: true})
+			}, isArray)
+		}
+	}
+	return nil
+}
+
+// except takes a value away from shapes.
+func (c *schemas) except(list []*shape, p place, v any) (out []*shape) {
+	for _, s := range list {
+		if s.kind != kindOf(v) {
+			out = append(out, s)
+			continue
+		}
+		switch v := v.(type) {
+		case string:
+			s.excluded = append(s.excluded, v)
+			if !s.impossible() {
+				out = append(out, s)
+			}
+		case json.Number:
+			n := c.number(p, "const", v)
+			below, above := s.clone(), s.clone()
+			below.number.atMost(n, true)
+			above.number.atLeast(n, true)
+			for _, s := range []*shape{below, above} {
+				if !s.impossible() {
+					out = append(out, s)
+				}
+			}
+		case bool:
+			if *s.value != fmt.Sprint(v) {
+				out = append(out, s)
+			}
+		case *object, []any:
+			t := term{place{structure(v), p.at + "=" + jsonText(v), p.base}, true}
+			out = append(out, c.apply([]*shape{s}, t)...)
+		}
+	}
+	return out
+}
+
+var one = big.NewRat(1, 1)

@@ -1,0 +1,221 @@
+package grammar
+
+import "slices"
+
+// property is what all parts say of a property, and whether one of them mentions it. patterns are those that match its name; nil
+// says to find out.
+func (s *shape) property(name string, patterns []string) (all conj) {
+	matching := func(p *part) (found []conj) {
+		for i, pattern := range p.patterns {
+			if slices.Contains(patterns, pattern) || patterns == nil && matches(pattern, name) {
+				found = append(found, p.matching[i])
+			}
+		}
+		return found
+	}
+	mentions := func(p *part) bool {
+		return !p.denied && (patterns == nil && slices.Contains(p.names, name) || len(matching(p)) > 0 || p.others != nil)
+	}
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.seen {
+			seen := false
+			for j := p.unseen; j < i; j++ {
+				seen = seen || mentions(&s.parts[j])
+			}
+			if !seen {
+				all = append(all, *p.others)
+			}
+			continue
+		}
+		at := -1
+		if patterns == nil {
+			at = slices.Index(p.names, name)
+		}
+		found := matching(p)
+		if at >= 0 {
+			all = append(all, p.kids[at]...)
+		}
+		for _, k := range found {
+			all = append(all, k...)
+		}
+		if at < 0 && len(found) == 0 && p.others != nil {
+			all = append(all, *p.others)
+		}
+	}
+	return all
+}
+
+// pair is a property with its value.
+type pair struct {
+	text     *expr
+	required bool
+}
+
+func (c *schemas) emitObject(s *shape) *expr {
+	var names []string
+	for _, p := range s.parts {
+		for _, name := range p.names {
+			if !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	for _, name := range s.required {
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	var pairs []pair
+	for _, name := range names {
+		required := slices.Contains(s.required, name)
+		value := s.property(name, nil)
+		named := c.constant(universe(), place{at: "propertyNames"}, name)
+		for _, t := range s.names {
+			named = c.apply(named, t)
+		}
+		if slices.Contains(s.absent, name) || len(named) == 0 || len(c.shapes(value)) == 0 {
+			if required {
+				return nothing()
+			}
+			continue
+		}
+		pairs = append(pairs, pair{seq(literal(quote(name)+": "), c.ref(value)), required})
+	}
+	free := c.freeProperty(s, append(names, s.absent...))
+	e := c.properties(s, pairs, free)
+	return seq(literal("{"), e, literal("}"))
+}
+
+// freeProperty is a property that no part names; nothing where there may be none. Its name is written without escapes, so that it
+// cannot be a name in disguise.
+func (c *schemas) freeProperty(s *shape, names []string) *expr {
+	var patterns []string
+	asked := len(names) == 0 // a schema that names properties and says nothing of others has no others
+	for _, p := range s.parts {
+		asked = asked || p.others != nil || len(p.patterns) > 0
+		for _, pattern := range p.patterns {
+			if !slices.Contains(patterns, pattern) {
+				patterns = append(patterns, pattern)
+			}
+		}
+	}
+	if !asked || s.most == 0 {
+		return nothing()
+	}
+	entry := func(name *expr, value conj) *expr {
+		if len(c.shapes(value)) == 0 {
+			return nothing()
+		}
+		return seq(literal(`"`), name, literal(`": `), c.ref(value))
+	}
+	if len(patterns) == 0 {
+		value := s.property("", []string{})
+		if len(s.names) == 0 {
+			return entry(notAny(names), value)
+		}
+		out := alt()
+		for _, n := range c.shapes(s.names) {
+			clear := n.kind == isString && !slices.ContainsFunc(names, func(name string) bool {
+				text := quote(name)
+				return meet(n, &shape{kind: isString, value: &text, most: unlimited}) != nil
+			})
+			if n.kind != isString || len(names) > 0 && !clear && (n.value == nil || slices.Contains(names, (*n.value)[1:len(*n.value)-1])) {
+				continue
+			}
+			name := c.emit(n)
+			if n.value == nil && len(n.pattern) == 0 && len(n.excluded) == 0 {
+				name = seq(literal(`"`), repeat(chars(plain...), n.least, n.most), literal(`"`))
+			}
+			if len(c.shapes(value)) > 0 {
+				out.kids = append(out.kids, seq(name, literal(": "), c.ref(value)))
+			}
+		}
+		return out
+	}
+	out := alt()
+	if len(s.names) > 0 {
+		return out
+	}
+	for _, pattern := range patterns { // a name that one matches may match the others, so the value is what all ask for
+		if slices.ContainsFunc(names, func(name string) bool { return matches(pattern, name) }) {
+			continue
+		}
+		e, err := regex(ecma(pattern), true)
+		if err != nil {
+			return c.cannot("patternProperties", err.Error())
+		}
+		value := s.property("", patterns)
+		for i, p := range s.parts { // a part of which another's pattern may be
+			if p.others != nil && !p.seen && !slices.Contains(p.patterns, pattern) {
+				value = append(value, *s.parts[i].others)
+			}
+		}
+		out.kids = append(out.kids, entry(quoted(e), value))
+	}
+	return out
+}
+
+// properties matches the pairs in their order, and then free ones.
+func (c *schemas) properties(s *shape, pairs []pair, free *expr) *expr {
+	counted := s.least > 0 || s.most != unlimited
+	known := map[[2]int]*expr{}
+	separated := func(e *expr, n int) *expr {
+		if n > 0 {
+			return seq(literal(", "), e)
+		}
+		return e
+	}
+	ending := func(n int) *expr {
+		// Free names may be alike, so one of them alone counts as a further property.
+		least, most := 0, unlimited
+		if counted {
+			least = max(s.least-n, 0)
+			if s.most != unlimited {
+				most = s.most - n
+			}
+		}
+		switch {
+		case least > 1 || most != unlimited && most < least:
+			return nothing()
+		case most == 0 || free.isNothing():
+			if least > 0 {
+				return nothing()
+			}
+			return empty()
+		}
+		more := unlimited
+		if most != unlimited {
+			more = most - 1
+		}
+		e := seq(separated(free, n), repeat(seq(literal(", "), free), 0, more))
+		if least == 0 {
+			e = maybe(e)
+		}
+		return e
+	}
+	var rest func(i, n int) *expr // from pair i on, after n pairs
+	rest = func(i, n int) *expr {
+		if !counted {
+			n = min(n, 1)
+		}
+		key := [2]int{i, n}
+		if e := known[key]; e != nil {
+			return e
+		}
+		e := alt()
+		if i == len(pairs) {
+			e = ending(n)
+		} else {
+			if !counted || s.most == unlimited || n < s.most {
+				e.kids = append(e.kids, seq(separated(pairs[i].text, n), rest(i+1, n+1)))
+			}
+			if !pairs[i].required {
+				e.kids = append(e.kids, rest(i+1, n))
+			}
+		}
+		known[key] = c.g.rule("properties", e)
+		return known[key]
+	}
+	return rest(0, 0)
+}

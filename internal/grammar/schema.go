@@ -1,0 +1,245 @@
+package grammar
+
+import (
+	"fmt"
+	"math/big"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// JSONSchema compiles a JSON schema (draft 2020-12). Every text of the grammar is a JSON value on one line, with ", " and ": "
+// between its parts, that the schema accepts. The grammar need not have all such values; docs/serve.md says what it leaves out.
+// A schema that cannot be honoured is refused, by the keyword and its place.
+func JSONSchema(source string) (*Grammar, error) {
+	if err := checkSource(source); err != nil {
+		return nil, err
+	}
+	root, err := parseJSON(source)
+	if err != nil {
+		return nil, err
+	}
+	c := &schemas{root: root, known: map[string]int{}, ids: map[string]place{}}
+	c.register(root, place{root, "#", &url.URL{}})
+	rule := c.value(conj{{place: place{root, "#", &url.URL{}}}})
+	if c.err != nil {
+		return nil, c.err
+	}
+	return c.g.compile(rule)
+}
+
+// place is a schema and where it stands.
+type place struct {
+	schema any
+	at     string // JSON pointer
+	base   *url.URL
+}
+
+// sub is a schema within another.
+func (p place) sub(v any, names ...string) place {
+	at := p.at
+	for _, name := range names {
+		at += "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+	}
+	base := p.base
+	if o, ok := v.(*object); ok {
+		if id, ok := o.values["$id"].(string); ok {
+			if u, err := base.Parse(id); err == nil {
+				base = u
+			}
+		}
+	}
+	return place{v, at, base}
+}
+
+// term is a schema, or its negation.
+type term struct {
+	place
+	not bool
+}
+
+// conj is a conjunction of schemas.
+type conj []term
+
+// schemas compiles a document of schemas.
+type schemas struct {
+	g     grammar
+	root  any
+	known map[string]int // rules of conjunctions
+	ids   map[string]place
+	depth int
+	err   error
+}
+
+// Bounds of a schema's expansion.
+const (
+	maxShapes = 256
+	maxRules  = 1 << 13
+	maxItems  = 1 << 12 // of the bounds of arrays, objects and strings
+)
+
+func (c *schemas) fail(p place, keyword, format string, args ...any) {
+	if c.err == nil {
+		c.err = fmt.Errorf("%s: keyword %s: %s", p.at, keyword, fmt.Sprintf(format, args...))
+	}
+}
+
+// register notes the schemas that have an $id or an $anchor.
+func (c *schemas) register(v any, p place) {
+	switch v := v.(type) {
+	case []any:
+		for i, kid := range v {
+			c.register(kid, p.sub(kid, strconv.Itoa(i)))
+		}
+	case *object:
+		if _, ok := v.values["$id"].(string); ok {
+			if p.at == "#" {
+				p = place{v, "#", p.sub(v).base}
+			}
+			c.ids[strings.TrimSuffix(p.base.String(), "#")] = p
+		}
+		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
+			if name, ok := v.values[keyword].(string); ok {
+				u := *p.base
+				u.Fragment = name
+				c.ids[u.String()] = p
+			}
+		}
+		for _, name := range v.names {
+			if name == "enum" || name == "const" {
+				continue
+			}
+			kid := v.values[name]
+			c.register(kid, p.sub(kid, name))
+		}
+	}
+}
+
+// resolve finds the schema that a reference names.
+func (c *schemas) resolve(p place, keyword, ref string) (place, bool) {
+	u, err := p.base.Parse(ref)
+	if err != nil {
+		c.fail(p, keyword, "%q is no reference", ref)
+		return p, false
+	}
+	if found, ok := c.ids[strings.TrimSuffix(u.String(), "#")]; ok {
+		return found, true
+	}
+	fragment := u.Fragment
+	whole := *u
+	whole.Fragment, whole.RawFragment = "", ""
+	found, ok := c.ids[whole.String()]
+	if !ok && whole.String() == "" {
+		found, ok = place{c.root, "#", &url.URL{}}, true
+	}
+	if !ok {
+		c.fail(p, keyword, "%q is outside of the schema: put it into $defs", ref)
+		return p, false
+	}
+	if fragment == "" {
+		return found, true
+	}
+	if !strings.HasPrefix(fragment, "/") {
+		c.fail(p, keyword, "%q is not in the schema", ref)
+		return p, false
+	}
+	for name := range strings.SplitSeq(fragment[1:], "/") {
+		name = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+		var kid any
+		ok := false
+		switch v := found.schema.(type) {
+		case *object:
+			kid, ok = v.get(name)
+		case []any:
+			if i, err := strconv.Atoi(name); err == nil && i >= 0 && i < len(v) {
+				kid, ok = v[i], true
+			}
+		}
+		if !ok {
+			c.fail(p, keyword, "%q is not in the schema", ref)
+			return p, false
+		}
+		found = found.sub(kid, name)
+	}
+	return found, true
+}
+
+// value is the rule of the values that all schemas of a conjunction accept.
+func (c *schemas) value(all conj) int {
+	var keys []string
+	for _, t := range all {
+		keys = append(keys, fmt.Sprintf("%v%s", t.not, t.at))
+	}
+	slices.Sort(keys)
+	key := strings.Join(slices.Compact(keys), " ")
+	if rule, ok := c.known[key]; ok {
+		return rule
+	}
+	name := "of any value"
+	if len(all) > 0 {
+		name = "of " + all[0].at
+	}
+	rule := c.g.add(name, nothing())
+	c.known[key] = rule
+	if len(c.g.rules) > maxRules && c.err == nil {
+		c.err = fmt.Errorf("%s: the schema takes more than %d rules: make it simpler", all[0].at, maxRules)
+	}
+	if c.err != nil {
+		return rule
+	}
+	if c.depth++; c.depth > maxDepth {
+		c.err = fmt.Errorf("%s: the schema is nested more than %d deep", all[0].at, maxDepth)
+		return rule
+	}
+	e := alt()
+	for _, s := range c.shapes(all) {
+		e.kids = append(e.kids, c.emit(s))
+	}
+	c.g.rules[rule] = e
+	c.depth--
+	return rule
+}
+
+// ref is value as an expression.
+func (c *schemas) ref(all conj) *expr { return refer(c.value(all)) }
+
+// shapes are the alternatives of a conjunction.
+func (c *schemas) shapes(all conj) []*shape {
+	list := universe()
+	for _, t := range all {
+		list = c.apply(list, t)
+	}
+	return slices.DeleteFunc(list, func(s *shape) bool { return s.impossible() })
+}
+
+// number reads a keyword that is a number.
+func (c *schemas) number(p place, keyword string, v any) *big.Rat {
+	text := fmt.Sprint(v)
+	if _, exponent, ok := strings.Cut(strings.ToLower(text), "e"); ok && len(exponent) > 4 {
+		c.fail(p, keyword, "%s: the number is out of range", text)
+		return new(big.Rat)
+	}
+	n, ok := new(big.Rat).SetString(text)
+	if !ok || len(text) > 400 {
+		c.fail(p, keyword, "want a number")
+		return new(big.Rat)
+	}
+	return n
+}
+
+// count reads a keyword that is a whole number of 0 or more.
+func (c *schemas) count(p place, keyword string, v any) int {
+	n := c.number(p, keyword, v)
+	if c.err == nil && (!n.IsInt() || n.Sign() < 0) {
+		c.fail(p, keyword, "want a whole number of 0 or more")
+	}
+	if !n.IsInt() || !n.Num().IsInt64() || n.Num().Int64() > maxItems {
+		if strings.HasPrefix(keyword, "max") {
+			return maxItems // a text that is shorter than allowed is allowed
+		}
+		c.fail(p, keyword, "want at most %d", maxItems)
+		return 0
+	}
+	return int(n.Num().Int64())
+}

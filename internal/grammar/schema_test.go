@@ -1,0 +1,144 @@
+package grammar
+
+import (
+	"encoding/json"
+	"math/big"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+func TestJSONSchema(t *testing.T) {
+	for _, c := range []struct {
+		schema  string
+		yes, no []string
+	}{
+		{`{"type": "object", "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}, "required": ["a"]}`,
+			[]string{`{"a": 1}`, `{"a": -20, "b": "x\"\n"}`}, []string{`{}`, `{"b": "x"}`, `{"a": 1.5}`, `{"b": "", "a": 1}`, `{"a":1}`, `{"a": 1, "c": 1}`}},
+		{`{"enum": ["a", 1, null, {"b": [true]}]}`, []string{`"a"`, `1`, `null`, `{"b": [true]}`}, []string{`"b"`, `2`, `{"b": [false]}`}},
+		{`{"type": "integer", "minimum": -3, "exclusiveMaximum": 12}`, []string{"-3", "0", "9", "10", "11"}, []string{"-4", "12", "1.5", "01", "-0"}},
+		{`{"type": "number", "minimum": 0, "maximum": 1}`, []string{"0", "1", "0.25", "0.99"}, []string{"-0.5", "1.01", "2"}},
+		{`{"type": "number", "exclusiveMinimum": 1.25, "maximum": 10.5}`, []string{"1.26", "1.251", "2", "10.5", "10.4999"}, []string{"1.25", "1", "10.51", "11"}},
+		{`{"multipleOf": 0.01, "type": "number"}`, []string{"0", "1.25", "-3.5", "100"}, []string{"1.255"}},
+		{`{"type": "integer", "multipleOf": 7}`, []string{"0", "7", "49", "-14"}, []string{"8", "7.0"}},
+		{`{"type": "string", "minLength": 2, "maxLength": 3}`, []string{`"ab"`, `"é語x"`, `"\n\u00e9"`}, []string{`"a"`, `"abcd"`}},
+		{`{"type": "string", "pattern": "^[a-z]+\\d$"}`, []string{`"ab1"`}, []string{`"1"`, `"ab1 "`}},
+		{`{"type": "string", "pattern": "\"x"}`, []string{`"\"x"`, `"a\"xb"`}, []string{`"x"`}},
+		{`{"type": "array", "items": {"type": "boolean"}, "minItems": 1, "maxItems": 2}`, []string{"[true]", "[true, false]"}, []string{"[]", "[true, true, true]", "[1]"}},
+		{`{"type": "array", "prefixItems": [{"const": 1}, {"const": 2}], "items": false}`, []string{"[]", "[1]", "[1, 2]"}, []string{"[2]", "[1, 2, 3]"}},
+		{`{"type": "array", "items": {"enum": ["a", "b", "c"]}, "uniqueItems": true, "minItems": 2}`, []string{`["a", "c"]`}, []string{`["a"]`, `["a", "a"]`}},
+		{`{"$defs": {"tree": {"type": "object", "properties": {"kids": {"type": "array", "items": {"$ref": "#/$defs/tree"}}}, "additionalProperties": false}}, "$ref": "#/$defs/tree"}`,
+			[]string{`{}`, `{"kids": [{}, {"kids": []}]}`}, []string{`{"kids": [1]}`}},
+		{`{"anyOf": [{"type": "string"}, {"type": "integer", "minimum": 3}], "not": {"const": 5}}`, []string{`"x"`, "3", "6", "55"}, []string{"2", "5"}},
+		{`{"oneOf": [{"type": "integer"}, {"minimum": 2}]}`, []string{"1", "2.51"}, []string{"3", "1.5"}},
+		{`{"type": "object", "additionalProperties": {"type": "integer"}}`, []string{"{}", `{"x": 1, "y": 2}`}, []string{`{"x": "1"}`}},
+		{`{"type": "object", "properties": {"ab": true}, "additionalProperties": {"type": "integer"}}`, []string{`{"ab": "x", "abc": 1}`, `{"a": 1}`}, []string{`{"abc": "x"}`}},
+		{`{"type": "object", "patternProperties": {"^x": {"type": "integer"}}, "minProperties": 1}`, []string{`{"x1": 1}`}, []string{"{}", `{"x1": "a"}`}},
+		{`{"allOf": [{"properties": {"a": {"minimum": 3}}}, {"properties": {"a": {"type": "integer"}}, "required": ["a"]}], "type": "object"}`, []string{`{"a": 3}`}, []string{`{"a": 2}`, "{}"}},
+		{`{"if": {"properties": {"k": {"const": 1}}, "required": ["k"]}, "then": {"required": ["v"]}, "type": "object", "properties": {"k": {"type": "integer"}, "v": {"type": "string"}}}`,
+			[]string{`{"k": 2}`, `{"k": 1, "v": "x"}`, "{}"}, []string{`{"k": 1}`}},
+		{`{"type": "string", "format": "date"}`, []string{`"2026-11-22"`}, []string{`"2026-13-22"`, `"x"`}},
+		{`true`, []string{"1", `{"a": [null, true]}`, `"x"`, "-1.5e3"}, []string{"", "nul", "{a: 1}"}},
+	} {
+		g, err := JSONSchema(c.schema)
+		if err != nil {
+			t.Errorf("%s: %v", c.schema, err)
+			continue
+		}
+		for i, text := range append(c.yes, c.no...) {
+			if got, err := g.Accepts(text); err != nil || got != (i < len(c.yes)) {
+				t.Errorf("%s: %s: accepted %v, %v", c.schema, text, got, err)
+			}
+		}
+		rng := rand.New(rand.NewPCG(1, 2))
+		for range 20 {
+			text, err := g.Sample(rng.IntN, 200)
+			if err != nil || !json.Valid([]byte(text)) {
+				t.Errorf("%s: %s: no JSON, %v", c.schema, text, err)
+			}
+		}
+	}
+}
+
+func TestJSONSchemaRefuses(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"properties": {"a": {"$ref": "#/$defs/x"}}}`:          "#/properties/a: keyword $ref",
+		`{"$ref": "http://example.com/x"}`:                      "put it into $defs",
+		`{"type": "text"}`:                                      "keyword type",
+		`{"type": "array", "uniqueItems": true, "minItems": 3}`: "keyword uniqueItems",
+		`{"type": "string", "pattern": "(?=a)"}`:                "keyword pattern",
+		`{"type": "string", "pattern": "a", "minLength": 4}`:    "keyword pattern",
+		`{"type": "integer", "minimum": 3, "maximum": 2}`:       "no text",
+		`false`:             "no text",
+		`{"$ref": "#"}`:     "keyword $ref",
+		`{"properties": 1}`: "want an object",
+		`[1]`:               "want an object, true or false",
+		`{"a`:               "not JSON",
+		`{"type": "object", "properties": {"a": false}, "required": ["a"]}`:   "no text",
+		strings.Repeat(`{"items": `, 300) + "true" + strings.Repeat("}", 300): "nested",
+	} {
+		if _, err := JSONSchema(schema); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.100s: error %v: want %q", schema, err, want)
+		}
+	}
+}
+
+// Numbers between decimal bounds are those that compare so.
+func TestBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		number := func(name string) json.Number {
+			n := rapid.Int64Range(-20000, 20000).Draw(t, name)
+			return json.Number(decimalText(n, rapid.IntRange(0, 4).Draw(t, "places")))
+		}
+		low, high := number("low"), number("high")
+		schema := `{"type": "` + rapid.SampledFrom([]string{"number", "integer"}).Draw(t, "type") + `", "` +
+			rapid.SampledFrom([]string{"minimum", "exclusiveMinimum"}).Draw(t, "low") + `": ` + string(low) + `, "` +
+			rapid.SampledFrom([]string{"maximum", "exclusiveMaximum"}).Draw(t, "high") + `": ` + string(high) + "}"
+		g, err := JSONSchema(schema)
+		if err != nil {
+			if !strings.Contains(err.Error(), "no text") {
+				t.Fatal(err)
+			}
+			return
+		}
+		text := string(rapid.OneOf(rapid.Just(low), rapid.Just(high), rapid.Custom(func(t *rapid.T) json.Number { return number("value") })).Draw(t, "value"))
+		v, _ := ratio(text)
+		lo, _ := ratio(string(low))
+		hi, _ := ratio(string(high))
+		b := bounds{lo, hi, strings.Contains(schema, "exclusiveMin"), strings.Contains(schema, "exclusiveMax")}
+		if strings.Contains(text, ".") && (!strings.Contains(schema, "number") || strings.HasSuffix(text, "0")) {
+			return
+		}
+		if got, err := g.Accepts(text); err != nil || got != b.holds(v) {
+			t.Fatalf("%s: %s: accepted %v, %v", schema, text, got, err)
+		}
+	})
+}
+
+func FuzzJSONSchema(f *testing.F) {
+	f.Add(`{"type": "object", "properties": {"a": {"$ref": "#"}}, "required": ["a"], "anyOf": [{"not": {"enum": [1]}}, true]}`)
+	f.Add(`{"items": {"multipleOf": 0.5, "minimum": 1e3}, "contains": {"pattern": "a|b"}, "uniqueItems": true}`)
+	f.Fuzz(func(t *testing.T, schema string) {
+		began := time.Now()
+		if g, err := JSONSchema(schema); err == nil {
+			if text, err := g.Sample(rand.New(rand.NewPCG(1, 2)).IntN, 200); err == nil && !json.Valid([]byte(text)) {
+				t.Errorf("%s is no JSON", text)
+			}
+		}
+		if took := time.Since(began); took > 20*time.Second {
+			t.Errorf("it took %v", took)
+		}
+	})
+}
+
+// decimalText is n with so many places after the point.
+func decimalText(n int64, places int) string {
+	r, _ := ratio("1e-" + string(rune('0'+places)))
+	r.Mul(r, big.NewRat(n, 1))
+	return r.FloatString(places)
+}
+
+func ratio(text string) (*big.Rat, bool) { return new(big.Rat).SetString(text) }

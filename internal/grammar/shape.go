@@ -1,0 +1,339 @@
+package grammar
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+)
+
+// shape is a set of values of one type: what a schema comes to when its alternatives are told apart. Schemas within it are not
+// expanded yet.
+type shape struct {
+	kind  kind
+	value *string // the only value, as JSON: of strings, numbers, true, false and null
+
+	number   bounds
+	whole    bool
+	broken   bool       // numbers that are not whole
+	multiple []*big.Rat // the number is a multiple of each
+
+	least, most int // characters, items or properties; most is unlimited for no limit
+	pattern     []string
+	format      string
+	excluded    []string // strings, decoded
+
+	parts    []part // of objects and arrays
+	required []string
+	absent   []string
+	names    conj // of properties
+	contains []contained
+	unique   bool
+}
+
+type kind string
+
+const (
+	isNull   kind = "null"
+	isBool   kind = "boolean"
+	isNumber kind = "number"
+	isString kind = "string"
+	isArray  kind = "array"
+	isObject kind = "object"
+)
+
+// part is what one schema says of the properties of an object or of the items of an array.
+type part struct {
+	names    []string // of properties, in order
+	kids     []conj   // of named properties; of the first items
+	patterns []string
+	matching []conj
+	others   *term // of all others; nil: says nothing
+	unseen   int   // with seen: others goes for what no part from this one on, up to here, mentions
+	seen     bool
+	denied   bool // from a negation: it mentions nothing
+}
+
+// contained says that least to most items satisfy a schema.
+type contained struct {
+	term
+	least, most int
+}
+
+func universe() []*shape {
+	text := func(s string) *string { return &s }
+	list := []*shape{{kind: isNull, value: text("null")}, {kind: isBool, value: text("true")}, {kind: isBool, value: text("false")}}
+	for _, k := range []kind{isNumber, isString, isArray, isObject} {
+		list = append(list, &shape{kind: k, most: unlimited})
+	}
+	return list
+}
+
+func (s *shape) clone() *shape {
+	n := *s
+	n.multiple, n.pattern, n.excluded = slices.Clone(s.multiple), slices.Clone(s.pattern), slices.Clone(s.excluded)
+	n.parts, n.required, n.absent = slices.Clone(s.parts), slices.Clone(s.required), slices.Clone(s.absent)
+	n.names, n.contains = slices.Clone(s.names), slices.Clone(s.contains)
+	return &n
+}
+
+func clones(list []*shape) []*shape {
+	out := make([]*shape, len(list))
+	for i, s := range list {
+		out[i] = s.clone()
+	}
+	return out
+}
+
+func (s *shape) atLeast(n int) { s.least = max(s.least, n) }
+
+func (s *shape) atMost(n int) {
+	if s.most == unlimited || n < s.most {
+		s.most = n
+	}
+}
+
+// meet is what two shapes have in common; nil for nothing. Parts of b keep their order behind those of a.
+func meet(a, b *shape) *shape {
+	if a.kind != b.kind || a.value != nil && b.value != nil && !sameScalar(*a.value, *b.value) {
+		return nil
+	}
+	n := a.clone()
+	if n.value == nil {
+		n.value = b.value
+	}
+	if b.number.low != nil {
+		n.number.atLeast(b.number.low, b.number.lowOpen)
+	}
+	if b.number.high != nil {
+		n.number.atMost(b.number.high, b.number.highOpen)
+	}
+	n.whole, n.broken, n.unique = n.whole || b.whole, n.broken || b.broken, n.unique || b.unique
+	n.atLeast(b.least)
+	if b.most != unlimited {
+		n.atMost(b.most)
+	}
+	if b.format != "" {
+		n.format = b.format
+	}
+	for _, p := range b.parts {
+		if p.seen {
+			p.unseen += len(a.parts)
+		}
+		n.parts = append(n.parts, p)
+	}
+	n.multiple, n.pattern, n.excluded = append(n.multiple, b.multiple...), append(n.pattern, b.pattern...), append(n.excluded, b.excluded...)
+	n.required, n.absent = append(n.required, b.required...), append(n.absent, b.absent...)
+	n.names, n.contains = append(n.names, b.names...), append(n.contains, b.contains...)
+	return n
+}
+
+func sameScalar(a, b string) bool {
+	if a == b {
+		return true
+	}
+	x, ok := new(big.Rat).SetString(a)
+	y, also := new(big.Rat).SetString(b)
+	return ok && also && x.Cmp(y) == 0
+}
+
+// impossible reports what can be seen of a shape to have no values.
+func (s *shape) impossible() bool {
+	if s.most != unlimited && s.least > s.most || s.whole && s.broken {
+		return true
+	}
+	for _, name := range s.required {
+		if slices.Contains(s.absent, name) {
+			return true
+		}
+	}
+	if s.value == nil {
+		return s.number.low != nil && s.number.high != nil && s.number.low.Cmp(s.number.high) > 0
+	}
+	switch s.kind {
+	case isNumber:
+		v, ok := new(big.Rat).SetString(*s.value)
+		if !ok || !s.number.holds(v) || s.whole && !v.IsInt() || s.broken && v.IsInt() {
+			return true
+		}
+		return slices.ContainsFunc(s.multiple, func(m *big.Rat) bool { return !new(big.Rat).Quo(v, m).IsInt() })
+	case isString:
+		var text string
+		_ = json.Unmarshal([]byte(*s.value), &text) // it was made by quote
+		n := utf8.RuneCountInString(text)
+		if n < s.least || s.most != unlimited && n > s.most || slices.Contains(s.excluded, text) {
+			return true
+		}
+		return slices.ContainsFunc(s.pattern, func(p string) bool { return !matches(p, text) })
+	}
+	return false
+}
+
+// matches reports whether a pattern matches somewhere in a text. The pattern has been compiled before.
+func matches(pattern, text string) bool {
+	re, err := regexp.Compile(ecma(pattern))
+	return err == nil && re.MatchString(text)
+}
+
+// apply narrows shapes to what a schema accepts, or denies.
+func (c *schemas) apply(list []*shape, t term) []*shape {
+	if c.depth++; c.depth > maxDepth {
+		c.fail(t.place, "$ref", "it refers to itself, or is nested more than %d deep", maxDepth)
+	}
+	defer func() { c.depth-- }()
+	if len(list) > maxShapes {
+		c.fail(t.place, "anyOf", "there are more than %d combinations of alternatives", maxShapes)
+	}
+	if c.err != nil {
+		return nil
+	}
+	switch v := t.schema.(type) {
+	case bool:
+		if v == t.not {
+			return nil
+		}
+		return list
+	case *object:
+		if t.not {
+			return c.deny(list, t.place, v)
+		}
+		return c.accept(list, t.place, v)
+	}
+	c.fail(t.place, "schema", "want an object, true or false")
+	return nil
+}
+
+// narrow changes the shapes of some kinds.
+func narrow(list []*shape, change func(*shape), kinds ...kind) []*shape {
+	out := make([]*shape, 0, len(list))
+	for _, s := range list {
+		if slices.Contains(kinds, s.kind) {
+			s = s.clone()
+			change(s)
+		}
+		if !s.impossible() {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// only keeps the shapes of some kinds.
+func only(list []*shape, kinds ...kind) []*shape {
+	return slices.DeleteFunc(slices.Clone(list), func(s *shape) bool { return !slices.Contains(kinds, s.kind) })
+}
+
+// terms are the schemas of a list.
+func (c *schemas) terms(p place, keyword string, v any) (list []term) {
+	all, ok := v.([]any)
+	if !ok || len(all) == 0 {
+		c.fail(p, keyword, "want a list of schemas")
+	}
+	for i, kid := range all {
+		list = append(list, term{place: p.sub(kid, keyword, fmt.Sprint(i))})
+	}
+	return list
+}
+
+func (t term) negated() term { return term{t.place, !t.not} }
+
+// either is the union of what several ways make of shapes.
+func either(list []*shape, ways ...func([]*shape) []*shape) (out []*shape) {
+	for _, way := range ways {
+		out = append(out, way(clones(list))...)
+	}
+	return out
+}
+
+// constant narrows shapes to a value. Objects and arrays are written as schemas.
+func (c *schemas) constant(list []*shape, p place, v any) []*shape {
+	text := ""
+	switch v := v.(type) {
+	case nil:
+		text = "null"
+	case *object, []any:
+		return c.apply(list, term{place: place{structure(v), p.at + "=" + jsonText(v), p.base}})
+	case string:
+		text = quote(v)
+	default:
+		text = fmt.Sprint(v)
+	}
+	k := kindOf(v)
+	var out []*shape
+	for _, s := range list {
+		if n := meet(s, &shape{kind: k, value: &text, most: unlimited}); n != nil && !n.impossible() {
+			out = append(out, n)
+		}
+	}
+	return out
+}
+
+func kindOf(v any) kind {
+	switch v.(type) {
+	case nil:
+		return isNull
+	case bool:
+		return isBool
+	case string:
+		return isString
+	case []any:
+		return isArray
+	case *object:
+		return isObject
+	}
+	return isNumber
+}
+
+// structure is a schema of an object or list alone.
+func structure(v any) *object {
+	o := &object{values: map[string]any{}}
+	set := func(name string, v any) { o.names, o.values[name] = append(o.names, name), v }
+	same := func(v any) *object { return &object{[]string{"const"}, map[string]any{"const": v}} }
+	switch v := v.(type) {
+	case []any:
+		set("type", "array")
+		var items []any
+		for _, kid := range v {
+			items = append(items, same(kid))
+		}
+		if len(items) > 0 {
+			set("prefixItems", items)
+		}
+		set("items", false)
+		set("minItems", json.Number(fmt.Sprint(len(v))))
+	case *object:
+		set("type", "object")
+		properties := &object{v.names, map[string]any{}}
+		var required []any
+		for _, name := range v.names {
+			properties.values[name] = same(v.values[name])
+			required = append(required, name)
+		}
+		set("properties", properties)
+		set("required", required)
+		set("additionalProperties", false)
+	}
+	return o
+}
+
+func jsonText(v any) string {
+	switch v := v.(type) {
+	case string:
+		return quote(v)
+	case []any:
+		text := "["
+		for _, kid := range v {
+			text += jsonText(kid) + ","
+		}
+		return text + "]"
+	case *object:
+		text := "{"
+		for _, name := range v.names {
+			text += quote(name) + ":" + jsonText(v.values[name]) + ","
+		}
+		return text + "}"
+	}
+	return fmt.Sprint(v)
+}
