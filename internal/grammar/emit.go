@@ -9,7 +9,7 @@ import (
 // emit is the text of a shape's values. It is nothing where they cannot be written down, which is noted as an error if the shape
 // alone is to blame.
 func (c *schemas) emit(s *shape) *expr {
-	if s.value != nil {
+	if s.value != nil { // the name of a property
 		return literal(*s.value)
 	}
 	switch s.kind {
@@ -55,8 +55,8 @@ func (c *schemas) emitNumber(s *shape) *expr {
 		return e
 	}
 	const most = 1 << 10
-	e := alt()
-	from := new(big.Rat).Set(step)
+	var list []string
+	from := new(big.Rat)
 	if s.number.low != nil {
 		from = new(big.Rat).Mul(step, roundUp(new(big.Rat).Quo(s.number.low, step), s.number.lowOpen))
 	} else {
@@ -64,7 +64,7 @@ func (c *schemas) emitNumber(s *shape) *expr {
 	}
 	for range most {
 		if !s.number.holds(from) {
-			return e
+			break
 		}
 		whole, fraction := decimal(new(big.Rat).Abs(from))
 		text := whole
@@ -74,10 +74,13 @@ func (c *schemas) emitNumber(s *shape) *expr {
 		if from.Sign() < 0 {
 			text = "-" + text
 		}
-		e.kids = append(e.kids, literal(text))
+		list = append(list, text)
 		from = new(big.Rat).Add(from, step)
 	}
-	return e
+	if len(list) == 0 {
+		return nothing()
+	}
+	return words(list)
 }
 
 // commonMultiple is the least common multiple of two fractions.

@@ -81,6 +81,43 @@ func literal(text string) *expr {
 	return e
 }
 
+// words matches one of some texts. Those that begin alike share their beginning.
+func words(texts []string) *expr {
+	shared := texts[0]
+	for _, text := range texts[1:] {
+		n := 0
+		for n < min(len(shared), len(text)) && shared[n] == text[n] {
+			n++
+		}
+		for n > 0 && n < len(shared) && !utf8.RuneStart(shared[n]) {
+			n--
+		}
+		shared = shared[:n]
+	}
+	var firsts []rune
+	rest := map[rune][]string{}
+	ends := false
+	for _, text := range texts {
+		if text = text[len(shared):]; text == "" {
+			ends = true
+			continue
+		}
+		r, _ := utf8.DecodeRuneInString(text)
+		if rest[r] == nil {
+			firsts = append(firsts, r)
+		}
+		rest[r] = append(rest[r], text)
+	}
+	more := alt()
+	if ends {
+		more.kids = append(more.kids, empty())
+	}
+	for _, r := range firsts {
+		more.kids = append(more.kids, words(rest[r]))
+	}
+	return seq(literal(shared), more)
+}
+
 // span is a range of characters, both ends included.
 type span struct{ lo, hi rune }
 

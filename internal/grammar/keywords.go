@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
-	"net/url"
 	"slices"
 	"strings"
 )
@@ -97,15 +96,11 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 			}
 			out = append(out, one...)
 		}
-		if len(out) == 0 && len(list) > 0 {
-			c.fail(p, name, "no value can be told to match one alternative alone")
-		}
+		c.checkDenial(p, name, list, out)
 		return out
 	case "not":
 		out := c.apply(list, here(v, name).negated())
-		if v != true && len(out) == 0 && len(list) > 0 {
-			c.fail(p, name, "no value can be told not to match")
-		}
+		c.checkDenial(p, name, list, out)
 		return out
 	case "if":
 		condition := here(v, name)
@@ -197,6 +192,13 @@ func (c *schemas) keyword(list []*shape, p place, o *object, name string, v any)
 	return list
 }
 
+// checkDenial fails where a negation left nothing because it is not known how to violate a keyword.
+func (c *schemas) checkDenial(p place, keyword string, before, after []*shape) {
+	if len(after) == 0 && len(before) > 0 && c.skipped {
+		c.fail(p, keyword, "no value can be told not to match")
+	}
+}
+
 // branch applies then or else, if it is there.
 func (c *schemas) branch(list []*shape, p place, o *object, name string) []*shape {
 	if v, ok := o.get(name); ok {
@@ -215,23 +217,24 @@ func sized(keyword string) kind {
 	return isObject
 }
 
-// reference finds what a reference names. A dynamic one is as good as a static one where a single schema has the anchor.
+// reference finds what a reference names. Where a dynamic one names a dynamic anchor, the outermost schema counts that has it.
 func (c *schemas) reference(p place, keyword string, v any) (term, bool) {
 	ref, _ := v.(string)
-	if keyword == "$dynamicRef" {
-		_, anchor, _ := strings.Cut(ref, "#")
-		count := 0
-		for id := range c.ids {
-			if u, err := url.Parse(id); err == nil && anchor != "" && u.Fragment == anchor {
-				count++
+	found, ok := c.resolve(p, keyword, ref)
+	if !ok {
+		return term{}, false
+	}
+	_, anchor, _ := strings.Cut(ref, "#")
+	if o, _ := found.schema.(*object); keyword == "$dynamicRef" && o != nil && anchor != "" && o.values["$dynamicAnchor"] == anchor {
+		for base := range strings.SplitSeq(p.scope, " ") {
+			if outer, ok := c.anchors[base+"#"+anchor]; ok {
+				found = outer
+				break
 			}
 		}
-		if count > 1 {
-			c.fail(p, keyword, "%q names several schemas: use $ref", ref)
-		}
 	}
-	found, ok := c.resolve(p, keyword, ref)
-	return term{place: found}, ok
+	found.scope = enter(p.scope, found.base)
+	return term{place: found}, true
 }
 
 // types keeps the shapes of the types listed, or the others.
@@ -277,6 +280,7 @@ func (c *schemas) strings(p place, keyword string, v any) (names []string) {
 }
 
 func (c *schemas) itemsPart(p place, o *object) (out part) {
+	out.denied = c.denying > 0
 	items, given := o.get("items")
 	first, _ := o.get("prefixItems")
 	keyword := "prefixItems"
@@ -296,6 +300,7 @@ func (c *schemas) itemsPart(p place, o *object) (out part) {
 }
 
 func (c *schemas) propertiesPart(p place, o *object) (out part) {
+	out.denied = c.denying > 0
 	if v, ok := o.get("properties"); ok {
 		all, ok := v.(*object)
 		if !ok {
@@ -330,6 +335,8 @@ func (c *schemas) propertiesPart(p place, o *object) (out part) {
 // deny narrows shapes to what a schema does not accept: what violates one of its keywords. What is not known how to violate
 // gives nothing.
 func (c *schemas) deny(list []*shape, p place, o *object) (out []*shape) {
+	c.denying++
+	defer func() { c.denying-- }()
 	for _, name := range o.names {
 		if v, ok := o.get(name); ok {
 			out = append(out, c.violate(clones(list), p, o, name, v)...)
@@ -437,6 +444,10 @@ func (c *schemas) violate(list []*shape, p place, o *object, name string, v any)
 				s.parts = append(s.parts, part{others: &none, denied: true})
 			}, isArray)
 		}
+	case "title", "description", "default", "examples", "$comment", "$defs", "definitions", "$schema", "$id", "$anchor",
+		"$dynamicAnchor", "then", "else", "format", "deprecated", "readOnly", "writeOnly": // no value violates them
+	default:
+		c.skipped = true
 	}
 	return nil
 }
@@ -469,7 +480,7 @@ func (c *schemas) except(list []*shape, p place, v any) (out []*shape) {
 				out = append(out, s)
 			}
 		case *object, []any:
-			t := term{place{structure(v), p.at + "=" + jsonText(v), p.base}, true}
+			t := term{p.constant(v), true}
 			out = append(out, c.apply([]*shape{s}, t)...)
 		}
 	}

@@ -20,9 +20,9 @@ func JSONSchema(source string) (*Grammar, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &schemas{root: root, known: map[string]int{}, ids: map[string]place{}}
-	c.register(root, place{root, "#", &url.URL{}})
-	rule := c.value(conj{{place: place{root, "#", &url.URL{}}}})
+	c := &schemas{root: place{at: "#", base: &url.URL{}}.sub(root), known: map[string]int{}, ids: map[string]place{}, anchors: map[string]place{}}
+	c.register(c.root)
+	rule := c.value(conj{{place: c.root}})
 	if c.err != nil {
 		return nil, c.err
 	}
@@ -34,6 +34,7 @@ type place struct {
 	schema any
 	at     string // JSON pointer
 	base   *url.URL
+	scope  string // the bases of the schemas that led here, for $dynamicRef
 }
 
 // sub is a schema within another.
@@ -50,7 +51,16 @@ func (p place) sub(v any, names ...string) place {
 			}
 		}
 	}
-	return place{v, at, base}
+	return place{v, at, base, enter(p.scope, base)}
+}
+
+// enter adds a base to a scope. Where it stands already, the first place counts.
+func enter(scope string, base *url.URL) string {
+	text := base.String() + " "
+	if strings.Contains(" "+scope, " "+text) {
+		return scope
+	}
+	return scope + text
 }
 
 // term is a schema, or its negation.
@@ -64,17 +74,20 @@ type conj []term
 
 // schemas compiles a document of schemas.
 type schemas struct {
-	g     grammar
-	root  any
-	known map[string]int // rules of conjunctions
-	ids   map[string]place
-	depth int
-	err   error
+	g       grammar
+	root    place
+	known   map[string]int   // rules of conjunctions
+	ids     map[string]place // schemas that have an $id or an anchor
+	anchors map[string]place // dynamic ones
+	depth   int
+	denying int  // depth of negations
+	skipped bool // a keyword was met that is not known how to violate
+	err     error
 }
 
 // Bounds of a schema's expansion.
 const (
-	maxShapes = 256
+	maxShapes = 1 << 10
 	maxRules  = 1 << 13
 	maxItems  = 1 << 12 // of the bounds of arrays, objects and strings
 )
@@ -86,17 +99,14 @@ func (c *schemas) fail(p place, keyword, format string, args ...any) {
 }
 
 // register notes the schemas that have an $id or an $anchor.
-func (c *schemas) register(v any, p place) {
-	switch v := v.(type) {
+func (c *schemas) register(p place) {
+	switch v := p.schema.(type) {
 	case []any:
 		for i, kid := range v {
-			c.register(kid, p.sub(kid, strconv.Itoa(i)))
+			c.register(p.sub(kid, strconv.Itoa(i)))
 		}
 	case *object:
-		if _, ok := v.values["$id"].(string); ok {
-			if p.at == "#" {
-				p = place{v, "#", p.sub(v).base}
-			}
+		if _, ok := v.values["$id"].(string); ok || p.at == "#" {
 			c.ids[strings.TrimSuffix(p.base.String(), "#")] = p
 		}
 		for _, keyword := range []string{"$anchor", "$dynamicAnchor"} {
@@ -104,14 +114,16 @@ func (c *schemas) register(v any, p place) {
 				u := *p.base
 				u.Fragment = name
 				c.ids[u.String()] = p
+				if keyword == "$dynamicAnchor" {
+					c.anchors[u.String()] = p
+				}
 			}
 		}
 		for _, name := range v.names {
 			if name == "enum" || name == "const" {
 				continue
 			}
-			kid := v.values[name]
-			c.register(kid, p.sub(kid, name))
+			c.register(p.sub(v.values[name], name))
 		}
 	}
 }
@@ -130,9 +142,6 @@ func (c *schemas) resolve(p place, keyword, ref string) (place, bool) {
 	whole := *u
 	whole.Fragment, whole.RawFragment = "", ""
 	found, ok := c.ids[whole.String()]
-	if !ok && whole.String() == "" {
-		found, ok = place{c.root, "#", &url.URL{}}, true
-	}
 	if !ok {
 		c.fail(p, keyword, "%q is outside of the schema: put it into $defs", ref)
 		return p, false
@@ -169,7 +178,7 @@ func (c *schemas) resolve(p place, keyword, ref string) (place, bool) {
 func (c *schemas) value(all conj) int {
 	var keys []string
 	for _, t := range all {
-		keys = append(keys, fmt.Sprintf("%v%s", t.not, t.at))
+		keys = append(keys, t.key(len(c.anchors) > 0))
 	}
 	slices.Sort(keys)
 	key := strings.Join(slices.Compact(keys), " ")
@@ -193,8 +202,16 @@ func (c *schemas) value(all conj) int {
 		return rule
 	}
 	e := alt()
+	var values []string
 	for _, s := range c.shapes(all) {
+		if s.value != nil {
+			values = append(values, *s.value)
+			continue
+		}
 		e.kids = append(e.kids, c.emit(s))
+	}
+	if len(values) > 0 {
+		e.kids = append(e.kids, words(values))
 	}
 	c.g.rules[rule] = e
 	c.depth--
@@ -210,7 +227,13 @@ func (c *schemas) shapes(all conj) []*shape {
 	for _, t := range all {
 		list = c.apply(list, t)
 	}
-	return slices.DeleteFunc(list, func(s *shape) bool { return s.impossible() })
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(s *shape) bool {
+		key := s.key(len(c.anchors) > 0)
+		twice := seen[key]
+		seen[key] = true
+		return twice || s.impossible()
+	})
 }
 
 // number reads a keyword that is a number.

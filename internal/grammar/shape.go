@@ -6,6 +6,7 @@ import (
 	"math/big"
 	"regexp"
 	"slices"
+	"strings"
 	"unicode/utf8"
 )
 
@@ -77,6 +78,45 @@ func (s *shape) clone() *shape {
 	n.parts, n.required, n.absent = slices.Clone(s.parts), slices.Clone(s.required), slices.Clone(s.absent)
 	n.names, n.contains = slices.Clone(s.names), slices.Clone(s.contains)
 	return &n
+}
+
+// key is the same for shapes that are the same. scoped says that the scopes of schemas matter.
+func (s *shape) key(scoped bool) string {
+	var b strings.Builder
+	terms := func(all conj) {
+		for _, t := range all {
+			b.WriteString(t.key(scoped) + ",")
+		}
+	}
+	if s.value != nil {
+		b.WriteString(*s.value)
+	}
+	fmt.Fprint(&b, "|", s.kind, s.number.low, s.number.lowOpen, s.number.high, s.number.highOpen, s.whole, s.broken, s.multiple, s.least, s.most, s.unique)
+	fmt.Fprintf(&b, "%q%q%q%q%q", s.pattern, s.format, s.excluded, s.required, s.absent)
+	for _, p := range s.parts {
+		fmt.Fprintf(&b, "|%q%q%v%v%v", p.names, p.patterns, p.unseen, p.seen, p.denied)
+		for _, kid := range slices.Concat(p.kids, p.matching) {
+			terms(kid)
+			b.WriteString(";")
+		}
+		if p.others != nil {
+			terms(conj{*p.others})
+		}
+	}
+	b.WriteString("|")
+	terms(s.names)
+	for _, k := range s.contains {
+		fmt.Fprint(&b, k.key(scoped), k.least, k.most)
+	}
+	return b.String()
+}
+
+func (t term) key(scoped bool) string {
+	key := fmt.Sprintf("%v%s", t.not, t.at)
+	if scoped {
+		key += "@" + t.scope
+	}
+	return key
 }
 
 func clones(list []*shape) []*shape {
@@ -254,7 +294,7 @@ func (c *schemas) constant(list []*shape, p place, v any) []*shape {
 	case nil:
 		text = "null"
 	case *object, []any:
-		return c.apply(list, term{place: place{structure(v), p.at + "=" + jsonText(v), p.base}})
+		return c.apply(list, term{place: p.constant(v)})
 	case string:
 		text = quote(v)
 	default:
@@ -268,6 +308,12 @@ func (c *schemas) constant(list []*shape, p place, v any) []*shape {
 		}
 	}
 	return out
+}
+
+// constant is a schema of a value alone.
+func (p place) constant(v any) place {
+	p.schema, p.at = structure(v), p.at+"="+jsonText(v)
+	return p
 }
 
 func kindOf(v any) kind {
