@@ -66,7 +66,9 @@ type Model struct {
 	layout   func() (*chat.Layout, error) // made when first asked for
 	drafting drafting
 	engine   *engine.Engine
-	sessions atomic.Int64 // made so far
+
+	constraints constraints
+	sessions    atomic.Int64 // made so far
 }
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.

@@ -41,8 +41,17 @@ type Request struct {
 	Predict       string
 	PredictTokens []int32
 
+	// Grammar, JSONSchema and Regex, of which one may be set, say what the whole output must match: a grammar in GBNF as llama.cpp
+	// writes it, a JSON schema (draft 2020-12), or a regular expression in Go's syntax. Tokens that cannot go on such a text count as
+	// minus infinity before sampling options apply. The model may end the text where it matches; where it can match nothing longer the
+	// generation ends with FinishStop. An output that MaxTokens or Stop cuts short need not match. Drafters propose the text that the
+	// grammar forces, and the output is the same with each. docs/serve.md says which schemas are refused.
+	Grammar    string
+	JSONSchema string
+	Regex      string
+
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
-	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before temperature, penalties and biases.
+	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
 	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew.
 	Logprobs       bool
 	TopLogprobs    int

@@ -83,6 +83,11 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
+		constraint, err := m.constraint(&r)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
+		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
@@ -90,7 +95,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: r.Tenant, Fresh: r.FreshPrompt,
 			Step: g.step, Done: g.done,
 		}
-		q.Drafter, q.Name = d, name
+		q.Drafter, q.Name, q.Grammar = d, name, constraint
 		if r.Paced {
 			q.Hold = g.holds
 		}

@@ -21,6 +21,8 @@ type call struct {
 	n       int // choices for each prompt
 	request grove.Request
 
+	constraint constraint // on the output
+
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted
 
@@ -44,17 +46,9 @@ var changing = map[string][]string{
 	"function_call":          {`"none"`, `"auto"`},
 	"tools":                  {"[]"},
 	"tool_choice":            {`"none"`, `"auto"`},
-	"response_format":        {`{"type":"text"}`},
 	"modalities":             {`["text"]`, "[]"},
 	"audio":                  nil,
 	"web_search_options":     nil,
-	"grammar":                {`""`},
-	"json_schema":            {"{}"},
-	"structured_outputs":     nil,
-	"guided_json":            nil,
-	"guided_regex":           nil,
-	"guided_choice":          nil,
-	"guided_grammar":         nil,
 	"use_beam_search":        {"false"},
 	"length_penalty":         {"1", "1.0"},
 	"min_tokens":             {"0"},
@@ -119,6 +113,7 @@ func (x *exchange) readCall(o *object, m *Model) *call {
 	o.read("ignore_eos", &r.IgnoreEnd)
 	c.readSampling(o)
 	c.readSpeculation(o)
+	c.readConstraint(o)
 	o.read("priority", &r.Priority)
 	r.Tenant = x.tenant
 	if x.tenant != "" { // a key answers for what it says of its users

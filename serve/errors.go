@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/speculate"
 )
 
 // Error is an error in OpenAI's form.
@@ -69,6 +70,7 @@ func errorOf(err error, param func(field string) string) *Error {
 	var option *grove.OptionError
 	var long *grove.ContextError
 	var large *engine.TooLargeError
+	var grammar *speculate.GrammarError
 	switch {
 	case errors.As(err, &known):
 		return known
@@ -84,6 +86,8 @@ func errorOf(err error, param func(field string) string) *Error {
 		code := "context_length_exceeded"
 		e.Code = &code
 		return e
+	case errors.As(err, &grammar):
+		return fieldError(param("Grammar"), "%v", grammar)
 	case errors.Is(err, engine.ErrFull):
 		return errFull
 	case errors.Is(err, engine.ErrClosed):
@@ -105,6 +109,8 @@ func (c *call) paramOf(field string) string {
 		return "max_completion_tokens"
 	case name == "TopLogprobs" && !c.chat:
 		return "logprobs"
+	case name == "Grammar" || name == "JSONSchema" || name == "Regex":
+		return c.constraint.param
 	case name == "Messages": // Messages[0].Content
 		return strings.ToLower(field)
 	}

@@ -22,8 +22,21 @@ type form struct {
 	offered, taken int // forced nodes whose parents were accepted; accepted themselves
 }
 
+// GrammarError says that a sequence cannot go on under its grammar.
+type GrammarError struct{ Err error }
+
+func (e *GrammarError) Error() string { return e.Err.Error() }
+func (e *GrammarError) Unwrap() error { return e.Err }
+
+func grammarError(err *error) {
+	if *err != nil {
+		*err = &GrammarError{*err}
+	}
+}
+
 // beginGrammar finds the state after the part of the prompt that is output already.
 func (s *Sequence) beginGrammar() (err error) {
+	defer grammarError(&err)
 	g := s.r.Grammar
 	if g == nil {
 		return nil
@@ -35,7 +48,7 @@ func (s *Sequence) beginGrammar() (err error) {
 		if s.form.place, err = g.Next(s.form.place, token); err != nil {
 			return err
 		} else if s.form.place == nil {
-			return errors.New("speculate: the grammar does not allow the output so far")
+			return errors.New("the grammar does not allow the output so far")
 		}
 	}
 	return nil
@@ -61,7 +74,7 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 	}
 	var err error
 	if f.mask, err = g.Mask(f.place); err != nil {
-		return 0, err
+		return 0, &GrammarError{err}
 	}
 	defer func() { f.mask = nil }()
 	if len(l.masked) != len(logits) {
@@ -81,13 +94,14 @@ func (s *Sequence) chooseAllowed(logits []float32, nodes []int32) (int32, error)
 	}
 	ok, err := s.follow(token)
 	if err == nil && !ok {
-		err = fmt.Errorf("speculate: the grammar allows %d tokens here, and none of them has a chance: look at the biases and at the vocabulary", f.mask.Count())
+		err = &GrammarError{fmt.Errorf("the grammar allows %d tokens here, and none of them has a chance: look at the biases and at the vocabulary", f.mask.Count())}
 	}
 	return token, err
 }
 
 // follow takes the state past a token. It returns false where the grammar does not allow the token.
-func (s *Sequence) follow(token int32) (bool, error) {
+func (s *Sequence) follow(token int32) (ok bool, err error) {
+	defer grammarError(&err)
 	f := &s.form
 	if s.ends(token) {
 		return f.place.Accepting(), nil
@@ -104,7 +118,8 @@ func (s *Sequence) complete() bool { return s.r.Grammar != nil && s.form.place.C
 
 // restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that it forces below the root and below
 // leaves. Of a drawn tree it keeps what was drawn from the part of the distribution that is allowed.
-func (s *Sequence) restrict() error {
+func (s *Sequence) restrict() (err error) {
+	defer grammarError(&err)
 	f, g := &s.form, s.r.Grammar
 	if f.drafted = s.tree.Len(); g == nil || !s.turn.may {
 		return nil

@@ -49,6 +49,10 @@ type generateFlags struct {
 	Stop      []string `help:"End before this text; may be repeated." placeholder:"TEXT" sep:"none"`
 	IgnoreEnd bool     `help:"Continue after the model's end-of-text token."`
 
+	Grammar    string `help:"File with a grammar in GBNF that the output must match." placeholder:"FILE" xor:"constraint" group:"Output"`
+	JSONSchema string `name:"json-schema" help:"File with a JSON schema that the output must match." placeholder:"FILE" xor:"constraint" group:"Output"`
+	Regex      string `help:"Regular expression that the whole output must match." placeholder:"REGEX" xor:"constraint" group:"Output"`
+
 	sampleFlags
 
 	Drafter string `short:"d" help:"What proposes the trees, such as eagle3; plain for none (see grove drafters)." placeholder:"NAME" group:"Speculation"`
@@ -62,14 +66,23 @@ type generateFlags struct {
 
 func (f *generateFlags) request() (grove.Request, error) {
 	r := grove.Request{MaxTokens: f.MaxTokens, Stop: f.Stop, IgnoreEnd: f.IgnoreEnd, Drafter: f.Drafter, Budget: f.Budget,
-		Accept: f.Accept, Uncontrolled: f.Uncontrolled}
+		Accept: f.Accept, Uncontrolled: f.Uncontrolled, Regex: f.Regex}
 	var err error
 	if r.Sampling, err = f.sampling(); err != nil {
 		return r, err
 	}
-	if f.Predict != "" {
-		if r.Predict, err = readText(f.Predict); err != nil {
-			return r, fmt.Errorf("--predict: %w", err)
+	for _, file := range []struct {
+		flag, name string
+		text       *string
+	}{{"--predict", f.Predict, &r.Predict}, {"--grammar", f.Grammar, &r.Grammar}, {"--json-schema", f.JSONSchema, &r.JSONSchema}} {
+		if file.name == "" {
+			continue
+		}
+		if *file.text, err = readText(file.name); err != nil {
+			return r, fmt.Errorf("%s: %w", file.flag, err)
+		}
+		if *file.text == "" && file.flag != "--predict" {
+			return r, usagef("%s: the file is empty", file.flag)
 		}
 	}
 	return r, nil

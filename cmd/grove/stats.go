@@ -172,6 +172,9 @@ func finishText(r *grove.Result) string {
 	case grove.FinishEnd:
 		return "the model"
 	case grove.FinishStop:
+		if r.Stop == "" {
+			return "the grammar, which allows no more"
+		}
 		return fmt.Sprintf("the stop string %q", r.Stop)
 	case grove.FinishLength:
 		return "--max-tokens"

@@ -63,7 +63,7 @@ const (
 )
 
 // errAmbiguous ends a generation whose text can be read in too many ways.
-var errAmbiguous = errors.New("grammar: the text can be read in too many ways: make the grammar less ambiguous")
+var errAmbiguous = errors.New("the text can be read in too many ways: make the grammar less ambiguous")
 
 var dead = &State{}
 

@@ -1,0 +1,78 @@
+package grove_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math/rand/v2"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/models"
+)
+
+const city = `{"type": "object", "properties": {
+	"name": {"type": "string", "maxLength": 20},
+	"country": {"enum": ["France", "Germany", "Norway"]},
+	"inhabitants": {"type": "integer", "minimum": 1000, "maximum": 99999999},
+	"coordinates": {"type": "array", "items": {"type": "number", "minimum": -180, "maximum": 180}, "minItems": 2, "maxItems": 2}
+}, "required": ["name", "country", "inhabitants", "coordinates"], "additionalProperties": false}`
+
+// Under a grammar, schema or expression every drafter gives the text of plain decoding, at every temperature, and it matches.
+func TestConstrainedText(t *testing.T) {
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	valid := func(r *grove.Request, text string) bool {
+		if r.JSONSchema == "" {
+			return regexp.MustCompile(`^(\(\w+: [0-9]{1,3}(, [0-9]{1,3})*\)\n){1,3}$`).MatchString(text)
+		}
+		var v struct {
+			Name, Country string
+			Inhabitants   int
+			Coordinates   []float64
+		}
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		return d.Decode(&v) == nil && len([]rune(v.Name)) <= 20 && strings.Contains("France Germany Norway", v.Country) &&
+			v.Inhabitants >= 1000 && v.Inhabitants <= 99999999 && len(v.Coordinates) == 2
+	}
+	for i := range 15 {
+		rng := rand.New(rand.NewPCG(uint64(i), 1))
+		r := []grove.Request{
+			{JSONSchema: city},
+			{Grammar: "root ::= line{1,3}\nline ::= \"(\" [a-z]{2,5} \": \" number (\", \" number){0,3} \")\\n\"\nnumber ::= [0-9]{1,3}"},
+			{Regex: `(\([a-z]{2,4}: [0-9]{1,3}(, [0-9]{1,2}){0,4}\)\n){1,3}`},
+		}[i%3]
+		r.Sampling = grove.Sampling{Temperature: float32(rng.IntN(3)), Seed: rng.Uint64(), TopP: []float32{0, 0.9}[rng.IntN(2)]}
+		want := collect(t, m, "The largest city", r)
+		if want.Finish != grove.FinishStop && want.Finish != grove.FinishEnd || !valid(&r, want.Text) {
+			t.Fatalf("%q, ended by %s", want.Text, want.Finish)
+		}
+		r.Drafter = []string{"lookup", "eagle3", "jetspec", "specblock", "best-first"}[rng.IntN(5)]
+		r.Uncontrolled = rng.IntN(2) == 0
+		got := collect(t, m, "The largest city", r)
+		if got.Text != want.Text || got.Finish != want.Finish {
+			t.Fatalf("%s: %q, want %q", r.Drafter, got.Text, want.Text)
+		}
+	}
+}
+
+// What cannot be compiled is an error of the field.
+func TestConstraintErrors(t *testing.T) {
+	m := open(t, "tiny-llama2", grove.Options{Threads: 1})
+	for field, r := range map[string]grove.Request{
+		"Grammar":    {Grammar: "root ::= x"},
+		"JSONSchema": {JSONSchema: `{"$ref": "#/x"}`},
+		"Regex":      {Regex: "a", JSONSchema: "{}"},
+	} {
+		_, err := grove.Collect(m.Generate(ctx, "a", r))
+		var option *grove.OptionError
+		if !errors.As(err, &option) || option.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}

@@ -1,0 +1,60 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"regexp"
+	"testing"
+
+	"github.com/grovellm/grove/serve"
+)
+
+// Every way of asking for structure gives text that has it, whole and streamed, drafted and plain, and it is the same text.
+func TestStructure(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	schema := `{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"type": "integer"}}, "required": ["name", "size"], "additionalProperties": false}`
+	isObject := func(text string) bool {
+		var v struct {
+			Name *string
+			Size *int
+		}
+		return json.Unmarshal([]byte(text), &v) == nil && v.Name != nil && v.Size != nil
+	}
+	raw := json.RawMessage(schema)
+	for _, c := range []struct {
+		field string
+		value any
+		valid func(string) bool
+	}{
+		{"response_format", map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "strict": true, "schema": raw}}, isObject},
+		{"response_format", map[string]any{"type": "json_object", "schema": raw}, isObject},
+		{"json_schema", raw, isObject},
+		{"guided_json", schema, isObject},
+		{"structured_outputs", map[string]any{"json": raw}, isObject},
+		{"grammar", `root ::= "yes" | "no" [0-9]{3}`, regexp.MustCompile(`^(yes|no[0-9]{3})$`).MatchString},
+		{"guided_regex", "[a-z]{5}-[0-9]{1,9};", regexp.MustCompile("^[a-z]{5}-[0-9]{1,9};$").MatchString},
+		{"guided_choice", []string{"a.b", "c(d"}, regexp.MustCompile(`^(a\.b|c\(d)$`).MatchString},
+	} {
+		fields := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "Tell me of a town."}},
+			"temperature": 1, "seed": 5, "max_tokens": 200, c.field: c.value}
+		var texts []string
+		for _, drafter := range []string{"lookup", "eagle3", "plain"} {
+			fields["drafter"] = drafter
+			whole := s.post("/v1/chat/completions", fields)
+			parts := assemble(t, s.events("/v1/chat/completions", fields), 1)[0]
+			texts = append(texts, at(whole, "choices.0.message.content").(string), parts.text)
+			if at(whole, "choices.0.finish_reason") != "stop" || parts.finish != "stop" {
+				t.Errorf("%s: ended by %v, %s", c.field, at(whole, "choices.0.finish_reason"), parts.finish)
+			}
+		}
+		for _, text := range texts {
+			if text != texts[0] || !c.valid(text) {
+				t.Errorf("%s: %q, first %q", c.field, text, texts[0])
+			}
+		}
+	}
+	// Any object: it need not end within so many tokens.
+	a := s.post("/v1/completions", map[string]any{"prompt": "{", "max_tokens": 30, "response_format": map[string]any{"type": "json_object"}})
+	if text := at(a, "choices.0.text").(string); text == "" || text[0] != '{' {
+		t.Errorf("%q", text)
+	}
+}
