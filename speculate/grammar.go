@@ -117,26 +117,23 @@ func (s *Sequence) follow(token int32) (ok bool, err error) {
 func (s *Sequence) complete() bool { return s.r.Grammar != nil && s.form.place.Complete() }
 
 // restrict cuts the nodes that the grammar forbids off the drafter's tree, and adds the text that it forces below the root and below
-// leaves. Of a drawn tree it keeps what was drawn from the part of the distribution that is allowed.
-func (s *Sequence) restrict() (err error) {
-	defer grammarError(&err)
+// leaves. Of a drawn tree it keeps what was drawn from the part of the distribution that is allowed. Where the grammar cannot follow
+// a node it is cut: plain decoding may never come there.
+func (s *Sequence) restrict() {
 	f, g := &s.form, s.r.Grammar
 	if f.drafted = s.tree.Len(); g == nil || !s.turn.may {
-		return nil
+		return
 	}
 	f.places, f.nodes = append(f.places[:0], f.place), append(f.nodes[:0], 0)
 	for i := 1; i < s.tree.Len(); i++ {
 		var next *grammar.State
 		if above := f.places[s.tree.Parent[i]]; above != nil {
 			token := s.tree.Token[i]
-			var err error
 			if s.ends(token) {
 				if above.Accepting() {
 					f.nodes = append(f.nodes, int32(i))
 				}
-			} else if next, err = g.Next(above, token); err != nil {
-				return err
-			} else if next != nil {
+			} else if next, _ = g.Next(above, token); next != nil {
 				f.nodes = append(f.nodes, int32(i))
 			}
 		}
@@ -157,36 +154,32 @@ func (s *Sequence) restrict() (err error) {
 		f.places = f.places[:len(f.nodes)]
 	}
 	if f.drafted = s.tree.Len(); s.sampled || s.loop.plan.refresh {
-		return nil
+		return
 	}
 	proposed := f.drafted
 	for i := range proposed {
 		if f.places[i] == nil || i > 0 && !s.tree.Leaf(i) {
 			continue
 		}
-		if err := s.force(i); err != nil {
-			return err
-		}
+		s.force(i)
 	}
 	s.turn.proposed += s.tree.Len() - proposed
 	s.turn.budget = max(s.turn.budget, s.tree.Len())
-	return nil
 }
 
 // force appends the text that must follow a node.
-func (s *Sequence) force(i int) error {
+func (s *Sequence) force(i int) {
 	g, at, place := s.r.Grammar, i, s.form.places[i]
-	tokens, err := g.Forced(place)
+	tokens, _ := g.Forced(place)
 	for _, token := range tokens {
-		if err != nil || s.tree.Len() >= s.r.Budget || int(s.tree.Depth[at]) >= s.depth {
-			break
+		if s.tree.Len() >= s.r.Budget || int(s.tree.Depth[at]) >= s.depth {
+			return
 		}
-		if place, err = g.Next(place, token); place == nil {
-			break
+		if place, _ = g.Next(place, token); place == nil {
+			return
 		}
 		at = s.tree.Append(at, token, 0)
 	}
-	return err
 }
 
 // forcedChance is how likely the target is to spell forced text as the tokenizer does. It begins at 4 of 5.

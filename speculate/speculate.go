@@ -250,7 +250,7 @@ func (l *Loop) propose(ctx context.Context) error {
 			s.fail(s.settle())
 		}
 		if s.err == nil && !s.prefilling {
-			s.fail(s.restrict())
+			s.restrict()
 		}
 		if s.err == nil {
 			l.live[n] = s

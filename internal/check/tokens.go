@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -15,7 +16,7 @@ import (
 // Tokens checks law 2, same tokens: with the same prompt, options and seed, every drafter at every budget
 // emits what plain decoding emits.
 //
-// A case is a random model, a few sequences with prompts and sampling options of their own, and drafters: lookup,
+// A case is a random model, a few sequences with prompts, sampling options and some with grammars of their own, and drafters: lookup,
 // one that knows the answer, one that goes beyond its budget, a hostile one, a draft model and heads of every kind with trees of
 // random shapes, and a merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with
 // each drafter, at another level and number of threads, while the weights of heads that can learn change under way.
@@ -73,7 +74,40 @@ func randomScript(rng *rand.Rand, vocab int) script {
 		end := rng.Int32N(int32(vocab))
 		s.request.End = func(token int32) bool { return token%23 == end%23 }
 	}
+	if rng.IntN(3) == 0 {
+		s.request.Grammar = randomGrammar(rng, vocab, s.request.End)
+	}
 	return s
+}
+
+// randomGrammar draws a grammar and texts of the tokens; nil where the grammar has no text. Tokens that end a text have none.
+func randomGrammar(rng *rand.Rand, vocab int, end func(int32) bool) *grammar.Constraint {
+	g, err := grammar.GBNF(grammar.Random(rng.IntN))
+	if err != nil {
+		return nil
+	}
+	pieces := grammar.RandomVocab(vocab, rng.IntN)
+	first := map[string]int32{}
+	for i, piece := range pieces {
+		if end != nil && end(int32(i)) {
+			pieces[i] = nil
+		} else if _, known := first[string(piece)]; !known {
+			first[string(piece)] = int32(i)
+		}
+	}
+	return &grammar.Constraint{Grammar: g, Vocab: grammar.NewVocab(pieces), Encode: func(text string) (tokens []int32) {
+		for len(text) > 0 { // the longest token that fits
+			n := len(text)
+			for n > 0 && first[text[:n]] == 0 {
+				n--
+			}
+			if n == 0 {
+				break
+			}
+			tokens, text = append(tokens, first[text[:n]]), text[n:]
+		}
+		return tokens
+	}}
 }
 
 func randomParams(rng *rand.Rand, vocab int) sample.Params {
@@ -116,6 +150,10 @@ func (s *script) decodePlainly(ctx context.Context, v *variant, level cpu.Level)
 		if err := loop.Step(ctx, []*speculate.Sequence{seq}); err != nil {
 			return err
 		}
+	}
+	if seq.Finish() == speculate.Failed && s.request.Grammar != nil { // it allows none of the tokens, or is too ambiguous
+		s.request.Grammar = nil
+		return s.decodePlainly(ctx, v, level)
 	}
 	s.want = append(s.want[:0], seq.Output()...)
 	s.finish = seq.Finish()
