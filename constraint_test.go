@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -74,5 +75,34 @@ func TestConstraintErrors(t *testing.T) {
 		if !errors.As(err, &option) || option.Field != field {
 			t.Errorf("%s: %v", field, err)
 		}
+	}
+}
+
+// What a schema costs and brings: tokens/s and tokens a pass under it, over those of free text from the same prompt, in turn.
+func BenchmarkConstrained(b *testing.B) {
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads(), Pad: 100e6})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer m.Close()
+	for _, drafter := range []string{"plain", "lookup", "eagle3"} {
+		b.Run(drafter, func(b *testing.B) {
+			var speeds, taus []float64
+			for i := range b.N + 1 {
+				r := grove.Request{Drafter: drafter, MaxTokens: 160, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: 1, Seed: uint64(i)}}
+				free := collect(b, m, "The largest cities, as JSON:\n", r)
+				r.JSONSchema = `{"type": "array", "minItems": 20, "items": ` + city + `}`
+				bound := collect(b, m, "The largest cities, as JSON:\n", r)
+				if i == 0 { // the first computes the masks, as a server does once
+					continue
+				}
+				perSecond := func(r *grove.Result) float64 { return float64(r.Stats.Tokens-1) / r.Stats.Decode.Seconds() }
+				speeds, taus = append(speeds, perSecond(bound)/perSecond(free)), append(taus, bound.Stats.Tau()/free.Stats.Tau())
+			}
+			slices.Sort(speeds)
+			slices.Sort(taus)
+			b.ReportMetric(speeds[len(speeds)/2], "speed-ratio")
+			b.ReportMetric(taus[len(taus)/2], "tau-ratio")
+		})
 	}
 }

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"errors"
+	"math/rand/v2"
 	"regexp"
 	"strings"
 	"testing"
@@ -236,5 +237,38 @@ func fuzz(t *testing.T, compile func() (*Grammar, error), text string) {
 	}
 	if took := time.Since(began); took > 20*time.Second { // far above what a slow machine takes
 		t.Errorf("it took %v", took)
+	}
+}
+
+// A mask of 150,000 tokens, computed anew and remembered, where a string goes on.
+func BenchmarkMask(b *testing.B) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	pieces := make([][]byte, 150_000)
+	for i := range pieces {
+		for range 1 + rng.IntN(8) {
+			pieces[i] = append(pieces[i], " etaoinshrdlucmfwypvbgkqjxz\"{}[]:,.0123456789"[rng.IntN(45)])
+		}
+	}
+	v := NewVocab(pieces)
+	g, err := JSONSchema(`{"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}`)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, name := range []string{"new", "known"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if name == "new" {
+					g.reset()
+				}
+				s, _ := g.Start()
+				s, err := g.walk(s, []byte(`{"name": "A`))
+				if err != nil {
+					b.Fatal(err)
+				}
+				if m, err := g.Mask(v, s); err != nil || m.Count() == 0 {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }

@@ -13,6 +13,7 @@ type Vocab struct {
 	pieces [][]byte // by token; nil for tokens that no text has
 	order  []int32
 	shared []uint16
+	text   []byte // of the tokens in their order, one behind the other
 }
 
 // maxPiece bounds the bytes of a token; longer ones are never allowed.
@@ -29,6 +30,9 @@ func NewVocab(pieces [][]byte) *Vocab {
 		v.order = append(v.order, int32(token))
 	}
 	slices.SortStableFunc(v.order, func(a, b int32) int { return bytes.Compare(v.pieces[a], v.pieces[b]) })
+	for _, token := range v.order {
+		v.text = append(v.text, v.pieces[token]...)
+	}
 	v.shared = make([]uint16, len(v.order))
 	for i := 1; i < len(v.order); i++ {
 		a, b := v.pieces[v.order[i-1]], v.pieces[v.order[i]]
@@ -91,28 +95,38 @@ func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 	}
 	m := &Mask{bits: make([]uint64, (v.size+63)/64)}
 	path := []*State{s} // after each byte of the piece before
-	for i := 0; i < len(v.order); {
-		piece := v.pieces[v.order[i]]
-		at := path[:v.shared[i]+1]
-		for len(at) <= len(piece) {
-			next, err := g.step(at[len(at)-1], piece[len(at)-1])
-			if err != nil {
-				return nil, err
+	text := v.text
+	failed := math.MaxInt // bytes at which the piece before failed
+	for i, token := range v.order {
+		size, shared := len(v.pieces[token]), int(v.shared[i])
+		piece := text[:size]
+		text = text[size:]
+		if shared > failed {
+			continue // it begins with the byte that failed
+		}
+		failed = math.MaxInt
+		at := path[:shared+1]
+		for _, b := range piece[shared:] {
+			last := at[len(at)-1]
+			var next *State
+			if last.generation == g.generation && last.to != nil {
+				next = last.to[g.class[b]]
+			}
+			if next == nil {
+				var err error
+				if next, err = g.step(last, b); err != nil {
+					return nil, err
+				}
 			}
 			if next == dead {
+				failed = len(at) - 1
 				break
 			}
 			at = append(at, next)
 		}
-		path = at
-		if len(at) > len(piece) {
-			token := v.order[i]
+		if path = at; failed == math.MaxInt {
 			m.bits[token/64] |= 1 << (token % 64)
 			m.count++
-			i++
-			continue
-		}
-		for i++; i < len(v.order) && int(v.shared[i]) >= len(at); i++ { // they begin with the byte that failed
 		}
 	}
 	if len(g.masks[v]) >= maxMasks || g.masks[v] == nil {
