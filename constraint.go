@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"fmt"
 	"slices"
 	"sync"
 
@@ -21,24 +22,34 @@ type constraints struct {
 }
 
 type knownConstraint struct {
-	field, source string
-	grammar       *grammar.Constraint
+	key     string
+	grammar *grammar.Constraint
 }
 
 // constraint is what a request's output must match; nil for nothing.
 func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
-	field, source := "", ""
-	for _, f := range []struct{ name, source string }{{"Grammar", r.Grammar}, {"JSONSchema", r.JSONSchema}, {"Regex", r.Regex}} {
+	source := grammar.Source{Grammar: r.Grammar, JSONSchema: r.JSONSchema, Regex: r.Regex, Thinking: r.Reasoning, ThinkingNow: r.ReasoningOpen}
+	field := ""
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{{"Grammar", r.Grammar != ""}, {"JSONSchema", r.JSONSchema != ""}, {"Regex", r.Regex != ""}, {"Tools", r.Tools != nil}} {
 		switch {
-		case f.source == "":
-		case source != "":
+		case !f.set:
+		case field != "":
 			return nil, optionf(f.name, "%s is set as well: give one of them", field)
 		default:
-			field, source = f.name, f.source
+			field = f.name
 		}
 	}
-	if source == "" {
+	if field == "" {
 		return nil, nil
+	}
+	if r.Tools != nil {
+		for _, tool := range r.Tools.List {
+			source.Tools = append(source.Tools, grammar.Tool(tool))
+		}
+		source.Format, source.Must, source.Single = r.Tools.Format, r.Tools.Required, r.Tools.Single
 	}
 	t := m.m.Tokenizer
 	if t == nil {
@@ -46,11 +57,11 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	}
 	c := &m.constraints
 	c.once.Do(func() { c.vocab = grammar.NewVocab(pieces(t, m.m.Config.Vocab)) })
-	if known := c.find(field, source); known != nil {
+	key := fmt.Sprintf("%q", source)
+	if known := c.find(key); known != nil {
 		return known, nil
 	}
-	compile := map[string]func(string) (*grammar.Grammar, error){"Grammar": grammar.GBNF, "JSONSchema": grammar.JSONSchema, "Regex": grammar.Regex}
-	g, err := compile[field](source)
+	g, err := source.Compile()
 	if err != nil {
 		return nil, optionf(field, "%v", err)
 	}
@@ -62,15 +73,15 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	if len(c.known) == mostConstraints {
 		c.known = slices.Delete(c.known, 0, 1)
 	}
-	c.known = append(c.known, knownConstraint{field, source, made})
+	c.known = append(c.known, knownConstraint{key, made})
 	return made, nil
 }
 
 // find returns a grammar that is remembered; nil where it is not.
-func (c *constraints) find(field, source string) *grammar.Constraint {
+func (c *constraints) find(key string) *grammar.Constraint {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	at := slices.IndexFunc(c.known, func(k knownConstraint) bool { return k.field == field && k.source == source })
+	at := slices.IndexFunc(c.known, func(k knownConstraint) bool { return k.key == key })
 	if at < 0 {
 		return nil
 	}
@@ -79,13 +90,17 @@ func (c *constraints) find(field, source string) *grammar.Constraint {
 	return k.grammar
 }
 
-// pieces are the texts that tokens add to an output, nil for those that add none or end it. A token of the user's own that changes
-// the text of the token behind it counts as none.
+// pieces are the texts that tokens add to an output, nil for those that add none or end it. Control tokens have texts that only a
+// grammar with their names has. A token that changes the text of the token behind it counts as none.
 func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 	spaced := int32(-1)
 	list := make([][]byte, vocab)
 	for id := range int32(min(t.VocabSize(), vocab)) {
-		if t.IsEOG(id) || t.IsSpecial(id) {
+		if t.IsEOG(id) {
+			continue
+		}
+		if t.IsSpecial(id) {
+			list[id] = grammar.ControlPiece(t.Text(id))
 			continue
 		}
 		list[id] = t.Piece(id)
@@ -95,7 +110,7 @@ func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
 	}
 	for id, piece := range list {
 		kind := t.Type(int32(id))
-		if spaced < 0 || kind == tokenizer.Normal || kind == tokenizer.Byte || piece == nil {
+		if spaced < 0 || kind == tokenizer.Normal || kind == tokenizer.Byte || piece == nil || t.IsSpecial(int32(id)) {
 			continue
 		}
 		text := t.DecodeWith([]int32{int32(id), spaced}, tokenizer.DecodeOptions{Continue: true})

@@ -50,6 +50,11 @@ type Request struct {
 	JSONSchema string
 	Regex      string
 
+	// Tools lets the output be text and calls of functions. Reasoning lets a constrained output begin with reasoning between <think>
+	// and </think>; ReasoningOpen says that the prompt ends with <think>.
+	Tools                    *Tools
+	Reasoning, ReasoningOpen bool
+
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
 	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.
 	// PromptLogprobs asks for the same of the prompt's tokens, which computes the whole prompt anew.
@@ -71,6 +76,20 @@ type Request struct {
 
 	// OnRound, when set, is called after every round of speculation, before its text is yielded.
 	OnRound func(Round)
+}
+
+// Tools are functions that the model may call. A call's arguments match the function's schema.
+type Tools struct {
+	List     []Tool
+	Format   string // how the model writes calls: hermes (Qwen too), llama3 or mistral
+	Required bool   // at least one call, and no text before it
+	Single   bool   // one call at most
+}
+
+// Tool is a function.
+type Tool struct {
+	Name       string
+	Parameters string // JSON schema of its arguments; empty for any object
 }
 
 // DefaultBudget is the budget of a Request that names none.

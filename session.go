@@ -277,7 +277,7 @@ func (g *generation) request() speculate.Request {
 		Stop: g.out.push, Predicted: r.PredictTokens,
 	}
 	if t := g.m.m.Tokenizer; t != nil {
-		g.out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true})
+		g.out.decoder = t.NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: r.Tools != nil || r.Reasoning})
 		if !r.IgnoreEnd {
 			q.End = t.IsEOG
 		}

@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,8 +51,9 @@ type Layout struct {
 }
 
 type named struct {
-	name string
-	prog *program
+	name   string
+	source string
+	prog   *program
 }
 
 // New makes the layout of a tokenizer's model. Where the model has no template it is ChatML if the
@@ -90,7 +92,7 @@ func (l *Layout) add(name, source string) error {
 	if err != nil {
 		return fmt.Errorf("chat template %q: %w", name, err)
 	}
-	l.templates = append(l.templates, named{name, prog})
+	l.templates = append(l.templates, named{name, source, prog})
 	return nil
 }
 
@@ -107,6 +109,11 @@ func (l *Layout) Names() []string {
 		names[i] = t.name
 	}
 	return names
+}
+
+// Mentions reports whether a template has a text, such as the one that the model writes before a call of a tool.
+func (l *Layout) Mentions(text string) bool {
+	return slices.ContainsFunc(l.templates, func(t named) bool { return strings.Contains(t.source, text) })
 }
 
 // pick finds a template by name; with none asked for, tool_use where there are tools, or the default.

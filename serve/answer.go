@@ -63,7 +63,7 @@ func (x *exchange) answer(c *call) error {
 	}()
 	f := form(completionForm{c})
 	if c.chat {
-		f = chatForm{c}
+		f = newChatForm(c)
 	}
 	a := &answering{exchange: x, ctx: ctx, call: c, form: f, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {

@@ -44,8 +44,6 @@ var changing = map[string][]string{
 	"suffix":                 {`""`},
 	"functions":              {"[]"},
 	"function_call":          {`"none"`, `"auto"`},
-	"tools":                  {"[]"},
-	"tool_choice":            {`"none"`, `"auto"`},
 	"modalities":             {`["text"]`, "[]"},
 	"audio":                  nil,
 	"web_search_options":     nil,

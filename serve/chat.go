@@ -2,9 +2,11 @@ package serve
 
 import (
 	"encoding/json"
+	"strings"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/chat"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // chatCompletions answers POST /v1/chat/completions.
@@ -40,12 +42,35 @@ func (c *call) readMessages(o *object) error {
 	if err != nil {
 		return err
 	}
+	if c.readTools(o, layout, &options); o.err != nil {
+		return o.err
+	}
 	tokens, err := layout.Encode(messages, options)
 	if err != nil {
 		return fieldError("messages", "%v", err)
 	}
 	c.prompts = []prompt{{tokens: tokens}}
+	if err := c.readReasoning(o, layout); err != nil {
+		return err
+	}
 	c.request.Stop = append(c.request.Stop, layout.Stop()...)
+	return nil
+}
+
+// readReasoning finds out whether the model may reason before it answers: its chat template knows the mark of reasoning's end. A prompt
+// may have begun it.
+func (c *call) readReasoning(o *object, layout *chat.Layout) error {
+	format := "auto"
+	if o.read("reasoning_format", &format); o.err != nil {
+		return o.err
+	}
+	if format == "none" || !layout.Mentions(thinkEnd) {
+		return nil
+	}
+	c.request.Reasoning = true
+	tokens := c.prompts[0].tokens
+	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
+	c.request.ReasoningOpen = strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
 	return nil
 }
 
@@ -78,6 +103,9 @@ func (o *object) messages() (list []grove.Message) {
 		if m.Role == "developer" { // OpenAI's name, which templates do not know
 			m.Role = "system"
 		}
+		if in.has("tool_calls") {
+			in.fields["tool_calls"] = openArguments(in.fields["tool_calls"])
+		}
 		delete(in.fields, "role")
 		delete(in.fields, "content")
 		if len(in.fields) > 0 {
@@ -98,9 +126,11 @@ type chatChoice struct {
 }
 
 type chatMessage struct {
-	Role    string  `json:"role"`
-	Content string  `json:"content"`
-	Refusal *string `json:"refusal"`
+	Role      string     `json:"role"`
+	Content   *string    `json:"content"` // null where there are calls alone
+	Reasoning string     `json:"reasoning_content,omitempty"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
+	Refusal   *string    `json:"refusal"`
 }
 
 // chatPiece is a piece of a choice.
@@ -113,8 +143,10 @@ type chatPiece struct {
 }
 
 type chatDelta struct {
-	Role    string  `json:"role,omitempty"`
-	Content *string `json:"content,omitempty"`
+	Role      string     `json:"role,omitempty"`
+	Content   *string    `json:"content,omitempty"`
+	Reasoning *string    `json:"reasoning_content,omitempty"`
+	ToolCalls []toolCall `json:"tool_calls,omitempty"`
 }
 
 type chatLogprobs struct {
@@ -159,7 +191,18 @@ func (c *call) chatLogprobs(list []logprob) *chatLogprobs {
 }
 
 // chatForm is the form of chat completions.
-type chatForm struct{ c *call }
+type chatForm struct {
+	c       *call
+	readers []*reader // of choices
+}
+
+func newChatForm(c *call) chatForm {
+	f := chatForm{c: c}
+	for range c.n * len(c.prompts) {
+		f.readers = append(f.readers, c.newReader())
+	}
+	return f
+}
 
 func (chatForm) id() string { return "chatcmpl-" }
 
@@ -171,20 +214,36 @@ func (chatForm) object(piece bool) string {
 }
 
 func (f chatForm) whole(index int, text string, l []logprob, r *grove.Result) any {
-	return chatChoice{Index: index, Message: chatMessage{Role: "assistant", Content: text},
-		Logprobs:     f.c.chatLogprobs(l),
-		FinishReason: finishReason(r), StopReason: stopReason(r)}
+	in := f.readers[index]
+	p := in.add(text, true)
+	m := chatMessage{Role: "assistant", Content: &p.content, Reasoning: p.reasoning, ToolCalls: p.calls}
+	for i := range m.ToolCalls {
+		m.ToolCalls[i].Index = nil
+	}
+	if p.content == "" && len(p.calls) > 0 {
+		m.Content = nil
+	}
+	return chatChoice{Index: index, Message: m, Logprobs: f.c.chatLogprobs(l),
+		FinishReason: in.finishReason(r), StopReason: stopReason(r)}
 }
 
 func (f chatForm) pieces(index int, text string, l []logprob, r *grove.Result, first bool) (list []any) {
 	if first {
 		list = append(list, chatPiece{Index: index, Delta: chatDelta{Role: "assistant", Content: new(string)}})
 	}
-	if text != "" || len(l) > 0 {
-		list = append(list, chatPiece{Index: index, Delta: chatDelta{Content: &text}, Logprobs: f.c.chatLogprobs(l)})
+	in := f.readers[index]
+	p := in.add(text, r != nil)
+	if p.reasoning != "" {
+		list = append(list, chatPiece{Index: index, Delta: chatDelta{Reasoning: &p.reasoning}})
+	}
+	if p.content != "" || len(l) > 0 {
+		list = append(list, chatPiece{Index: index, Delta: chatDelta{Content: &p.content}, Logprobs: f.c.chatLogprobs(l)})
+	}
+	for i := range p.calls {
+		list = append(list, chatPiece{Index: index, Delta: chatDelta{ToolCalls: p.calls[i : i+1]}})
 	}
 	if r != nil {
-		list = append(list, chatPiece{Index: index, FinishReason: finishReason(r), StopReason: stopReason(r)})
+		list = append(list, chatPiece{Index: index, FinishReason: in.finishReason(r), StopReason: stopReason(r)})
 	}
 	return list
 }

@@ -5,12 +5,26 @@ import (
 	"regexp"
 	"testing"
 
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/serve"
 )
 
+// withHeads opens the model in the command, with its heads, for a test alone.
+func withHeads(t *testing.T, o grove.Options) *grove.Model {
+	t.Helper()
+	o.Threads, o.DraftGGUF, o.HeadGGUF = 2, models.Draft(), models.Heads()
+	m, err := grove.OpenGGUF("embedded", models.Target(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { m.Close() })
+	return m
+}
+
 // Every way of asking for structure gives text that has it, whole and streamed, drafted and plain, and it is the same text.
 func TestStructure(t *testing.T) {
-	s := start(t, nil, serve.Options{})
+	s := start(t, withHeads(t, grove.Options{}), serve.Options{})
 	schema := `{"type": "object", "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"type": "integer"}}, "required": ["name", "size"], "additionalProperties": false}`
 	isObject := func(text string) bool {
 		var v struct {

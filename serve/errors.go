@@ -109,7 +109,7 @@ func (c *call) paramOf(field string) string {
 		return "max_completion_tokens"
 	case name == "TopLogprobs" && !c.chat:
 		return "logprobs"
-	case name == "Grammar" || name == "JSONSchema" || name == "Regex":
+	case name == "Grammar" || name == "JSONSchema" || name == "Regex" || name == "Tools":
 		return c.constraint.param
 	case name == "Messages": // Messages[0].Content
 		return strings.ToLower(field)

@@ -102,6 +102,12 @@ func (c *compiler) build(e *expr, to int32, depth int) int32 {
 		return at
 	case opRepeat:
 		return c.buildRepeat(e, to, depth)
+	case opControl:
+		piece := ControlPiece(e.name)
+		for i := len(piece) - 1; i >= 0; i-- {
+			to = c.node(node{bytes: []edge{{piece[i], piece[i], to}}})
+		}
+		return to
 	}
 	at := c.node(node{})
 	c.nodes[at].call, c.nodes[at].ret = int32(e.rule), to

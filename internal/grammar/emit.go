@@ -166,10 +166,10 @@ func (c *schemas) emitString(s *shape) *expr {
 
 // char is anyChar as a rule.
 func (c *schemas) char() *expr {
-	rule, ok := c.known["a character"]
+	rule, ok := c.shared["a character"]
 	if !ok {
 		rule = c.g.add("a character", anyChar())
-		c.known["a character"] = rule
+		c.shared["a character"] = rule
 	}
 	return refer(rule)
 }

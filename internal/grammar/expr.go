@@ -17,11 +17,12 @@ import (
 type op uint8
 
 const (
-	opSeq    op = iota // kids in order; without kids the empty text
-	opAlt              // one of the kids; without kids nothing matches
-	opChars            // a character of set
-	opRepeat           // the only kid, min to max times
-	opRule             // a rule by its number
+	opSeq     op = iota // kids in order; without kids the empty text
+	opAlt               // one of the kids; without kids nothing matches
+	opChars             // a character of set
+	opRepeat            // the only kid, min to max times
+	opRule              // a rule by its number
+	opControl           // a control token by its name
 )
 
 // expr is a regular expression over characters with references to rules.
@@ -31,6 +32,7 @@ type expr struct {
 	kids     []*expr
 	min, max int // max is unlimited for no limit
 	rule     int
+	name     string
 }
 
 const unlimited = -1

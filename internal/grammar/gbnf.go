@@ -17,8 +17,16 @@ const maxRepeat = 1 << 14
 // "?" and "{n,m}". The text is one of the rule root. Unlike llama.cpp, it removes alternatives that no text can
 // complete. Tokens by name or number, "<[1]>", are refused.
 func GBNF(source string) (*Grammar, error) {
-	if err := checkSource(source); err != nil {
+	g, root, err := readGBNF(source)
+	if err != nil {
 		return nil, err
+	}
+	return g.compile(root)
+}
+
+func readGBNF(source string) (*grammar, int, error) {
+	if err := checkSource(source); err != nil {
+		return nil, 0, err
 	}
 	p := &gbnf{text: source, rules: map[string]int{}}
 	p.space(true)
@@ -31,13 +39,13 @@ func GBNF(source string) (*Grammar, error) {
 		}
 	}
 	if p.err != nil {
-		return nil, p.err
+		return nil, 0, p.err
 	}
 	root, ok := p.rules["root"]
 	if !ok {
-		return nil, fmt.Errorf("there is no rule root")
+		return nil, 0, fmt.Errorf("there is no rule root")
 	}
-	return p.g.compile(root)
+	return &p.g, root, nil
 }
 
 func checkSource(source string) error {

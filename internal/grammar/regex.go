@@ -9,15 +9,23 @@ import (
 
 // Regex compiles a regular expression in Go's syntax. The whole text must match it. Anchors are allowed at its ends alone.
 func Regex(pattern string) (*Grammar, error) {
-	if err := checkSource(pattern); err != nil {
-		return nil, err
-	}
-	e, err := regex(pattern, false)
+	g, root, err := readRegex(pattern)
 	if err != nil {
 		return nil, err
 	}
-	var g grammar
-	return g.compile(g.add("root", e))
+	return g.compile(root)
+}
+
+func readRegex(pattern string) (*grammar, int, error) {
+	if err := checkSource(pattern); err != nil {
+		return nil, 0, err
+	}
+	e, err := regex(pattern, false)
+	if err != nil {
+		return nil, 0, err
+	}
+	g := new(grammar)
+	return g, g.add("root", e), nil
 }
 
 // regex is the expression of a pattern. search says that a part of the text may match.

@@ -13,20 +13,34 @@ import (
 // between its parts, that the schema accepts. The grammar need not have all such values; docs/serve.md says what it leaves out.
 // A schema that cannot be honoured is refused, by the keyword and its place.
 func JSONSchema(source string) (*Grammar, error) {
-	if err := checkSource(source); err != nil {
-		return nil, err
-	}
-	root, err := parseJSON(source)
+	g, root, err := readSchema(source)
 	if err != nil {
 		return nil, err
 	}
-	c := &schemas{root: place{at: "#", base: &url.URL{}}.sub(root), known: map[string]int{}, ids: map[string]place{}, anchors: map[string]place{}}
-	c.register(c.root)
-	rule := c.value(conj{{place: c.root}})
-	if c.err != nil {
-		return nil, c.err
+	return g.compile(root)
+}
+
+func readSchema(source string) (*grammar, int, error) {
+	c := newSchemas()
+	rule, err := c.read(source)
+	return &c.g, rule, err
+}
+
+func newSchemas() *schemas { return &schemas{shared: map[string]int{}} }
+
+// read adds the rules of a document, and returns that of its values.
+func (c *schemas) read(source string) (int, error) {
+	if err := checkSource(source); err != nil {
+		return 0, err
 	}
-	return c.g.compile(rule)
+	root, err := parseJSON(source)
+	if err != nil {
+		return 0, err
+	}
+	c.root = place{at: "#", base: &url.URL{}}.sub(root)
+	c.known, c.ids, c.anchors = map[string]int{}, map[string]place{}, map[string]place{}
+	c.register(c.root)
+	return c.value(conj{{place: c.root}}), c.err
 }
 
 // place is a schema and where it stands.
@@ -77,6 +91,7 @@ type schemas struct {
 	g       grammar
 	root    place
 	known   map[string]int   // rules of conjunctions
+	shared  map[string]int   // rules that all documents share
 	ids     map[string]place // schemas that have an $id or an anchor
 	anchors map[string]place // dynamic ones
 	depth   int

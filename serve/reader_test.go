@@ -1,0 +1,63 @@
+package serve
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove"
+)
+
+// However a text is cut into pieces, a reader finds the same reasoning, content and calls in it.
+type callOf = call // whose name cases use
+
+func TestReader(t *testing.T) {
+	call := func(arguments string) string { return `{"name": "f", "arguments": ` + arguments + "}" }
+	for _, c := range []struct {
+		format         string
+		think, open    bool
+		text           string
+		reason, answer string
+		calls          []string
+	}{
+		{"", false, false, " Hello <think>", "", " Hello <think>", nil},
+		{"", true, false, "<think>\nHm.\n</think>\n\nHello", "\nHm.\n", "Hello", nil},
+		{"", true, true, "Hm <thin</think>Hello", "Hm <thin", "Hello", nil},
+		{"", true, false, " Hello", "", " Hello", nil},
+		{"hermes", true, false, "<think>a<tool_call></think>\nWell <tool_\n<tool_call>\n" + call(`{"a": "}\"{", "b": [1, {}]}`) + "\n</tool_call>\n<tool_call>\n" + call("{}") + "\n</tool_call>",
+			"a<tool_call>", "Well <tool_\n", []string{`{"a": "}\"{", "b": [1, {}]}`, "{}"}},
+		{"mistral", false, false, "[TOOL_CALLS] [" + call("{}") + ", " + call(`{"x": "]"}`) + "]", "", "", []string{"{}", `{"x": "]"}`}},
+		{"llama3", false, false, `{"name": "f", "parameters": {"a": null}}`, "", "", []string{`{"a": null}`}},
+		{"llama3", false, false, `A {"name": "f"`, "", `A {"name": "f"`, nil},
+		{"hermes", false, false, "<tool_call>\n" + `{"name": "f", "arguments": {"a": "cut`, "", "", []string{`{"a": "cut`}},
+	} {
+		rapid.Check(t, func(t *rapid.T) {
+			k := &callOf{request: grove.Request{Reasoning: c.think, ReasoningOpen: c.open}}
+			if c.format != "" {
+				k.request.Tools = &grove.Tools{Format: c.format}
+			}
+			r := k.newReader()
+			var reason, answer string
+			calls := []string{}
+			for rest := c.text; ; {
+				n := rapid.IntRange(0, len(rest)).Draw(t, "piece")
+				p := r.add(rest[:n], n == len(rest))
+				reason, answer = reason+p.reasoning, answer+p.content
+				for _, call := range p.calls {
+					if *call.Index == len(calls) {
+						calls = append(calls, "")
+					}
+					calls[*call.Index] += call.Function.Arguments
+				}
+				if rest = rest[n:]; rest == "" {
+					break
+				}
+			}
+			if reason != c.reason || answer != c.answer || strings.Join(calls, ";") != strings.Join(c.calls, ";") {
+				t.Fatal(fmt.Sprintf("%q: reasoning %q, content %q, calls %q", c.text, reason, answer, calls))
+			}
+		})
+	}
+}

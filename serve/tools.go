@@ -1,0 +1,107 @@
+package serve
+
+import (
+	"encoding/json"
+	"regexp"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/chat"
+)
+
+// toolName is what a function may be called.
+var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+
+// toolFormats tell by a text of its chat template how a model writes calls.
+var toolFormats = []struct{ text, format string }{{"<tool_call>", "hermes"}, {"[TOOL_CALLS]", "mistral"}, {"<|python_tag|>", "llama3"}}
+
+// readTools reads the functions that a model may call, for its prompt and for its output.
+func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) {
+	choice, name := c.readToolChoice(o)
+	parallel := true
+	o.read("parallel_tool_calls", &parallel)
+	list := o.objects("tools")
+	if o.err != nil || len(list) == 0 || choice == "none" {
+		if len(list) == 0 && (choice == "required" || name != "") {
+			o.fail("tool_choice", "there are no tools")
+		}
+		return
+	}
+	t := &grove.Tools{Required: choice == "required", Single: !parallel || name != ""}
+	for _, in := range list {
+		kind := "function"
+		in.read("type", &kind)
+		if f := in.object("function"); f != nil {
+			tool := grove.Tool{}
+			if f.read("name", &tool.Name); !toolName.MatchString(tool.Name) {
+				f.fail("name", "%q: want 1 to 64 letters, digits, _ or -", tool.Name)
+			}
+			if f.has("parameters") {
+				tool.Parameters = string(f.fields["parameters"])
+			}
+			if name == "" || name == tool.Name {
+				t.List = append(t.List, tool)
+			}
+			in.err = firstOf(in.err, f.err)
+		} else if in.err == nil {
+			in.fail("function", "it is missing")
+		}
+		if kind != "function" {
+			in.fail("type", "%q: want function", kind)
+		}
+		o.err = firstOf(o.err, in.err)
+	}
+	for _, f := range toolFormats {
+		if t.Format == "" && layout.Mentions(f.text) {
+			t.Format = f.format
+		}
+	}
+	switch {
+	case t.Format == "":
+		o.fail("tools", "the model's chat template does not know tools")
+	case len(t.List) == 0:
+		o.fail("tool_choice.function.name", "there is no tool %q", name)
+	case c.constraint.param != "":
+		o.fail("tools", "%s is given as well: give one of them", c.constraint.param)
+	}
+	options.Tools = o.fields["tools"]
+	c.request.Tools, c.constraint.param = t, "tools"
+}
+
+// readToolChoice reads none, auto or required, or the name of the function to call, which is required.
+func (c *call) readToolChoice(o *object) (choice, name string) {
+	choice = "auto"
+	if text, ok := decode[string](o.fields["tool_choice"]); ok {
+		if choice = text; choice != "none" && choice != "auto" && choice != "required" {
+			o.fail("tool_choice", "%q: want none, auto, required or a function", choice)
+		}
+	} else if in := o.object("tool_choice"); in != nil {
+		choice = "required"
+		if f := in.object("function"); f != nil {
+			f.read("name", &name)
+		}
+		if name == "" {
+			o.fail("tool_choice.function.name", "it is missing")
+		}
+	}
+	return choice, name
+}
+
+// openArguments makes the arguments of earlier calls objects, as chat templates want them; in OpenAI's form they are JSON in strings.
+func openArguments(raw json.RawMessage) json.RawMessage {
+	list, ok := decode[[]map[string]json.RawMessage](raw)
+	if !ok {
+		return raw
+	}
+	for _, call := range list {
+		f, ok := decode[map[string]json.RawMessage](call["function"])
+		if !ok {
+			continue
+		}
+		if text, ok := decode[string](f["arguments"]); ok && json.Valid([]byte(text)) {
+			f["arguments"] = json.RawMessage(text)
+			call["function"], _ = json.Marshal(f)
+		}
+	}
+	out, _ := json.Marshal(list)
+	return out
+}
