@@ -42,7 +42,8 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 			field = f.name
 		}
 	}
-	if field == "" {
+	limited := r.Reasoning && r.ReasoningBudget != 0
+	if field == "" && !limited {
 		return nil, nil
 	}
 	if r.Tools != nil {
@@ -57,7 +58,10 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	}
 	c := &m.constraints
 	c.once.Do(func() { c.vocab = grammar.NewVocab(pieces(t, m.m.Config.Vocab)) })
-	key := fmt.Sprintf("%q", source)
+	if limited && r.ReasoningBudget < 0 && !r.ReasoningOpen {
+		source.Thinking, limited = false, false
+	}
+	key := fmt.Sprintf("%#v %d", source, r.ReasoningBudget)
 	if known := c.find(key); known != nil {
 		return known, nil
 	}
@@ -68,6 +72,12 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 	made := &grammar.Constraint{Grammar: g, Vocab: c.vocab, Encode: func(text string) []int32 {
 		return t.Encode(text, tokenizer.EncodeOptions{})
 	}}
+	if limited {
+		if made.Closed, err = source.Closed().Compile(); err != nil {
+			return nil, optionf("ReasoningBudget", "%v", err)
+		}
+		made.Budget = max(r.ReasoningBudget, 0)
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.known) == mostConstraints {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/models"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 const city = `{"type": "object", "properties": {
@@ -58,6 +59,34 @@ func TestConstrainedText(t *testing.T) {
 		got := collect(t, m, "The largest city", r)
 		if got.Text != want.Text || got.Finish != want.Finish {
 			t.Fatalf("%s: %q, want %q", r.Drafter, got.Text, want.Text)
+		}
+	}
+}
+
+// Reasoning ends after its budget, in every round that drafts across its end, and the output goes on under its schema.
+func TestReasoningBudget(t *testing.T) {
+	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, DraftGGUF: models.Draft(), HeadGGUF: models.Heads()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, budget := range []int{-1, 1, 7, 40} {
+		for _, schema := range []string{"", `{"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}`} {
+			r := grove.Request{Reasoning: true, ReasoningOpen: true, ReasoningBudget: budget, JSONSchema: schema, MaxTokens: 80,
+				Sampling: grove.Sampling{Temperature: 1, Seed: uint64(budget)}}
+			first := ""
+			for _, drafter := range []string{"plain", "lookup", "eagle3", "jetspec"} {
+				r.Drafter = drafter
+				got := collect(t, m, "<think>", r)
+				if first == "" {
+					first = got.Text
+				}
+				thought, answer, closed := strings.Cut(got.Text, "</think>")
+				n := len(m.Tokenizer().Encode(thought, tokenizer.EncodeOptions{})) // not more than were generated
+				if got.Text != first || !closed || n > max(budget, 0) || schema != "" && !json.Valid([]byte(answer)) {
+					t.Errorf("budget %d, %s: %q, plain %q", budget, drafter, got.Text, first)
+				}
+			}
 		}
 	}
 }

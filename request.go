@@ -51,9 +51,11 @@ type Request struct {
 	Regex      string
 
 	// Tools lets the output be text and calls of functions. Reasoning lets a constrained output begin with reasoning between <think>
-	// and </think>; ReasoningOpen says that the prompt ends with <think>.
+	// and </think>; ReasoningOpen says that the prompt ends with <think>. ReasoningBudget, where it is not 0, ends reasoning after so
+	// many tokens of output, constrained or not; below 0 at once.
 	Tools                    *Tools
 	Reasoning, ReasoningOpen bool
+	ReasoningBudget          int
 
 	// Logprobs asks for the log-probability of every token, and of the TopLogprobs likeliest tokens at its place (0 to
 	// MaxTopLogprobs): logarithms of the softmax of the model's logits, before grammar, temperature, penalties and biases.

@@ -68,7 +68,16 @@ func (c *call) readReasoning(o *object, layout *chat.Layout) error {
 		return nil
 	}
 	c.request.Reasoning = true
+	budget := -1
+	if o.read("reasoning_budget", &budget); budget == 0 {
+		c.request.ReasoningBudget = -1
+	} else if budget > 0 {
+		c.request.ReasoningBudget = budget
+	}
 	tokens := c.prompts[0].tokens
+	if o.err != nil {
+		return o.err
+	}
 	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
 	c.request.ReasoningOpen = strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
 	return nil

@@ -44,8 +44,8 @@ func (s *Sequence) beginGrammar() (err error) {
 	if s.form.place, err = g.Start(); err != nil {
 		return err
 	}
-	for _, token := range s.text[s.prompt-s.r.Written:] {
-		if s.form.place, err = g.Next(s.form.place, token); err != nil {
+	for n, token := range s.text[s.prompt-s.r.Written:] {
+		if s.form.place, err = g.Next(s.form.place, token, n); err != nil {
 			return err
 		} else if s.form.place == nil {
 			return errors.New("the grammar does not allow the output so far")
@@ -53,6 +53,9 @@ func (s *Sequence) beginGrammar() (err error) {
 	}
 	return nil
 }
+
+// written is the number of tokens of the output, those of earlier sequences included.
+func (s *Sequence) written() int { return len(s.text) - s.prompt + s.r.Written }
 
 // ends reports whether a token ends the text.
 func (s *Sequence) ends(token int32) bool { return s.r.End != nil && s.r.End(token) }
@@ -106,7 +109,7 @@ func (s *Sequence) follow(token int32) (ok bool, err error) {
 	if s.ends(token) {
 		return f.place.Accepting(), nil
 	}
-	next, err := s.r.Grammar.Next(f.place, token)
+	next, err := s.r.Grammar.Next(f.place, token, s.written())
 	if next != nil {
 		f.place = next
 	}
@@ -133,7 +136,7 @@ func (s *Sequence) restrict() {
 				if above.Accepting() {
 					f.nodes = append(f.nodes, int32(i))
 				}
-			} else if next, _ = g.Next(above, token); next != nil {
+			} else if next, _ = g.Next(above, token, s.written()+int(s.tree.Depth[i])-1); next != nil {
 				f.nodes = append(f.nodes, int32(i))
 			}
 		}
@@ -175,7 +178,7 @@ func (s *Sequence) force(i int) {
 		if s.tree.Len() >= s.r.Budget || int(s.tree.Depth[at]) >= s.depth {
 			return
 		}
-		if place, _ = g.Next(place, token); place == nil {
+		if place, _ = g.Next(place, token, s.written()+int(s.tree.Depth[at])); place == nil {
 			return
 		}
 		at = s.tree.Append(at, token, 0)

@@ -103,7 +103,7 @@ func (t *lawTarget) law(params sample.Params, n int) []float64 {
 			place, err := g.Start()
 			for _, token := range text[1:] {
 				if place != nil && err == nil {
-					place, err = g.Next(place, token)
+					place, err = g.Next(place, token, 0)
 				}
 			}
 			if err != nil {

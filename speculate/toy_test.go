@@ -196,7 +196,7 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 		tok := s.Sample(logits, len(text), h)
 		complete := false
 		if r.Grammar != nil && !(r.End != nil && r.End(tok)) {
-			place, _ = r.Grammar.Next(place, tok)
+			place, _ = r.Grammar.Next(place, tok, 0)
 			complete = place.Complete()
 		}
 		text = append(text, tok)
@@ -210,7 +210,7 @@ func plain(t *toy, prompt []int32, r Request) []int32 {
 // mask takes the chance of all tokens that the grammar does not allow, one by one. It returns false where none is allowed.
 func mask(r Request, place *grammar.State, logits []float32) (any bool, err error) {
 	for tok := range int32(len(logits)) {
-		next, err := r.Grammar.Next(place, tok)
+		next, err := r.Grammar.Next(place, tok, 0)
 		if err != nil {
 			return false, err
 		}

@@ -36,6 +36,8 @@ type compiler struct {
 	nodes []node
 	start []int32 // of rules
 	err   error
+
+	thought [2]int // the nodes of reasoning
 }
 
 // compile makes the automaton of a rule.
@@ -43,7 +45,13 @@ func (g *grammar) compile(root int) (*Grammar, error) {
 	c := &compiler{g: g}
 	c.node(node{})
 	for i := 0; i < len(g.rules); i++ { // repetitions add rules
+		if i == g.thought[0] {
+			c.thought[0] = len(c.nodes)
+		}
 		c.start = append(c.start, c.build(g.rules[i], end, 0))
+		if i == g.thought[1]-1 {
+			c.thought[1] = len(c.nodes)
+		}
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -54,7 +62,7 @@ func (g *grammar) compile(root int) (*Grammar, error) {
 	if rule := c.leftRecursive(); rule != none {
 		return nil, fmt.Errorf("rule %s begins with itself: write repetition with * or on the right", g.names[rule])
 	}
-	m := &Grammar{nodes: c.nodes, start: c.start, root: c.start[root]}
+	m := &Grammar{nodes: c.nodes, start: c.start, root: c.start[root], thought: c.thought}
 	m.classify()
 	m.reset()
 	return m, nil

@@ -39,8 +39,9 @@ const unlimited = -1
 
 // grammar is a set of rules before compilation.
 type grammar struct {
-	rules []*expr
-	names []string
+	rules   []*expr
+	names   []string
+	thought [2]int // the rules of reasoning, from the first to behind the last
 }
 
 func (g *grammar) add(name string, e *expr) int {

@@ -12,6 +12,7 @@ type Grammar struct {
 	nodes   []node
 	start   []int32 // of rules
 	root    int32
+	thought [2]int     // the nodes of reasoning
 	class   [256]uint8 // bytes of one class have the same edges everywhere
 	example []byte     // a byte of each class
 	single  []bool     // the class has one byte
@@ -44,8 +45,10 @@ type config struct {
 
 // State is a place in texts of a grammar. It never changes, except for what is remembered of its transitions.
 type State struct {
+	grammar    *Grammar
 	configs    []config
 	accepting  bool
+	thinking   bool // reasoning may go on
 	generation int
 	to         []*State // by class; nil: not known yet
 	forced     []byte
@@ -171,7 +174,8 @@ func (g *Grammar) intern(configs []config, accepting bool) *State {
 	}
 	s := g.states[string(g.key)]
 	if s == nil {
-		s = &State{configs: configs, accepting: accepting, generation: g.generation}
+		s = &State{grammar: g, configs: configs, accepting: accepting, generation: g.generation}
+		s.thinking = slices.ContainsFunc(configs, func(c config) bool { return int(c.node) >= g.thought[0] && int(c.node) < g.thought[1] })
 		g.states[string(g.key)] = s
 	}
 	return s

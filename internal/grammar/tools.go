@@ -15,7 +15,16 @@ type Source struct {
 	Single bool   // at most one call
 
 	// Thinking lets the output begin with reasoning that ends with "</think>". ThinkingNow says that it has begun in the prompt.
+	// Where nothing but Thinking is set, any text may follow; where nothing is set, the output is text without reasoning.
 	Thinking, ThinkingNow bool
+
+	closed bool // the reasoning ends now
+}
+
+// Closed is the source of what follows when reasoning is cut off.
+func (s Source) Closed() *Source {
+	s.Thinking, s.ThinkingNow, s.closed = true, true, true
+	return &s
 }
 
 // Tool is a function that a model may call, with the JSON schema of its arguments.
@@ -50,14 +59,27 @@ func (s *Source) Compile() (*Grammar, error) {
 		g, root, err = readSchema(s.JSONSchema)
 	case s.Regex != "":
 		g, root, err = readRegex(s.Regex)
-	default:
+	case s.Format != "":
 		g, root, err = s.readTools()
+	default:
+		g = new(grammar)
+		text := star(chars(allChars...))
+		if !s.Thinking {
+			text = g.without("<think>")
+		}
+		root = g.add("any text", text)
 	}
 	if err != nil {
 		return nil, err
 	}
 	if s.Thinking {
-		thought := seq(g.without("</think>"), g.marker("</think>"), repeat(literal("\n"), 0, 2))
+		from := len(g.rules)
+		thought := g.without("</think>")
+		g.thought = [2]int{from, len(g.rules)}
+		if s.closed {
+			thought = empty()
+		}
+		thought = seq(thought, g.marker("</think>"), repeat(literal("\n"), 0, 2))
 		if !s.ThinkingNow {
 			thought = maybe(seq(g.marker("<think>"), thought))
 		}
