@@ -10,7 +10,7 @@ import (
 )
 
 // mostConstraints is how many grammars a model remembers with their masks.
-const mostConstraints = 32
+const mostConstraints = 16
 
 // constraints are the grammars that requests of a model asked for lately.
 type constraints struct {

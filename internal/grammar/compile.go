@@ -7,7 +7,7 @@ import (
 )
 
 // maxNodes bounds an automaton. A node takes about 100 bytes.
-const maxNodes = 1 << 18
+const maxNodes = 1 << 17
 
 // maxDepth bounds how deep expressions and schemas are nested.
 const maxDepth = 256

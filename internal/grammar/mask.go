@@ -129,7 +129,7 @@ func (g *Grammar) Mask(v *Vocab, s *State) (*Mask, error) {
 			m.count++
 		}
 	}
-	if len(g.masks[v]) >= maxMasks || g.masks[v] == nil {
+	if len(g.masks[v]) >= max(maskMemory/(8*len(m.bits)+1), 16) || g.masks[v] == nil {
 		g.masks[v] = map[*State]*Mask{}
 	}
 	g.masks[v][s] = m

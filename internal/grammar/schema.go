@@ -95,6 +95,7 @@ type schemas struct {
 	ids     map[string]place // schemas that have an $id or an anchor
 	anchors map[string]place // dynamic ones
 	depth   int
+	work    int  // shapes that schemas were applied to
 	denying int  // depth of negations
 	skipped bool // a keyword was met that is not known how to violate
 	err     error
@@ -102,9 +103,10 @@ type schemas struct {
 
 // Bounds of a schema's expansion.
 const (
-	maxShapes = 1 << 10
-	maxRules  = 1 << 13
-	maxItems  = 1 << 12 // of the bounds of arrays, objects and strings
+	maxShapes  = 1 << 10
+	maxRules   = 1 << 13
+	maxApplied = 1 << 17 // shapes that schemas are applied to; they take about a second
+	maxItems   = 1 << 12 // of the bounds of arrays, objects and strings
 )
 
 func (c *schemas) fail(p place, keyword, format string, args ...any) {

@@ -2,6 +2,7 @@ package grammar
 
 import (
 	"encoding/json"
+	"fmt"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -77,6 +78,7 @@ func TestJSONSchemaRefuses(t *testing.T) {
 		`{"properties": 1}`: "want an object",
 		`[1]`:               "want an object, true or false",
 		`{"a`:               "not JSON",
+		nestedOneOf():       "too long",
 		`{"type": "object", "properties": {"a": false}, "required": ["a"]}`:   "no text",
 		strings.Repeat(`{"items": `, 300) + "true" + strings.Repeat("}", 300): "nested",
 	} {
@@ -84,6 +86,15 @@ func TestJSONSchemaRefuses(t *testing.T) {
 			t.Errorf("%.100s: error %v: want %q", schema, err, want)
 		}
 	}
+}
+
+// nestedOneOf is a short schema whose alternatives multiply with every level.
+func nestedOneOf() string {
+	schema := `{"$defs": {"a0": {"type": "integer"}`
+	for i := range 30 {
+		schema += fmt.Sprintf(`, "a%d": {"oneOf": [{"$ref": "#/$defs/a%d"}, {"$ref": "#/$defs/a%d", "minimum": %d}]}`, i+1, i, i, i)
+	}
+	return schema + `}, "$ref": "#/$defs/a30"}`
 }
 
 // Numbers between decimal bounds are those that compare so.

@@ -223,6 +223,9 @@ func (c *schemas) apply(list []*shape, t term) []*shape {
 		c.fail(t.place, "$ref", "it refers to itself, or is nested more than %d deep", maxDepth)
 	}
 	defer func() { c.depth-- }()
+	if c.work += 1 + len(list); c.work > maxApplied {
+		c.fail(t.place, "allOf", "its alternatives take too long to be told apart: make the schema simpler")
+	}
 	if len(list) > maxShapes {
 		c.fail(t.place, "anyOf", "there are more than %d combinations of alternatives", maxShapes)
 	}

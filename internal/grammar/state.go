@@ -24,6 +24,7 @@ type Grammar struct {
 	ids        uint32
 	masks      map[*Vocab]map[*State]*Mask
 
+	visits  int    // of the call under way
 	key     []byte // scratch
 	seen    map[config]bool
 	work    []config
@@ -57,12 +58,16 @@ type State struct {
 
 // Bounds of what is remembered, and of a state. Everything remembered is dropped when a bound is reached: it can be computed again.
 const (
-	maxStates   = 1 << 14
-	maxMasks    = 1 << 9
+	maxStates   = 1 << 12
+	maskMemory  = 4 << 20 // bytes
 	maxConfigs  = 1 << 10
 	maxVisits   = 1 << 14
 	maxForced   = 512 // bytes
-	frameMemory = 1 << 18
+	frameMemory = 1 << 16
+
+	// Of one mask or token: a hostile grammar must not hold up other requests. They take about half a second and 50 MB.
+	maxWork      = 1 << 22
+	maxNewStates = 16 * maxStates
 )
 
 // errAmbiguous ends a generation whose text can be read in too many ways.
@@ -110,6 +115,7 @@ func (g *Grammar) push(ret int32, up *frame) *frame {
 func (g *Grammar) Start() (*State, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.trim()
 	g.pending = append(g.pending[:0], config{g.root, nil})
 	return g.closure()
 }
@@ -127,7 +133,8 @@ func (g *Grammar) closure() (*State, error) {
 			continue
 		}
 		g.seen[c] = true
-		if visits > maxVisits || len(configs) > maxConfigs {
+		g.visits++
+		if visits > maxVisits || len(configs) > maxConfigs || g.visits > maxWork || len(g.states) > maxNewStates {
 			return nil, errAmbiguous
 		}
 		n := &g.nodes[c.node]
@@ -212,8 +219,9 @@ func (g *Grammar) step(s *State, b byte) (*State, error) {
 	return next, nil
 }
 
-// trim drops what is remembered when that is much.
+// trim begins a call. It drops what is remembered when that is much.
 func (g *Grammar) trim() {
+	g.visits = 0
 	if len(g.states) > maxStates || len(g.frames) > frameMemory {
 		g.reset()
 	}
@@ -256,6 +264,7 @@ func (s *State) Complete() bool { return s.accepting && len(s.configs) == 0 }
 func (g *Grammar) Forced(s *State) ([]byte, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.trim()
 	if s.known {
 		return s.forced, nil
 	}
