@@ -31,6 +31,7 @@ type response struct {
 
 	Timings *timings `json:"timings,omitempty"`
 	Metrics *metric  `json:"metrics,omitempty"`
+	Round   *round   `json:"round,omitempty"`
 }
 
 // part is a chunk of one choice, or the error that ends it.
@@ -38,6 +39,9 @@ type part struct {
 	index int
 	chunk grove.Chunk
 	err   error
+
+	clock   time.Duration // of the choice so far, from its first token on
+	drafted *drafted      // where rounds are asked for
 }
 
 // choice is what has come of one choice.
@@ -81,18 +85,25 @@ func (x *exchange) answer(c *call) error {
 func (c *call) generate(ctx context.Context) <-chan part {
 	parts := make(chan part, 16)
 	var running sync.WaitGroup
-	for i := range c.n * len(c.prompts) {
-		r := c.request
-		r.Sampling.Seed += uint64(i % c.n)
-		running.Go(func() {
-			for chunk, err := range c.model.GenerateTokens(ctx, c.prompts[i/c.n].tokens, r) {
-				select {
-				case parts <- part{i, chunk, err}:
-				case <-ctx.Done():
-					return
+	if c.race {
+		running.Go(func() { c.runRace(ctx, parts) })
+	} else {
+		for i := range c.n * len(c.prompts) {
+			running.Go(func() {
+				g := c.generation(ctx, i)
+				var first time.Time
+				for chunk, err := range g.chunks {
+					if first.IsZero() {
+						first = time.Now()
+					}
+					select {
+					case parts <- g.part(i, chunk, err, time.Since(first)):
+					case <-ctx.Done():
+						return
+					}
 				}
-			}
-		})
+			})
+		}
 	}
 	go func() {
 		running.Wait()

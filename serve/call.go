@@ -27,6 +27,8 @@ type call struct {
 	none bool // generate nothing: the prompt's log-probabilities are wanted
 
 	stream, usage bool // send pieces as they come; send the usage at the end
+	rounds        bool // send the rounds' trees with the pieces
+	race          bool // choice 0 decodes plainly, choice 1 with the drafter, in turn
 }
 
 // prompt is text, and the tokens that the model reads.
@@ -112,6 +114,7 @@ func (x *exchange) readCall(o *object, m *Model) *call {
 	c.readSampling(o)
 	c.readSpeculation(o)
 	c.readConstraint(o)
+	c.readRounds(o)
 	o.read("priority", &r.Priority)
 	r.Tenant = x.tenant
 	if x.tenant != "" { // a key answers for what it says of its users

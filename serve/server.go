@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -28,6 +29,9 @@ type Model struct {
 	*grove.Model
 	Name    string // what clients call it
 	Drafter string // of requests that name none; empty: plain decoding
+
+	listing sync.Once
+	ready   []string // drafters that can run
 }
 
 // Options of a server. The zero value serves everybody who can connect.
@@ -87,6 +91,9 @@ func New(o Options) (*Server, error) {
 		"GET /livez":                s.livez,
 		"GET /readyz":               s.readyz,
 		"GET /metrics":              s.metrics.serve,
+		"GET /status":               s.status,
+		"GET /{$}":                  s.showPage,
+		"GET /page/":                s.showPage,
 	} {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)

@@ -37,9 +37,18 @@ func (a *answering) stream(parts <-chan part) error {
 		}
 		pieces := a.form.pieces(p.index, text, list, c.result, !c.begun)
 		c.begun = true
+		round := a.call.roundOf(&p)
+		if len(pieces) == 0 && round != nil {
+			pieces = append(pieces, nil)
+		}
 		for i, piece := range pieces {
 			r := a.head
-			r.Choices = []any{piece}
+			if r.Choices = []any{piece}; piece == nil {
+				r.Choices = []any{}
+			}
+			if i == 0 {
+				r.Round = round
+			}
 			if a.call.usage {
 				r.Usage = json.RawMessage("null")
 			} else if left == 0 && i == len(pieces)-1 {

@@ -1,0 +1,98 @@
+// The server's API, as far as the page uses it.
+
+export interface Tree { tokens: number[]; texts: string[]; parents: number[]; logprobs: number[] }
+
+export interface Piece { text: string; origin: 'drafted' | 'target' }
+
+export interface Round {
+  choice: number
+  tokens: number[]
+  pieces: Piece[]
+  clock_ms: number
+  tree?: Tree // absent for the token that the prompt's pass gave
+  path?: number[]
+  budget?: number
+  draft_ms?: number
+  verify_ms?: number
+}
+
+export interface Status {
+  model: string
+  chat: boolean
+  context: number
+  budget: number
+  drafter: string
+  drafters: string[]
+  running: number
+  waiting: number
+  prompt_tokens: number
+  cached_tokens: number
+  generated_tokens: number
+  cache_bytes: number
+  cache_prefix_bytes: number
+  cache_limit_bytes: number
+  served: { drafter: string; rounds: number; tokens_per_round: number; acceptance_rate: number; speedup: number }[]
+}
+
+export interface Event {
+  choices: { index: number; finish_reason?: string | null }[]
+  round?: Round
+  error?: { message: string }
+}
+
+export class ApiError extends Error {
+  constructor(readonly status: number, message: string) { super(message) }
+}
+
+// The key stays in this tab, and is forgotten with it.
+const keyName = 'grove-key'
+export const setKey = (key: string) => sessionStorage.setItem(keyName, key)
+
+async function call(path: string, init: RequestInit = {}): Promise<Response> {
+  const headers: Record<string, string> = { 'Content-Type': 'application/json' }
+  const key = sessionStorage.getItem(keyName)
+  if (key) headers.Authorization = 'Bearer ' + key
+  let answer: Response
+  try {
+    answer = await fetch(path, { ...init, headers })
+  } catch (err) {
+    if (init.signal?.aborted) throw err
+    throw new ApiError(0, 'The server cannot be reached.')
+  }
+  if (answer.ok) return answer
+  const text = await answer.text()
+  let message = `status ${answer.status}`
+  try { message = JSON.parse(text).error.message } catch { /* not this server's form */ }
+  throw new ApiError(answer.status, message)
+}
+
+export const getStatus = async (): Promise<Status> => (await call('/status')).json()
+
+export const getModels = async (): Promise<string[]> =>
+  (await (await call('/v1/models')).json()).data.map((m: { id: string }) => m.id)
+
+// stream sends a request and yields the events of its answer. It fails if the stream ends without its last event.
+export async function* stream(path: string, body: object, signal: AbortSignal): AsyncGenerator<Event> {
+  const answer = await call(path, { method: 'POST', body: JSON.stringify(body), signal })
+  const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader()
+  let rest = ''
+  for (;;) {
+    let part: ReadableStreamReadResult<string>
+    try {
+      part = await reader.read()
+    } catch (err) {
+      if (signal.aborted) throw err
+      part = { done: true, value: undefined }
+    }
+    if (part.done) throw new ApiError(0, 'The connection ended before the answer was whole.')
+    rest += part.value
+    for (let end; (end = rest.indexOf('\n\n')) >= 0; rest = rest.slice(end + 2)) {
+      const data = rest.slice(0, end)
+      if (!data.startsWith('data: ')) continue // a comment keeps the connection open
+      if (data === 'data: [DONE]') return
+      const event: Event = JSON.parse(data.slice(6))
+      if (event.error) throw new ApiError(0, event.error.message)
+      yield event
+    }
+  }
+}
