@@ -113,6 +113,8 @@ export function TreeView({ round, grow, onStep }: { round: Round; grow: boolean;
     const mid = p.x - gap / 2
     return `M${x} ${from.y + boxHeight / 2}H${mid - 4}C${mid} ${from.y + boxHeight / 2} ${mid} ${p.y + boxHeight / 2} ${mid + 4} ${p.y + boxHeight / 2}H${p.x}`
   }
+  const look = (i: number) => `node ${i === 0 ? 'root' : path.includes(i) ? 'accepted'
+    : path.includes(t.parents[i]) ? 'rejected' : 'beyond'} depth-${Math.min(l.places[i].depth, 9)}`
   const node = hover >= 0 ? hover : at
   return <div class="treebox">
     <div class="scroll tree" tabIndex={0} role="group" aria-label="Draft tree">
@@ -127,16 +129,14 @@ export function TreeView({ round, grow, onStep }: { round: Round; grow: boolean;
           <g class="node own"><rect x={l.own.x + .5} y={l.own.y + .5} width={l.own.width - 1} height={boxHeight - 1} rx="3" />
             <text x={l.own.x + 6} y={l.own.y + 13}>{visible(bonus)}</text></g>
         </g>
-        {l.order.map(i => {
-          const p = l.places[i]
-          const state = i === 0 ? 'root' : path.includes(i) ? 'accepted' : path.includes(t.parents[i]) ? 'rejected' : 'beyond'
-          return <g key={i} data-node={i} role="treeitem" aria-level={p.depth + 1} aria-label={about(t, path, l.places, i)}
-            aria-selected={i === at} tabIndex={i === at ? 0 : -1} class={`node ${state} depth-${Math.min(p.depth, 9)}`}
-            onFocus={() => setAt(i)} onClick={() => move(i)} onMouseEnter={() => setHover(i)} onMouseLeave={() => setHover(-1)}>
-            <rect x={p.x + .5} y={p.y + .5} width={p.width - 1} height={boxHeight - 1} rx="3" />
-            <text x={p.x + 6} y={p.y + 13} aria-hidden="true">{visible(t.texts[i])}</text>
-          </g>
-        })}
+        {l.order.map(i => <g key={i} data-node={i} role="treeitem" aria-level={l.places[i].depth + 1}
+          aria-label={about(t, path, l.places, i)} aria-selected={i === at} tabIndex={i === at ? 0 : -1} class={look(i)}
+          onFocus={() => setAt(i)} onClick={() => move(i)} onMouseEnter={() => setHover(i)} onMouseLeave={() => setHover(-1)}>
+          <rect x={l.places[i].x + .5} y={l.places[i].y + .5} width={l.places[i].width - 1} height={boxHeight - 1} rx="3" />
+        </g>)}
+        <g aria-hidden="true" class="texts">
+          {l.order.map(i => <text class={look(i)} x={l.places[i].x + 6} y={l.places[i].y + 13}>{visible(t.texts[i])}</text>)}
+        </g>
       </svg>
     </div>
     <p class="about">{about(t, path, l.places, Math.min(node, t.tokens.length - 1))}</p>

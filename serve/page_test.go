@@ -1,0 +1,131 @@
+package serve_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/serve"
+)
+
+// maxPage is the most bytes that the page may send, compressed.
+const maxPage = 250_000
+
+// The page and its files come with what lets browsers keep them and keeps them from anything else; no key is needed.
+func TestPage(t *testing.T) {
+	s := start(t, nil, serve.Options{Keys: []string{"secret"}})
+	status, header, index := s.send("GET", "/", "", "Accept-Encoding", "identity")
+	if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/html") ||
+		header.Get("Cache-Control") != "no-cache" {
+		t.Fatalf("status %d, %v", status, header)
+	}
+	paths := []string{"/"}
+	for _, m := range regexp.MustCompile(`(?:src|href)="([^"]*)"`).FindAllStringSubmatch(index, -1) {
+		if !strings.HasPrefix(m[1], "data:") {
+			paths = append(paths, m[1])
+		}
+	}
+	if len(paths) < 4 {
+		t.Fatalf("the page names %q", paths)
+	}
+	weight := 0
+	for _, path := range paths {
+		_, header, whole := s.send("GET", path, "", "Accept-Encoding", "identity")
+		policy := header.Get("Content-Security-Policy")
+		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") ||
+			!strings.Contains(policy, "default-src 'none'") || header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: headers %v", path, header)
+		}
+		if immutable := strings.Contains(header.Get("Cache-Control"), "immutable"); immutable != (path != "/") {
+			t.Errorf("%s: Cache-Control %q", path, header.Get("Cache-Control"))
+		}
+		status, again, body := s.send("GET", path, "", "If-None-Match", header.Get("ETag"))
+		if status != http.StatusNotModified || body != "" || again.Get("ETag") != header.Get("ETag") {
+			t.Errorf("%s: with its ETag the status is %d, %q", path, status, body)
+		}
+		if status, head, _ := s.send("HEAD", path, ""); status != 200 || head.Get("Content-Type") != header.Get("Content-Type") {
+			t.Errorf("%s: HEAD: status %d, %v", path, status, head)
+		}
+		_, header, small := s.send("GET", path, "", "Accept-Encoding", "gzip")
+		r, err := gzip.NewReader(strings.NewReader(small))
+		if err != nil || header.Get("Content-Encoding") != "gzip" || header.Get("Vary") != "Accept-Encoding" {
+			t.Fatalf("%s: %v, %v", path, err, header)
+		}
+		if data, err := io.ReadAll(r); err != nil || string(data) != whole {
+			t.Errorf("%s: compressed it is another file: %v", path, err)
+		}
+		weight += len(small)
+	}
+	if weight > maxPage {
+		t.Errorf("the page has %d bytes compressed: at most %d", weight, maxPage)
+	}
+	for _, path := range []string{"/page/", "/page/0/app.js", "/page/app.js", "/page/../page.go"} {
+		if status, _, _ := s.send("GET", path, ""); status != 404 && status != 401 {
+			t.Errorf("%s: status %d", path, status)
+		}
+	}
+	if status, _, _ := s.send("POST", "/", ""); status != 405 {
+		t.Errorf("POST: status %d", status)
+	}
+}
+
+// What the page is told of the server needs a key, and agrees with what the server did.
+func TestStatus(t *testing.T) {
+	s := start(t, nil, serve.Options{Keys: []string{"secret"}})
+	if status, _, _ := s.send("GET", "/status", ""); status != 401 {
+		t.Errorf("without a key: status %d", status)
+	}
+	read := func() map[string]any {
+		status, _, text := s.send("GET", "/status", "", "X-Api-Key", "secret")
+		if status != 200 {
+			t.Fatalf("status %d: %s", status, text)
+		}
+		return object(t, text)
+	}
+	before := read()
+	status, _, text := s.send("POST", "/v1/completions", `{"prompt": "a a a a a a", "max_tokens": 9, "ignore_eos": true}`,
+		"X-Api-Key", "secret")
+	if status != 200 {
+		t.Fatal(text)
+	}
+	after := read()
+	if grown := after["generated_tokens"].(float64) - before["generated_tokens"].(float64); grown != 9 {
+		t.Errorf("%v tokens were counted, want 9", grown)
+	}
+	var drafters []string
+	for _, d := range after["drafters"].([]any) {
+		drafters = append(drafters, d.(string))
+	}
+	if after["model"] != "test/model" || after["drafter"] != "lookup" || after["chat"] != true ||
+		!slices.Contains(drafters, draft.Plain) || !slices.Contains(drafters, "eagle3") {
+		t.Errorf("status %v", after)
+	}
+	for _, d := range drafters { // all that are offered can be asked for
+		body := `{"prompt": "a", "max_tokens": 2, "drafter": "` + d + `"}`
+		if status, _, text := s.send("POST", "/v1/completions", body, "X-Api-Key", "secret"); status != 200 {
+			t.Errorf("drafter %s: status %d: %s", d, status, text)
+		}
+	}
+}
+
+// The bundle does not ask for anything from elsewhere.
+func TestPageNamesNoHost(t *testing.T) {
+	known := regexp.MustCompile(`^https?://(www\.w3\.org/|)$`) // names of namespaces; a prefix of links in text
+	for _, name := range []string{"app.js", "app.css", "index.html"} {
+		data, err := os.ReadFile("page/dist/" + name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range regexp.MustCompile(`https?://([\w.-]+/?)?`).FindAllString(string(data), -1) {
+			if !known.MatchString(url) {
+				t.Errorf("%s names %s", name, url)
+			}
+		}
+	}
+}
