@@ -161,7 +161,7 @@ func TestNotFound(t *testing.T) {
 		status       int
 		code         string
 	}{
-		{"GET", "/", 404, "not_found"},
+		{"GET", "/nothing", 404, "not_found"},
 		{"POST", "/v1/embeddings", 404, "not_found"},
 		{"GET", "/v1/completions", 405, "method_not_allowed"},
 		{"DELETE", "/v1/models", 405, "method_not_allowed"},

@@ -231,7 +231,7 @@ func TestDisconnect(t *testing.T) {
 
 // A client that does not send its body is told so.
 func TestSlowBody(t *testing.T) {
-	s := start(t, nil, serve.Options{Limits: serve.Limits{Read: 50 * time.Millisecond}})
+	s := start(t, tiny(t, "tiny-qwen3", 256), serve.Options{Limits: serve.Limits{Read: 50 * time.Millisecond}})
 	ctx, cancel := context.WithCancel(ctx)
 	p, ended := s.serving(ctx, time.Minute)
 	client, server := net.Pipe()

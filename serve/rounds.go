@@ -27,6 +27,7 @@ type roundPiece struct {
 type drafted struct {
 	Tree   roundTree `json:"tree"`
 	Path   []int32   `json:"path"` // accepted nodes, the root first
+	Next   string    `json:"next"` // the model's own token after the path
 	Budget int       `json:"budget"`
 	Draft  float64   `json:"draft_ms"`
 	Verify float64   `json:"verify_ms"`
@@ -84,7 +85,7 @@ func (c *call) generation(ctx context.Context, i int) *generation {
 
 // drafted copies a round. before are the statistics of the rounds before it.
 func (c *call) drafted(q *grove.Round, before *grove.Stats) *drafted {
-	d := &drafted{Path: q.Path, Budget: q.Budget, Draft: ms(q.Stats.Draft - before.Draft),
+	d := &drafted{Path: q.Path, Next: c.model.piece(q.Next), Budget: q.Budget, Draft: ms(q.Stats.Draft - before.Draft),
 		Verify: ms(q.Stats.Verify - before.Verify),
 		Tree:   roundTree{Tokens: q.Tree.Token, Parents: q.Tree.Parent}}
 	for i, token := range q.Tree.Token {

@@ -70,7 +70,7 @@ func (c *told) check(plain bool) error {
 					return fmt.Errorf("round %d: path %v of %v, tokens %v", i, path, tree, tokens)
 				}
 			}
-			if len(tokens) != len(path) {
+			if len(tokens) != len(path) || r["next"] == nil {
 				return fmt.Errorf("round %d: %d tokens, path %v", i, len(tokens), path)
 			}
 		}

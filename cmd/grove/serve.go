@@ -49,7 +49,8 @@ type serveCmd struct {
 
 func (serveCmd) Help() string {
 	return `Serves OpenAI's API: /v1/chat/completions, /v1/completions and /v1/models, with /health, /readyz and
-/metrics. docs/serve.md describes endpoints and fields.
+/metrics. At / it has a page for browsers: chat, draft trees, races with plain decoding.
+docs/serve.md describes endpoints and fields.
 
 The server is ready when /readyz answers 200. SIGTERM or Ctrl-C lets requests end, a second one does not.
 The log goes to standard error, a line for each request. It has no prompts.

@@ -11,6 +11,7 @@ export interface Round {
   clock_ms: number
   tree?: Tree // absent for the token that the prompt's pass gave
   path?: number[]
+  next?: string // the model's own token after the path
   budget?: number
   draft_ms?: number
   verify_ms?: number

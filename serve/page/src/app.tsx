@@ -123,7 +123,7 @@ function SettingsBar() {
       <label>Temperature <input type="number" min={0} max={2} step={0.1} value={s.temperature}
         onInput={e => set({ temperature: number(e) })} /></label>
       <label>Seed <input type="number" min={0} placeholder="random" value={s.seed} onInput={e => set({ seed: e.currentTarget.value })} /></label>
-      <label>Most tokens <input type="number" min={1} placeholder="no limit" value={s.maxTokens || ''}
+      <label>Most tokens <input type="number" min={1} placeholder="none" value={s.maxTokens || ''}
         onInput={e => set({ maxTokens: number(e) })} /></label>
       <label class="wide">System message <input value={s.system} onInput={e => set({ system: e.currentTarget.value })} /></label>
       <label class="check"><input type="checkbox" checked={s.colour} onChange={e => set({ colour: e.currentTarget.checked })} />
@@ -142,15 +142,15 @@ function Server() {
     <dl class="facts">
       <div><dt>running</dt><dd>{s.running}</dd></div>
       <div><dt>waiting</dt><dd>{s.waiting}</dd></div>
-      <div><dt>generated</dt><dd>{s.generated_tokens.toLocaleString('en')} tokens</dd></div>
+      <div><dt>tokens</dt><dd>{s.generated_tokens.toLocaleString('en')}</dd></div>
       <div><dt>cache</dt><dd>{size(s.cache_bytes)}{s.cache_limit_bytes ? ' of ' + size(s.cache_limit_bytes) : ''}</dd></div>
-      <div><dt>prompts cached</dt><dd>{s.prompt_tokens ? (100 * s.cached_tokens / s.prompt_tokens).toFixed(0) : 0} %</dd></div>
-      <div><dt>context</dt><dd>{s.context.toLocaleString('en')} tokens</dd></div>
+      <div><dt>from cache</dt><dd>{s.prompt_tokens ? (100 * s.cached_tokens / s.prompt_tokens).toFixed(0) : 0} %</dd></div>
+      <div><dt>context</dt><dd>{s.context.toLocaleString('en')}</dd></div>
     </dl>
     {s.cache_limit_bytes > 0 && <meter min={0} max={s.cache_limit_bytes} value={s.cache_bytes} aria-label="Cache in use" />}
-    {s.served.length > 0 && <table>
+    {s.served.some(d => d.rounds) && <table>
       <thead><tr><th>Drafter</th><th>Rounds</th><th>τ</th><th>Accepted</th><th>Speed-up</th></tr></thead>
-      <tbody>{s.served.map(d => <tr><td>{d.drafter}</td><td>{d.rounds}</td><td>{d.tokens_per_round.toFixed(2)}</td>
+      <tbody>{s.served.filter(d => d.rounds).map(d => <tr><td>{d.drafter}</td><td>{d.rounds}</td><td>{d.tokens_per_round.toFixed(2)}</td>
         <td>{(100 * d.acceptance_rate).toFixed(0)} %</td><td>{d.speedup ? d.speedup.toFixed(2) + ' ×' : '–'}</td></tr>)}</tbody>
     </table>}
   </section>

@@ -33,7 +33,7 @@ export function Chat() {
 function Welcome() {
   const { status } = useApp()
   const examples: [string, 'chat' | 'text'][] = status?.chat
-    ? [['James has 50 pencils. He gives half of them to a friend. How many pencils does he have now?', 'chat'],
+    ? [['James has 50 pencils. James gives half of them to a friend and then buys 20 more. How many pencils does James have now?', 'chat'],
        ['// Close closes the', 'text']]
     : [['// Close closes the', 'text']]
   return <div class="welcome">

@@ -17,7 +17,7 @@ export function Race() {
           <option value="text">text to continue</option><option value="chat" disabled={!status?.chat}>chat</option></select></label>
         <label class="inline">tokens <input type="number" min={2} max={4096} value={race.tokens}
           onInput={e => { race.tokens = Math.max(2, Number(e.currentTarget.value) || 128) }} /></label>
-        <span class="hint">Both take turns, a round at a time; each is charged for its rounds alone.</span>
+        <span class="hint">They take turns, a round at a time. Each is charged for its rounds alone.</span>
         {running ? <button type="button" class="main" onClick={stop}>Stop</button>
           : <button class="main" disabled={plain || !race.prompt.trim()}>Race</button>}
       </div>
@@ -37,8 +37,9 @@ function Verdict({ lanes: [a, b] }: { lanes: [Answer, Answer] }) {
   const { tokens, differ } = same(a, b)
   const done = a.state === 'done' && b.state === 'done'
   const ratio = speed(a) > 0 ? speed(b) / speed(a) : 0
+  if (!ratio) return <div class="verdict">{a.state === 'running' ? 'Reading the prompt …' : ''}</div>
   return <div class={'verdict' + (differ ? ' differ' : '')}>
-    <strong>{ratio ? ratio.toFixed(2) + ' ×' : '–'}</strong> the speed of plain decoding.{' '}
+    <strong>{ratio.toFixed(2)} ×</strong> the speed of plain decoding.{' '}
     {differ ? `Token ${tokens + 1} differs: this is a fault in grove, please report it.`
       : done ? `The same ${tokens} tokens, in ${a.rounds.length - 1} and ${b.rounds.length - 1} passes.`
         : `The first ${tokens} tokens are the same.`}
@@ -49,7 +50,7 @@ function Verdict({ lanes: [a, b] }: { lanes: [Answer, Answer] }) {
 function Lane({ a, title, version, colour, shown }: { a: Answer; title: string; version: string; colour: boolean; shown: boolean }) {
   const spans = useMemo(() => colour ? spansOf(a) : [], [a, version, colour])
   const text = useRef<HTMLDivElement>(null)
-  useEffect(() => { if (a.state === 'running') text.current?.scrollTo({ top: text.current.scrollHeight }) })
+  useEffect(() => text.current?.scrollTo({ top: text.current.scrollHeight }), [version])
   return <article class={'lane' + (shown ? ' shown' : '')} aria-label={title} aria-busy={a.state === 'running'}>
     <h3>{title}</h3>
     <dl class="facts">

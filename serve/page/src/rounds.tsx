@@ -1,12 +1,13 @@
 // The rounds of an answer: tree, step by step, and figures over time.
 
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import type { Round } from './api'
 import { Chart, mean } from './charts'
 import { show, speed, tau, useApp, type Answer } from './store'
 import { TreeView } from './tree'
 
 const smooth = 8 // rounds of a moving mean
+const stay = 250 // milliseconds that a tree stays while others come
 
 export function Rounds() {
   const { shown, round } = useApp()
@@ -22,7 +23,7 @@ function Stepper({ answer, round }: { answer: Answer; round: number }) {
   const rounds = answer.rounds.filter(r => r.tree)
   const last = rounds.length - 1
   const live = round < 0
-  const at = live ? last : Math.min(round, last)
+  const at = useCalm(live ? last : Math.min(round, last), live && answer.state === 'running', answer)
   const r = rounds[at]
   const go = (to: number) => show(answer, Math.max(0, Math.min(to, last)))
   useMark(answer, r)
@@ -53,6 +54,14 @@ function Stepper({ answer, round }: { answer: Answer; round: number }) {
         values={rounds.map(o => o.tree!.tokens.length)} limits={rounds.map(o => o.budget!)} at={at} onPick={go} />
     </div>
   </section>
+}
+
+// useCalm holds the latest round back while the one before it has just come.
+function useCalm(at: number, live: boolean, answer: Answer): number {
+  const held = useRef({ at, answer, since: 0 })
+  const now = performance.now()
+  if (!live || held.current.answer !== answer || now - held.current.since >= stay) held.current = { at, answer, since: now }
+  return held.current.at
 }
 
 // useMark marks the round's text where the answer is shown.

@@ -18,7 +18,8 @@ export function visible(text: string, most = longest): string {
   return shown.length > most ? shown.slice(0, most - 1) + '…' : shown
 }
 
-const percent = (chance: number) => (chance >= 0.1 ? (100 * chance).toFixed(0) : (100 * chance).toPrecision(1)) + ' %'
+const percent = (chance: number) => (chance >= 0.095 ? (100 * chance).toFixed(0)
+  : chance >= 0.0001 ? Number((100 * chance).toPrecision(1)) : 'less than 0.01') + ' %'
 
 // childrenOf lists the children of each node.
 function childrenOf(t: Tree): number[][] {
@@ -72,7 +73,7 @@ function about(t: Tree, path: number[], places: Place[], i: number): string {
 export function TreeView({ round, grow, onStep }: { round: Round; grow: boolean; onStep: (by: number) => void }) {
   const t = round.tree!
   const path = round.path!
-  const bonus = round.pieces.findLast(p => p.origin === 'target')?.text ?? ''
+  const bonus = round.next!
   const l = useMemo(() => layOut(t, bonus, path), [round])
   const [at, setAt] = useState(path.at(-1)!)
   const [hover, setHover] = useState(-1)
@@ -91,6 +92,7 @@ export function TreeView({ round, grow, onStep }: { round: Round; grow: boolean;
   }
 
   function onKey(e: KeyboardEvent) {
+    const at = Number((e.target as Element).getAttribute('data-node')) // the state may lag behind the keys
     const row = l.order.indexOf(at)
     const siblings = at > 0 ? l.children[t.parents[at]] : [0]
     const to: Record<string, () => void> = {

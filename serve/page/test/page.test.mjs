@@ -92,7 +92,6 @@ test('an answer streams, has the text of the API, and stays after a reload', asy
   const body = { prompt: '// Close closes the', temperature: 0, max_tokens: 40, seed: 7, drafter: 'plain' }
   const want = (await (await fetch(open.url + '/v1/completions', { method: 'POST', body: JSON.stringify(body) })).json()).choices[0].text
   assert.equal(await page.locator('.message.model .plain').textContent(), want)
-  assert.ok(await page.locator('.from-drafted').count() > 0, 'drafted text is coloured')
   assert.match(await page.locator('[role=status]').last().textContent(), /complete: 40 tokens/)
   await page.reload()
   assert.equal(await page.locator('.message.model .plain').textContent(), want)
@@ -105,7 +104,7 @@ test('what looks like HTML is text, and links are of the web', async t => {
     '```js\nlet a = "<i>"\n```\n\n- one\n- **two** `c`\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n![p](https://example.org/p.png)'
   const round = JSON.stringify({ choices: [{ index: 0, finish_reason: 'stop' }], round: { choice: 0, tokens: [1], clock_ms: 1,
     pieces: [{ text: text.slice(0, 80), origin: 'drafted' }, { text: text.slice(80), origin: 'target' }],
-    tree: { tokens: [1], texts: ['<i>'], parents: [-1], logprobs: [0] }, path: [0], budget: 1, draft_ms: 0, verify_ms: 1 } })
+    tree: { tokens: [1], texts: ['<i>'], parents: [-1], logprobs: [0] }, path: [0], next: 'x', budget: 1, draft_ms: 0, verify_ms: 1 } })
   await page.route('**/v1/chat/completions', r => r.fulfill({ contentType: 'text/event-stream', body: `data: ${round}\n\ndata: [DONE]\n\n` }))
   await ask(page, 'anything', { as: 'chat' })
   const answer = page.locator('.message.model .text')
@@ -172,13 +171,23 @@ test('the tree by keyboard, round by round', async t => {
   await ask(page, '// Close closes the', { tokens: 80, temperature: 0 })
   await ended(page)
   const slider = page.getByRole('slider', { name: 'Round' })
-  const rounds = Number(await slider.getAttribute('max'))
-  let at
-  for (at = rounds; at > 1; at--) { // a round with an accepted path
-    await slider.fill(String(at))
-    if (await page.locator('.tree .node.accepted:not(.root)').count() > 1) break
+  let rounds
+  let at = 1 // a round that accepted two tokens
+  for (let tries = 0; at === 1 && tries < 8; tries++) { // on a busy machine the controller may find no draft worth its time
+    if (tries > 0) {
+      await page.getByRole('button', { name: 'Regenerate' }).click()
+      await page.getByRole('button', { name: 'Stop' }).waitFor()
+      await ended(page)
+    }
+    rounds = Number(await slider.getAttribute('max'))
+    for (at = rounds; at > 1; at--) {
+      await slider.fill(String(at))
+      await page.getByRole('heading', { name: `Round ${at} of ${rounds}` }).waitFor()
+      if (await page.locator('.tree g.node.accepted').count() > 1) break
+    }
   }
   assert.ok(at > 1, 'no round accepted two tokens')
+  assert.ok(await page.locator('.from-drafted').count() > 0, 'drafted text is coloured')
   await shot(page, 'chat-light')
   const item = page.locator('.tree [role=treeitem][tabindex="0"]')
   await item.focus()
