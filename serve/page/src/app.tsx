@@ -135,23 +135,30 @@ function SettingsBar() {
 const size = (bytes: number) => bytes >= 2 ** 30 ? (bytes / 2 ** 30).toFixed(2) + ' GiB' : (bytes / 2 ** 20).toFixed(1) + ' MiB'
 
 function Server() {
-  const { status: s } = useApp()
-  if (!s) return null
+  const { figures, status } = useApp()
+  if (!figures || !status) return null
+  const f = (name: string) => figures.get(name) ?? 0
+  const drafters = [...figures.keys()].filter(k => k.startsWith('drafter_rounds_total ') && f(k)).map(k => k.slice(k.indexOf(' ')))
+  const limit = f('cache_limit_bytes')
   return <section class="server" aria-label="Server">
     <h2>Server</h2>
     <dl class="facts">
-      <div><dt>running</dt><dd>{s.running}</dd></div>
-      <div><dt>waiting</dt><dd>{s.waiting}</dd></div>
-      <div><dt>tokens</dt><dd>{s.generated_tokens.toLocaleString('en')}</dd></div>
-      <div><dt>cache</dt><dd>{size(s.cache_bytes)}{s.cache_limit_bytes ? ' of ' + size(s.cache_limit_bytes) : ''}</dd></div>
-      <div><dt>from cache</dt><dd>{s.prompt_tokens ? (100 * s.cached_tokens / s.prompt_tokens).toFixed(0) : 0} %</dd></div>
-      <div><dt>context</dt><dd>{s.context.toLocaleString('en')}</dd></div>
+      <div><dt>running</dt><dd>{f('requests_running')}</dd></div>
+      <div><dt>waiting</dt><dd>{f('requests_waiting')}</dd></div>
+      <div><dt>tokens</dt><dd>{f('generated_tokens_total').toLocaleString('en')}</dd></div>
+      <div><dt>cache</dt><dd>{size(f('cache_bytes'))}{limit ? ' of ' + size(limit) : ''}</dd></div>
+      <div><dt>from cache</dt><dd>{(100 * f('cached_tokens_total') / Math.max(1, f('prompt_tokens_total'))).toFixed(0)} %</dd></div>
+      <div><dt>context</dt><dd>{status.context.toLocaleString('en')}</dd></div>
     </dl>
-    {s.cache_limit_bytes > 0 && <meter min={0} max={s.cache_limit_bytes} value={s.cache_bytes} aria-label="Cache in use" />}
-    {s.served.some(d => d.rounds) && <table>
+    {limit > 0 && <meter min={0} max={limit} value={f('cache_bytes')} aria-label="Cache in use" />}
+    {drafters.length > 0 && <table>
       <thead><tr><th>Drafter</th><th>Rounds</th><th>τ</th><th>Accepted</th><th>Speed-up</th></tr></thead>
-      <tbody>{s.served.filter(d => d.rounds).map(d => <tr><td>{d.drafter}</td><td>{d.rounds}</td><td>{d.tokens_per_round.toFixed(2)}</td>
-        <td>{(100 * d.acceptance_rate).toFixed(0)} %</td><td>{d.speedup ? d.speedup.toFixed(2) + ' ×' : '–'}</td></tr>)}</tbody>
+      <tbody>{drafters.map(d => {
+        const speedup = f('drafter_speedup_ratio' + d)
+        return <tr><td>{d}</td><td>{f('drafter_rounds_total' + d)}</td><td>{f('drafter_tokens_per_round' + d).toFixed(2)}</td>
+          <td>{(100 * f('drafter_accepted_tokens_total' + d) / Math.max(1, f('drafter_drafted_tokens_total' + d))).toFixed(0)} %</td>
+          <td>{speedup ? speedup.toFixed(2) + ' ×' : '–'}</td></tr>
+      })}</tbody>
     </table>}
   </section>
 }

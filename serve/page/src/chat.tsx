@@ -70,7 +70,7 @@ export function spansOf(a: Answer): Span[] {
   let end = 0
   a.rounds.forEach((r, round) => r.pieces.forEach(p => {
     end += p.text.length
-    spans.push({ end, kind: kind(a.drafter, p.origin), round })
+    spans.push({ end, kind: kind(a.drafter, p.drafted), round })
   }))
   return spans
 }
@@ -110,7 +110,7 @@ export const Failed = ({ children }: { children: ComponentChildren }) => <p clas
 export function Figures({ a }: { a: Answer }) {
   const plain = /^plain\b/.test(a.drafter)
   return <span class="figures">
-    {a.rounds.length > 0 && !plain && <><span class={'key from-' + kind(a.drafter, 'drafted')}>{a.drafter} {(100 * share(a)).toFixed(0)} %</span>
+    {a.rounds.length > 0 && !plain && <><span class={'key from-' + kind(a.drafter, true)}>{a.drafter} {(100 * share(a)).toFixed(0)} %</span>
       <span class="key from-target">model {(100 - 100 * share(a)).toFixed(0)} %</span></>}
     {a.rounds.length > 1 && <span>{count(a)} tokens · {speed(a).toFixed(1)} tokens/s{plain ? '' : ` · τ ${tau(a).toFixed(2)}`}</span>}
     {a.state === 'stopped' && <span>stopped</span>}

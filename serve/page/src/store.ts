@@ -1,7 +1,7 @@
 // What the page knows: conversations, which the browser keeps, settings, and the state of the server.
 
 import { useEffect, useReducer } from 'preact/hooks'
-import { ApiError, getModels, getStatus, stream, type Piece, type Round, type Status } from './api'
+import { ApiError, getFigures, getModels, getStatus, stream, type Figures, type Piece, type Round, type Status } from './api'
 
 export interface Answer {
   role: 'assistant'
@@ -54,6 +54,7 @@ export const app = {
   current: null as Conversation | null,
   settings: readSettings(),
   status: null as Status | null,
+  figures: null as Figures | null,
   models: [] as string[],
   problem: '', // why the server does not answer
   locked: false, // the server wants a key
@@ -168,8 +169,11 @@ export function stop() { app.running?.abort() }
 export async function lookAtServer() {
   if (!document.hidden) {
     try {
-      app.status = await getStatus()
-      if (!app.models.length) app.models = await getModels()
+      if (!app.status || app.problem) {
+        app.status = await getStatus()
+        app.models = await getModels()
+      }
+      app.figures = await getFigures()
       app.problem = ''
       app.locked = false
     } catch (err) { problem(err) }
@@ -314,7 +318,7 @@ export function tau(a: Answer): number {
 // share is the part of the text that was drafted.
 export function share(a: Answer): number {
   let drafted = 0
-  for (const r of a.rounds) for (const p of r.pieces) if (p.origin === 'drafted') drafted += p.text.length
+  for (const r of a.rounds) for (const p of r.pieces) if (p.drafted) drafted += p.text.length
   return a.text ? drafted / a.text.length : 0
 }
 
@@ -328,8 +332,8 @@ export function same(a: Answer, b: Answer): { tokens: number; differ: boolean } 
 }
 
 // kind is the class that colours text: of the model itself, drafted by a head or draft model, or looked up in the text.
-export const kind = (drafter: string, origin: Piece['origin']) =>
-  /^plain\b/.test(drafter) ? 'plain' : origin === 'target' ? 'target' : /^lookup\b/.test(drafter) ? 'lookup' : 'drafted'
+export const kind = (drafter: string, drafted: Piece['drafted']) =>
+  /^plain\b/.test(drafter) ? 'plain' : !drafted ? 'target' : /^lookup\b/.test(drafter) ? 'lookup' : 'drafted'
 
 // download saves text as a file.
 export function download(name: string, text: string) {

@@ -103,7 +103,7 @@ test('what looks like HTML is text, and links are of the web', async t => {
   const text = 'a <img src=x onerror=alert(1)> <b>b</b>\n\n<script>alert(1)</script>\n\n[l](javascript:alert(1)) [w](https://example.org)\n\n' +
     '```js\nlet a = "<i>"\n```\n\n- one\n- **two** `c`\n\n| a | b |\n|---|--:|\n| 1 | 2 |\n\n![p](https://example.org/p.png)'
   const round = JSON.stringify({ choices: [{ index: 0, finish_reason: 'stop' }], round: { choice: 0, tokens: [1], clock_ms: 1,
-    pieces: [{ text: text.slice(0, 80), origin: 'drafted' }, { text: text.slice(80), origin: 'target' }],
+    pieces: [{ text: text.slice(0, 80), drafted: true }, { text: text.slice(80), drafted: false }],
     tree: { tokens: [1], texts: ['<i>'], parents: [-1], logprobs: [0] }, path: [0], next: 'x', budget: 1, draft_ms: 0, verify_ms: 1 } })
   await page.route('**/v1/chat/completions', r => r.fulfill({ contentType: 'text/event-stream', body: `data: ${round}\n\ndata: [DONE]\n\n` }))
   await ask(page, 'anything', { as: 'chat' })
@@ -234,6 +234,7 @@ test('dark and light: by the system, and by the switch', async t => {
   const dark = await ground()
   await ask(page, '// Close closes the', { tokens: 60 })
   await ended(page)
+  await page.locator('.server td', { hasText: 'eagle3' }).waitFor()
   await shot(page, 'chat-dark')
   await checkAxe(page, 'dark')
   await page.getByLabel('Theme').selectOption('light')
