@@ -11,7 +11,8 @@ import (
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -24,9 +25,9 @@ func TestAdapt(t *testing.T) {
 	}
 	defer plain.Close()
 	head := filepath.Join(t.TempDir(), "head.gguf")
-	c := jetsynth.Config(rand.New(rand.NewPCG(1, 1)), plain.Config(), tensor.BF16)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 1)), "", plain.Config(), tensor.BF16)
 	c.Causal, c.Block = true, 5
-	weights, err := jetsynth.Tensors(c, tensor.BF16, 1)
+	weights, err := synthetic.Tensors(&c, tensor.BF16, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestAdapt(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer vocabulary.Close()
-	if err := jet.WriteGGUF(head, "test", &c, weights, vocabulary, tensor.BF16); err != nil {
+	if err := headfile.WriteGGUF(head, "test", &c, weights, nil, vocabulary, tensor.BF16); err != nil {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "learned")

@@ -15,10 +15,9 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/synthetic"
 	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
-	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -35,14 +34,14 @@ func headFile(t testing.TB, target string, change func(*jet.Config)) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := jetsynth.Config(rand.New(rand.NewPCG(1, 2)), m, tensor.BF16)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 2)), "", m, tensor.BF16)
 	change(&c)
-	weights, err := jetsynth.Tensors(c, tensor.BF16, 1)
+	weights, err := synthetic.Tensors(&c, tensor.BF16, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "head.gguf")
-	if err := jet.WriteGGUF(path, "head", &c, weights, f, tensor.BF16); err != nil {
+	if err := headfile.WriteGGUF(path, "head", &c, weights, nil, f, tensor.BF16); err != nil {
 		t.Fatal(err)
 	}
 	return path
@@ -109,21 +108,21 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	want := collect(t, m, "a b c", request)
 	m.Close()
 	for _, version := range []int{2, 3} {
-		e := eaglesynth.Config(rng, version, c, tensor.BF16)
-		weights, err := eaglesynth.Tensors(e, tensor.BF16, 1)
+		e := synthetic.Config[eagle.Config](rng, fmt.Sprint("eagle", version), c, tensor.BF16)
+		weights, err := synthetic.Tensors(&e, tensor.BF16, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := eagle.WriteGGUF(at(fmt.Sprint("eagle", version)), "head", &e, weights, eaglesynth.Tokens(e, 1), nil, tensor.BF16); err != nil {
+		if err := headfile.WriteGGUF(at(fmt.Sprint("eagle", version)), "head", &e, weights, synthetic.Tokens(&e, 1), nil, tensor.BF16); err != nil {
 			t.Fatal(err)
 		}
 	}
-	b := blocksynth.Config(rng, c, tensor.F32)
-	weights, err := blocksynth.Tensors(b, tensor.F32, 1)
+	b := synthetic.Config[specblock.Config](rng, "specblock", c, tensor.F32)
+	weights, err := synthetic.Tensors(&b, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(specblock.WriteFolder(at("specblock"), &b, weights, blocksynth.Tokens(b, 1)), routersynth.Write(at("router"), rng, c.Vocab, c.Hidden, tensor.F32)); err != nil {
+	if err := errors.Join(headfile.WriteFolder(at("specblock"), &b, weights, synthetic.Tokens(&b, 1)), routersynth.Write(at("router"), rng, c.Vocab, c.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
 	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("eagle2"), at("specblock"), at("eagle3"), at("router")}

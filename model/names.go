@@ -6,20 +6,16 @@ import (
 	"strings"
 )
 
-// Architectures of files that hold a drafter's head and no model: of block heads (package draft/jet, whose layers are those of qwen3)
-// and of EAGLE-3's (draft/eagle) by llama.cpp's names, of EAGLE-2's, SpecBlock's (draft/specblock) and routers (shortlist) by grove's own.
-const (
-	BlockHead = "dflash"
-	Eagle3    = "eagle3"
-	Eagle2    = "eagle2"
-	SpecBlock = "specblock"
-	Router    = "router"
-)
+// Head names, to HFName, a drafter's head: its folders have no prefix before the layers.
+const Head = "head"
+
+var headArchs []string
+
+// RegisterHeads adds architectures of GGUF files that hold a drafter's head and no model. It is for init.
+func RegisterHeads(archs ...string) { headArchs = append(headArchs, archs...) }
 
 // IsHead reports whether an architecture is one of heads.
-func IsHead(arch string) bool {
-	return slices.Contains([]string{BlockHead, Eagle3, Eagle2, SpecBlock, Router}, arch)
-}
+func IsHead(arch string) bool { return slices.Contains(headArchs, arch) }
 
 // TargetLayersKey is the key of a head's GGUF file that says how many layers the target has that it was made for. It is
 // grove's own.
@@ -28,8 +24,8 @@ const TargetLayersKey = "grove.target.block_count"
 // ErrHead is the error of a file or folder that holds a drafter's head and no model.
 var ErrHead = errors.New("the file is a drafter's head, not a model: open the model it drafts for, with this head (--head FILE)")
 
-// blockHead is a block head: layers of qwen3 under other names.
-var blockHead = architecture{
+// headArch is a drafter's head: layers of qwen3 under other names.
+var headArch = architecture{
 	prefix: "layers.",
 	top: []part{
 		{name: "fc", folder: "fc"},
@@ -45,8 +41,8 @@ var blockHead = architecture{
 func HFName(arch, name string) (string, bool) {
 	a := archNamed(arch)
 	switch {
-	case arch == BlockHead:
-		a = &blockHead
+	case arch == Head:
+		a = &headArch
 	case a == nil:
 		a = &qwen3
 	}

@@ -15,6 +15,8 @@ import (
 )
 
 const (
+	archRouter = "router"
+
 	keyName       = "general.name"
 	keyEmbed      = "router.embedding_length"
 	keyHidden     = "router.feature_length"
@@ -23,6 +25,8 @@ const (
 	keyClusters   = "router.clusters"   // of each token of the vocabulary its cluster, or one of the next two
 	keyVocabulary = "router.vocabulary" // its fingerprint
 )
+
+func init() { model.RegisterHeads(archRouter) }
 
 // routerKeys are the keys of a router. Early files have a fingerprint of the head that it was
 // trained with.
@@ -58,10 +62,10 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 		return &tensor.FileError{Format: "gguf", File: f.Path, Field: "key " + tensor.Quote(field), Remedy: "train the router again", Err: fmt.Errorf(format, args...)}
 	}
 	k := f.Keys()
-	if a := k.String(keyArch); k.Err() == nil && a != model.Router {
-		return nil, fmt.Errorf("%w: general.architecture is %q: want %s", ErrNoRouter, a, model.Router)
+	if a := k.String(keyArch); k.Err() == nil && a != archRouter {
+		return nil, fmt.Errorf("%w: general.architecture is %q: want %s", ErrNoRouter, a, archRouter)
 	}
-	if err := f.CheckKeys(model.Router+".", routerKeys); err != nil {
+	if err := f.CheckKeys(archRouter+".", routerKeys); err != nil {
 		return nil, err
 	}
 	r := &RouterFile{Name: k.String(keyName, ""), Vocabulary: k.String(keyVocabulary, ""), Listed: k.Int(keyListed)}
@@ -102,7 +106,7 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 
 // Load loads the router of a file that ReadRouter has read.
 func (r *RouterFile) Load(f *gguf.File, pool *par.Pool) (*Routing, error) {
-	w := model.NewGGUFLoader(f, model.Router)
+	w := model.NewGGUFLoader(f, archRouter)
 	router, err := NewRouter(r.Config, w)
 	if err != nil {
 		return nil, err
@@ -159,7 +163,7 @@ func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) e
 		}
 	}
 	w := gguf.NewWriter()
-	w.Set(keyArch, model.Router)
+	w.Set(keyArch, archRouter)
 	w.Set(keyName, file.Name)
 	w.Set(keyEmbed, uint32(file.Config.Embed))
 	w.Set(keyHidden, uint32(file.Config.Hidden))

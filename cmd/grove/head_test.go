@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -29,13 +29,13 @@ func TestHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := jetsynth.Config(rand.New(rand.NewPCG(1, 3)), m, tensor.Q8_0)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 3)), "", m, tensor.Q8_0)
 	c.Causal, c.Taps = true, []int{1, 2}
-	weights, err := jetsynth.Tensors(c, tensor.Q8_0, 1)
+	weights, err := synthetic.Tensors(&c, tensor.Q8_0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jet.WriteFolder(at("folder"), &c, weights); err != nil {
+	if err := headfile.WriteFolder(at("folder"), &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "", "convert", at("folder"), at("head.gguf"), "--target", target)
@@ -82,13 +82,13 @@ func TestEagleHead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := eaglesynth.Config(rand.New(rand.NewPCG(1, 3)), 3, m, tensor.Q8_0)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 3)), "eagle3", m, tensor.Q8_0)
 	c.DraftVocab, c.Taps, c.TargetLayers = m.Vocab, []int{1, 2, 3}, m.Layers
-	weights, err := eaglesynth.Tensors(c, tensor.Q8_0, 1)
+	weights, err := synthetic.Tensors(&c, tensor.Q8_0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := eagle.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.Q8_0); err != nil {
+	if err := headfile.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.Q8_0); err != nil {
 		t.Fatal(err)
 	}
 	must(t, "", "convert", at("head.gguf"), at("vllm"), "--target", target, "--speculators")

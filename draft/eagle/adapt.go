@@ -3,16 +3,15 @@
 package eagle
 
 import (
-	"fmt"
 	"math"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -35,21 +34,7 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(learn.Weight)) {
-	n := h.Network
-	learn.Yield("fc", &n.Fuse, yield)
-	if n.Version == 3 {
-		learn.YieldNorm("blk.0.attn_norm_2", &n.GNorm, yield)
-	}
-	learn.YieldNorm("output_norm", n.Norm, yield)
-	learn.YieldNorm("output_norm", n.outNorm, yield)
-	learn.YieldNorm("enc.output_norm", n.InputNorm, yield)
-	for i := range n.TapNorms {
-		learn.YieldNorm(fmt.Sprintf("fc_norm.%d", i), &n.TapNorms[i], yield)
-	}
-	learn.YieldBlocks(n.Blocks, yield)
-	learn.YieldEnds(&n.Ends, &n.Config.Config, yield)
-}
+func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := h.Network
@@ -61,10 +46,15 @@ func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	return trainable{twin}, nil
 }
 
-// Last is the feed-forward half of the layer and the norm after it; of a head with more layers, or one that normalises its states, the
-// norm alone.
+// Last is the feed-forward half of the layer and the norm after it; of a head with more layers the norm alone, unless it is
+// part of the states: such a head has no last part.
 func (h trainable) Last(name string) bool {
-	return name == "output_norm.weight" || h.Layers == 1 && h.outNorm == nil && strings.HasPrefix(name, "blk.0.ffn_")
+	switch {
+	case h.Layers == 1:
+		return name == "output_norm.weight" || strings.HasPrefix(name, "blk.0.ffn_")
+	default:
+		return name == "output_norm.weight" && h.outNorm == nil
+	}
 }
 
 func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
@@ -72,11 +62,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Write(path, name string) error {
-	weights, err := learn.Tensors(h)
-	if err != nil {
-		return err
-	}
-	return WriteGGUF(path, name, &h.Config, weights, h.Tokens, nil, tensor.Unknown)
+	return learn.WriteHead(path, name, &h.Config, h, h.Tokens)
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row

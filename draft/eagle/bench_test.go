@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
@@ -22,9 +22,9 @@ func BenchmarkRound(b *testing.B) {
 	for _, shape := range []grow.Shape{&grow.Linear{K: 8}, &dynamic, &best} {
 		for _, temperature := range []float32{0, 1} {
 			b.Run(fmt.Sprintf("%T/T=%g", shape, temperature), func(b *testing.B) {
-				c := eaglesynth.Config(rand.New(rand.NewPCG(1, 1)), 3, m.Config, tensor.Q8_0)
+				c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 1)), "eagle3", m.Config, tensor.Q8_0)
 				c.DraftVocab, c.Layers = c.Vocab, 1
-				n, err := eaglesynth.Network(c, tensor.Q8_0, 1, &m.Network)
+				n, err := eagle.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), synthetic.Tokens(&c, 1), &m.Network)
 				if err != nil {
 					b.Fatal(err)
 				}

@@ -2,6 +2,7 @@ package eagle
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -54,11 +55,42 @@ func (c *Config) Validate() error {
 
 // Fits returns an error that says what differs where the head is not one for the target.
 func (c *Config) Fits(target model.Config) error {
-	if err := headfile.Fits(&c.Config, c.Taps, c.TargetLayers, &target); err != nil {
+	if err := headfile.Fits(c, &target); err != nil {
 		return err
 	}
 	if c.Version == 2 && c.Taps[0] != target.Layers && target.Padded == 0 {
 		return fmt.Errorf("the EAGLE-2 head taps layer %d of a target of %d: want the last", c.Taps[0], target.Layers)
 	}
 	return nil
+}
+
+// DefaultTaps are the layers of a target of so many that heads of this version tap where nothing is said.
+func (c *Config) DefaultTaps(layers int) []int {
+	if c.Version == 2 {
+		return []int{layers}
+	}
+	return headfile.DefaultTaps(layers)
+}
+
+// Describe says what is the head's own.
+func (c *Config) Describe(own bool) string {
+	output := "the target's output head"
+	switch {
+	case c.DraftVocab < c.Vocab:
+		output = fmt.Sprintf("an output head of %d tokens", c.DraftVocab)
+	case own:
+		output = "an output head of its own"
+	}
+	return fmt.Sprintf("EAGLE-%d head: layers %d, %s", c.Version, c.Layers, output)
+}
+
+// Draw draws the variant of a random head of the version that a drafter runs.
+func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
+	c.Arch, c.Layers, c.Version = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(4)/3, 3
+	if drafter == arch2 {
+		c.Version, c.DraftVocab = 2, c.Vocab
+		return
+	}
+	variant := func() bool { return rng.IntN(4) == 0 }
+	c.NormBeforeResidual, c.NormBeforeFC, c.FCNorm, c.NormOutput = variant(), variant(), variant(), variant()
 }

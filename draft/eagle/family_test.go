@@ -2,6 +2,7 @@ package eagle_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -11,8 +12,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/synthetic"
 	listsynth "github.com/grovellm/grove/internal/synthetic/shortlist"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
@@ -31,13 +33,13 @@ func TestFamilies(t *testing.T) {
 	target := As(m)
 	target.Shared = new(draft.Shared)
 	for i, version := range []int{2, 3, 3} { // those of EAGLE-3 are known by their taps
-		c := eaglesynth.Config(rand.New(rand.NewPCG(uint64(i), 0)), version, m.Config, tensor.F32)
+		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(uint64(i), 0)), fmt.Sprint("eagle", version), m.Config, tensor.F32)
 		c.DraftVocab = c.Vocab
 		if version == 3 {
 			c.Taps = make([]int, i+1)
 		}
 		h := draft.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
-		if err := eagle.WriteGGUF(h.Name, "head", &c, Must(eaglesynth.Tensors(c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(h.Name, "head", &c, Must(synthetic.Tensors(&c, tensor.F32, 1))(t), nil, nil, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		target.Heads = append(target.Heads, h)
@@ -69,7 +71,7 @@ func TestFamilies(t *testing.T) {
 		"eagle2:tree=dynamic,n=1":             "n is 1",
 		"eagle3:preset=mine":                  "want paper, or no preset",
 		"eagle3:width=0":                      "width is 0",
-		"eagle3:model=" + path:                "not an EAGLE head",
+		"eagle3:model=" + path:                "no EAGLE head",
 		"eagle3:shortlist=dynaspec":           "there is no router",
 		"eagle3:shortlist=freq,size=99999999": "size=99999999",
 	} {

@@ -1,11 +1,13 @@
-// Heads in files: GGUF as llama.cpp's eagle3 has it, and the Hugging Face folders of EAGLE's authors and of vLLM's speculators.
+// Heads in files: GGUF as llama.cpp's eagle3 has it, with eagle2 of grove's own in its likeness (reference jetspec.md §6.2),
+// and the Hugging Face folders of EAGLE's authors (reference specblock.md §5.1, §5.3) and of vLLM's speculators (§9), which
+// describe the layer apart.
 
 package eagle
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
@@ -19,171 +21,253 @@ type Head struct {
 	Name string // the file it came from
 }
 
-// ErrKind is the error of a file that is no EAGLE head.
-var ErrKind = errors.New("not an EAGLE head")
+// Architectures of GGUF files.
+const (
+	arch3 = "eagle3"
+	arch2 = "eagle2"
+)
 
-// File is an open file of a head: what it says, with the data of its tensors as they are. Of its Config Taps are nil where the file
-// leaves them to the target's depth; see Config.For.
-type File struct {
-	Config
-	Weights []tensor.Tensor // by GGUF name; rows in the order that Rope.Neighbours says
-	Tokens  []int32         // of a draft vocabulary
-	*headfile.File
-
-	first string // what a folder calls the first layer
+var kind = headfile.Kind{
+	Name: "EAGLE head", Drafters: []string{"eagle3", "eagle2"}, Archs: []string{arch3, arch2},
+	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, Speculators: true,
 }
 
-// Read opens a file. Its tensors' data last until it is closed.
-func Read(h draft.Head) (*File, error) { return headfile.Read(h, read) }
+func init() { headfile.Register(&kind) }
 
-func read(f *headfile.File) (*File, error) {
-	x := &File{File: f}
-	if err := f.Parse(x.readGGUF, x.readFolder); err != nil {
-		return nil, err
-	}
-	return x, x.check(x.Weights, x.Tokens, x.called)
-}
+// Kind is that of EAGLE heads.
+func (*Config) Kind() *headfile.Kind { return &kind }
 
-// called is what the file calls a tensor.
-func (f *File) called(name string) string {
-	if f.GGUF != nil {
-		return name
-	}
-	return folderName(name, f.first)
-}
-
-// Own reports whether the head has an output matrix of its own.
-func (f *File) Own() bool { return has(f.Weights, "output.weight") }
-
-// ReadConfig reads the shape of a head for a target, and not its weights.
-func ReadConfig(h draft.Head, target model.Config) (Config, error) {
-	return headfile.With(h, Read, func(f *File) (Config, error) { return f.For(target) })
-}
-
-// For is the shape of the head for a target, whose depth says which layers are tapped where the file does not; or an error
-// that says why it is not one for the target.
-func (c Config) For(target model.Config) (Config, error) {
-	var err error
-	if c.Taps, err = headfile.TapsFor(&target, c.Taps, c.TargetLayers, c.defaultTaps); err != nil {
-		return c, err
-	}
-	if err = c.Validate(); err == nil {
-		err = c.Fits(target)
-	}
-	return c, err
-}
-
-// defaultTaps are the layers of a target of so many that heads of this version tap where nothing is said.
-func (c *Config) defaultTaps(layers int) []int {
-	if c.Version == 2 {
-		return []int{layers}
-	}
-	return headfile.DefaultTaps(layers)
-}
-
-// somehow is the shape with as many taps as it will have, where they are left to the target.
-func (c *Config) somehow() Config {
-	x := *c
-	if x.Taps == nil {
-		x.Taps = x.defaultTaps(cmp.Or(x.TargetLayers, 3))
-	}
-	return x
+// Common points at what heads of all kinds have.
+func (c *Config) Common() headfile.Common {
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab}
 }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, target, Read, func(f *File, m *model.Model) (*Head, error) {
-		c, err := f.For(m.Config)
-		if err != nil {
-			return nil, err
-		}
-		w := model.NewLoader(f.Weights, c.fileArch())
-		n, err := NewNetwork(c, w, f.Tokens, &m.Network)
-		if err != nil {
-			return nil, err
-		}
-		return &Head{Network: n, Name: h.Name}, w.Pack(m.Pool())
+	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
+		n, err := NewNetwork(*s.(*Config), w, tokens, m)
+		return &Head{n, h.Name}, err
 	})
 }
 
 // Find opens the first of the target's heads that is of a version.
 func Find(target draft.Target, version int) (*Head, error) {
-	h, err := headfile.Find(target, ErrKind, fmt.Sprintf("EAGLE-%d", version), func(h draft.Head) (draft.Head, error) {
-		return headfile.With(h, Read, func(f *File) (draft.Head, error) {
-			if f.Version != version {
-				return h, ErrKind
-			}
-			return h, nil
-		})
-	})
+	h, err := headfile.Find(target, &kind, fmt.Sprintf("EAGLE-%d", version), func(s headfile.Shape) bool { return s.(*Config).Version == version })
 	if err != nil {
 		return nil, err
 	}
 	return Open(h, target)
 }
 
-// fileArch is the architecture that a GGUF file names.
-func (c *Config) fileArch() string {
+// FileArch is the architecture that a GGUF file names.
+func (c *Config) FileArch() string {
 	if c.Version == 2 {
-		return model.Eagle2
+		return arch2
 	}
-	return model.Eagle3
+	return arch3
 }
 
-// check refuses tensors that do not make the head that c describes, whose taps may be left to the target. called is what errors call
-// them; nil: their names.
-func (c *Config) check(weights []tensor.Tensor, tokens []int32, called func(string) string) error {
-	x := c.somehow()
-	if err := x.Validate(); err != nil {
-		return err
-	}
-	if err := x.shapes().Check(weights, called); err != nil {
-		return err
-	}
-	return checkTokens(&x, model.NewLoader(weights, x.fileArch()), tokens)
-}
-
-// shapes are the tensors of a head. The embedding and the output head are the target's where a file has none.
-func (c *Config) shapes() headfile.Shapes {
-	h, q, kv := c.Hidden, c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
-	s := headfile.Shapes{}
-	linear := func(name string, out, in int) {
-		s.Need(name+".weight", out, in)
-		s.May(name+".bias", out)
-	}
-	norm := func(name string, n int) { s.Need(name+".weight", n) }
-	s.May("token_embd.weight", c.Vocab, h)
-	s.May("output.weight", c.DraftVocab, h)
-	s.May("output.bias", c.DraftVocab)
-	for i := range c.Layers {
-		s.Layer(&c.Config, i)
-		for part, out := range map[string]int{
-			"attn_q": q, "attn_k": kv, "attn_v": kv, "attn_output": h, "ffn_gate": c.FFN, "ffn_up": c.FFN, "ffn_down": h,
-		} {
-			s.May(fmt.Sprintf("blk.%d.%s.bias", i, part), out)
+// Keys goes through the keys of a GGUF file. llama.cpp reads all but the last two; it refuses the tensors of fc_norm.
+func (c *Config) Keys(k *headfile.Keys) {
+	if k.Reading() {
+		c.DraftVocab, c.Version = c.Vocab, 3
+		if k.Arch == arch2 {
+			c.Version = 2
 		}
 	}
-	if c.Version == 2 {
-		delete(s, "blk.0.attn_norm.weight")
-		linear("fc", h, 2*h)
-		return s
+	k.Taps(c.Common())
+	target := c.Hidden
+	k.Int(".target_hidden_size", &target, c.Hidden)
+	if target != c.Hidden {
+		k.Fail(fmt.Errorf("key %q is %d and the head's own width %d: heads narrower or wider than their target are not supported",
+			k.Arch+".target_hidden_size", target, c.Hidden))
 	}
-	linear("blk.0.attn_q", q, 2*h) // of the embedding beside the feature
-	linear("blk.0.attn_k", kv, 2*h)
-	linear("blk.0.attn_v", kv, 2*h)
-	linear("fc", h, len(c.Taps)*h)
-	norm("blk.0.attn_norm_2", h)
-	norm("output_norm", h)
-	if c.NormBeforeFC {
-		norm(inputNorm, len(c.Taps)*h)
-	}
-	for i := range c.Taps {
-		if c.FCNorm {
-			norm(fmt.Sprintf("fc_norm.%d", i), h)
-		}
-	}
-	return s
+	k.Flag(".norm_before_residual", &c.NormBeforeResidual, c.Version == 3)
+	k.Flag(".norm_before_fc", &c.NormBeforeFC, c.Version == 3)
+	k.Flag(".fc_norm", &c.FCNorm, false)
+	k.Flag(".norm_output", &c.NormOutput, false)
 }
 
-// inputNorm is the norm of the joined taps.
-const inputNorm = "enc.output_norm"
+// Foreign says why llama.cpp does not run the head as it is; empty: it does.
+func (c *Config) Foreign() string {
+	switch {
+	case c.Version != 3:
+		return "llama.cpp has no EAGLE-2"
+	case len(c.Taps) != 3:
+		return fmt.Sprintf("llama.cpp wants three tapped layers, the head has %d", len(c.Taps))
+	case c.Layers != 1:
+		return fmt.Sprintf("llama.cpp wants one layer, the head has %d", c.Layers)
+	case c.Arch != "llama":
+		return "llama.cpp has no norms of queries and keys there"
+	case c.FCNorm || c.NormOutput:
+		return "llama.cpp does not normalise each tap (fc_norm) or what goes on (norm_output)"
+	}
+	return ""
+}
+
+// folderConfig is what config.json says of a head beyond its layer. Pointers tell a missing field from a zero.
+type folderConfig struct {
+	Speculators        string `json:"speculators_model_type"`
+	LayerNorms         bool   `json:"layernorms"` // of vLLM's first format
+	DraftVocab         *int   `json:"draft_vocab_size"`
+	HiddenSize         int    `json:"hidden_size"`
+	TargetHidden       *int   `json:"target_hidden_size"`
+	TargetLayers       int    `json:"num_target_layers"`
+	NormBeforeResidual *bool  `json:"norm_before_residual"`
+	NormBeforeFC       *bool  `json:"norm_before_fc"`
+	FCNorm             *bool  `json:"fc_norm"`
+	NormOutput         bool   `json:"norm_output"`
+	Inputs             []int  `json:"eagle_aux_hidden_state_layer_ids"` // of layers whose input is read, so taps
+	Eagle              *struct {
+		Outputs []int `json:"eagle_aux_hidden_state_layer_ids"` // SGLang's: of layers whose output is read
+		Aux     *bool `json:"use_aux_hidden_state"`
+	} `json:"eagle_config"`
+}
+
+// Check refuses heads that are not of this kind, before fields that they may not have are missed.
+func (f *folderConfig) Check() error {
+	switch {
+	case f.Speculators != "" && f.Speculators != "eagle3" && f.Speculators != "eagle":
+		return kind.Refuse("speculators_model_type is %q: want eagle or eagle3", f.Speculators)
+	case f.LayerNorms:
+		return fmt.Errorf("field \"layernorms\" is true: " +
+			"EAGLE heads with norms of the embedding and before the output are not supported")
+	case f.Eagle != nil && f.Eagle.Aux != nil && !*f.Eagle.Aux:
+		return fmt.Errorf("field \"eagle_config.use_aux_hidden_state\" is false: " +
+			"EAGLE-3 heads that read the last hidden state alone are not supported")
+	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
+		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
+	case f.DraftVocab != nil && *f.DraftVocab < 1:
+		return fmt.Errorf("field \"draft_vocab_size\" is %d: want a positive number", *f.DraftVocab)
+	}
+	return nil
+}
+
+// Layouts of folders are told apart by the name of the first layer: that of EAGLE-3's authors, that of EAGLE-2's and of
+// vLLM's speculators, and that of vLLM's first format.
+const (
+	midlayer    = "midlayer."
+	layer0      = "layers.0."
+	transformer = "transformer."
+)
+
+// ReadFolder reads the shape from config.json of an open folder.
+func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
+	first := layer0
+	for _, name := range []string{midlayer, transformer} {
+		if x.Has(name + "self_attn.q_proj.weight") {
+			first = name
+		}
+	}
+	version := 3
+	if !x.Has(first + "hidden_norm.weight") {
+		version = 2
+	}
+	fusion, query := c.Place("fc.weight", first).Name, first+"self_attn.q_proj.weight"
+	blockHead := version == 2 && first == layer0 && x.Has(first+"input_layernorm.weight")
+	if !x.Has(fusion) || !x.Has(query) || blockHead {
+		return "", kind.Refuse("the folder has no tensors %s and %s as such heads have", fusion, query)
+	}
+	var f folderConfig
+	base, err := x.FolderLayers(first+"self_attn.q_norm.weight", &f)
+	if err != nil {
+		return "", err
+	}
+	*c = Config{Config: base, Version: version, DraftVocab: base.Vocab, TargetLayers: f.TargetLayers}
+	if f.DraftVocab != nil {
+		c.DraftVocab = *f.DraftVocab
+	}
+	if version == 2 {
+		return first, nil
+	}
+	c.Taps = headfile.Stated(f.Inputs)
+	if c.Taps == nil && f.Eagle != nil {
+		for _, id := range f.Eagle.Outputs {
+			c.Taps = append(c.Taps, id+1)
+		}
+	}
+	set := func(value *bool, missing bool) bool {
+		if value == nil {
+			return missing
+		}
+		return *value
+	}
+	c.NormBeforeResidual = set(f.NormBeforeResidual, f.Speculators != "") // as each kind's own code has it
+	c.NormBeforeFC = set(f.NormBeforeFC, x.Has("input_norm.weight"))
+	c.FCNorm = set(f.FCNorm, x.Has("fc_norm.0.weight"))
+	c.NormOutput = f.NormOutput
+	return first, nil
+}
+
+// Place is where a folder has a tensor; layout is what its first layer is called.
+func (*Config) Place(name, layout string) headfile.Place {
+	if rest, ok := strings.CutPrefix(name, "fc."); ok && layout == transformer {
+		return headfile.Place{Name: "fusion_fc." + rest}
+	}
+	switch name {
+	case inputNorm + ".weight":
+		return headfile.Place{Name: "input_norm.weight"}
+	case featureNorm + ".weight":
+		return headfile.Place{Name: layout + "hidden_norm.weight"}
+	}
+	hf, ok := model.HFName(model.Head, name)
+	if !ok {
+		return headfile.Place{Name: name} // fc_norm.0
+	}
+	if rest, ok := strings.CutPrefix(hf, layer0); ok {
+		hf = layout + rest
+	}
+	return headfile.Place{Name: hf}
+}
+
+// FolderFields is config.json.
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
+	layout = midlayer
+	switch {
+	case target != nil && c.Version != 3:
+		return nil, "", fmt.Errorf("an EAGLE-%d head: speculators of this layout are EAGLE-3's", c.Version)
+	case target != nil:
+		if m, err = speculator(m, typ, target); err != nil {
+			return nil, "", err
+		}
+		layout = layer0
+	case c.Version == 2:
+		m["bias"] = slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "fc.bias" })
+		return m, layer0, nil
+	default:
+		m["architectures"] = []string{"LlamaForCausalLMEagle3"}
+	}
+	m["draft_vocab_size"] = c.DraftVocab
+	m["target_hidden_size"] = c.Hidden
+	m["norm_before_residual"], m["norm_before_fc"] = c.NormBeforeResidual, c.NormBeforeFC
+	m["fc_norm"], m["norm_output"] = c.FCNorm, c.NormOutput
+	if c.Taps == nil { // as the folder that this one is made of
+		return m, layout, nil
+	}
+	m["eagle_aux_hidden_state_layer_ids"] = c.Taps
+	if target == nil && !slices.Contains(c.Taps, 0) {
+		outputs := make([]int, len(c.Taps))
+		for i, t := range c.Taps {
+			outputs[i] = t - 1
+		}
+		m["eagle_config"] = map[string]any{"eagle_aux_hidden_state_layer_ids": outputs, "use_aux_hidden_state": true}
+	}
+	return m, layout, nil
+}
+
+// speculator is config.json of vLLM's speculators, around the fields of the layer.
+func speculator(layer map[string]any, typ tensor.Type, target *model.Config) (map[string]any, error) {
+	verifier, err := target.Fields(typ)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"architectures": []string{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_version": "0.3.0",
+		"torch_dtype": layer["torch_dtype"], "tie_word_embeddings": false, "embed_requires_grad": false, "transformer_layer_config": layer,
+		"speculators_config": map[string]any{
+			"algorithm": "eagle3", "default_proposal_method": "greedy",
+			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": 5, "verifier_accept_k": 1, "accept_tolerance": 0.0}},
+			"verifier":         map[string]any{"name_or_path": target.Name, "architectures": verifier["architectures"]},
+		},
+	}, nil
+}

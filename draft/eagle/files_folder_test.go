@@ -19,7 +19,8 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -131,7 +132,7 @@ func TestPublishedFolders(t *testing.T) {
 	} {
 		dir := folder(t, c.config, c.change, tensorsOf(c.first, &c.want), c.tokens, 20)
 		target.Layers = cmp.Or(c.want.TargetLayers, 12)
-		got, err := eagle.ReadConfig(draft.Head{Name: dir}, target)
+		got, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &target)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -139,7 +140,7 @@ func TestPublishedFolders(t *testing.T) {
 		if d := gocmp.Diff(c.want, got); d != "" {
 			t.Errorf("%s: %s", name, d)
 		}
-		f := Must(eagle.Read(draft.Head{Name: dir}))(t)
+		f := Must(headfile.Read(draft.Head{Name: dir}, (&eagle.Config{}).Kind()))(t)
 		if !slices.Equal(f.Tokens, c.tokens) {
 			t.Errorf("%s: the draft vocabulary is %v", name, f.Tokens)
 		}
@@ -181,7 +182,7 @@ func TestRefusedFolders(t *testing.T) {
 		"999 tapped layers":           {map[string]any{"eagle_aux_hidden_state_layer_ids": make([]int, 999)}, good, sixTokens},
 	} {
 		dir := folder(t, vllm, c.change, c.list, c.tokens, 20)
-		_, err := eagle.ReadConfig(draft.Head{Name: dir}, model.Config{Hidden: 8, Vocab: 20, Layers: 12, Padded: 5})
+		_, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 20, Layers: 12, Padded: 5})
 		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir)) {
 			t.Errorf("%q: %v", want, err)
 		}
@@ -195,14 +196,14 @@ func TestRefusedFolders(t *testing.T) {
 // What is written has the names that other programs look for, and no others.
 func TestNames(t *testing.T) {
 	m, _ := fileTarget(t)
-	c := eaglesynth.Config(rand.New(rand.NewPCG(3, 3)), 3, m.Config, tensor.F32)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
 	c.Arch, c.Layers, c.Taps, c.DraftVocab = "llama", 1, []int{1, 2, 3}, 50
 	c.NormBeforeResidual, c.NormBeforeFC, c.FCNorm, c.NormOutput = false, false, false, false
-	weights, tokens := Must(eaglesynth.Tensors(c, tensor.F32, 1))(t), eaglesynth.Tokens(c, 1)
+	weights, tokens := Must(synthetic.Tensors(&c, tensor.F32, 1))(t), synthetic.Tokens(&c, 1)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "head.gguf")
-	if err := errors.Join(eagle.WriteGGUF(file, "x", &c, weights, tokens, nil, tensor.Q8_0), eagle.WriteFolder(filepath.Join(dir, "authors"), &c, weights, tokens),
-		eagle.WriteSpeculators(filepath.Join(dir, "vllm"), &c, weights, tokens, m.Config)); err != nil {
+	if err := errors.Join(headfile.WriteGGUF(file, "x", &c, weights, tokens, nil, tensor.Q8_0), headfile.WriteFolder(filepath.Join(dir, "authors"), &c, weights, tokens),
+		headfile.WriteSpeculators(filepath.Join(dir, "vllm"), &c, weights, tokens, m.Config)); err != nil {
 		t.Fatal(err)
 	}
 	f := Must(gguf.Open(file))(t)
@@ -257,7 +258,7 @@ func FuzzConfig(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), config, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		c, err := eagle.ReadConfig(draft.Head{Name: dir}, model.Config{Hidden: 8, Vocab: 20, Layers: 12})
+		c, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 20, Layers: 12})
 		if err != nil && !strings.Contains(err.Error(), dir) {
 			t.Fatalf("an error that does not name the folder: %v", err)
 		}
@@ -285,14 +286,14 @@ func TestEmptyTaps(t *testing.T) {
 				"num_key_value_heads": 1}, sixTokens},
 	} {
 		dir := folder(t, c.config, c.change, tensorsOf(c.first, &base), c.tokens, 20)
-		got, err := eagle.ReadConfig(draft.Head{Name: dir}, target)
+		got, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &target)
 		if err != nil || !slices.Equal(got.Taps, []int{2, 6, 9}) {
 			t.Errorf("%s: taps %v, %v", name, got.Taps, err)
 		}
 	}
 	dir := folder(t, trained, map[string]any{"eagle_config": map[string]any{"use_aux_hidden_state": false}},
 		tensorsOf("midlayer.", &base), sixTokens, 20)
-	if _, err := eagle.ReadConfig(draft.Head{Name: dir}, target); err == nil ||
+	if _, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: dir}, &target); err == nil ||
 		!strings.Contains(err.Error(), "use_aux_hidden_state") {
 		t.Errorf("a head without taps: %v", err)
 	}
@@ -302,16 +303,16 @@ func TestEmptyTaps(t *testing.T) {
 // same. With its further norms it is refused.
 func TestFirstSpeculators(t *testing.T) {
 	m, _ := fileTarget(t)
-	c := eaglesynth.Config(rand.New(rand.NewPCG(6, 6)), 2, m.Config, tensor.F32)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(6, 6)), "eagle2", m.Config, tensor.F32)
 	c.Arch = "llama"
-	weights := Must(eaglesynth.Tensors(c, tensor.F32, 1))(t)
+	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
 		weights = append(weights,
 			Must(tensor.FromFloat32s("output.weight", tensor.F32, []int{c.Vocab, c.Hidden},
 				make([]float32, c.Vocab*c.Hidden)))(t))
 	}
 	own := t.TempDir()
-	if err := eagle.WriteFolder(own, &c, weights, nil); err != nil {
+	if err := headfile.WriteFolder(own, &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
 	want := Must(eagle.Open(draft.Head{Name: own}, As(m)))(t)

@@ -10,8 +10,9 @@ import (
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
@@ -47,8 +48,8 @@ func TestAsLlamaDrafts(t *testing.T) {
 		{{743, 743, 743, 743, 524, 524, 719}, {380, 380, 380, 400, 931, 931, 931}, {828, 255, 255, 255, 255, 844, 844}, {659, 659, 591, 64, 64, 64, 676}},
 	} {
 		c, seed := goldenConfig(m, variant == 1), uint64(variant+1)
-		weights := Must(eaglesynth.Tensors(c, tensor.F32, seed))(t)
-		if err := eagle.WriteGGUF(file, "random head", &c, weights, eaglesynth.Tokens(c, seed), vocabulary, tensor.F32); err != nil {
+		weights := Must(synthetic.Tensors(&c, tensor.F32, seed))(t)
+		if err := headfile.WriteGGUF(file, "random head", &c, weights, synthetic.Tokens(&c, seed), vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		h := Must(eagle.Open(draft.Head{Name: file}, As(m)))(t)

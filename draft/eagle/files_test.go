@@ -16,8 +16,9 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
@@ -82,31 +83,31 @@ func apart(a, b []float32) float64 {
 // written is a random head with an output of its own, in every form.
 func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, kind tensor.Type, seed uint64) (c eagle.Config, n *eagle.Network, files map[string]draft.Head) {
 	t.Helper()
-	c = eaglesynth.Config(rand.New(rand.NewPCG(seed, 9)), version, m.Config, kind)
+	c = synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 9)), fmt.Sprint("eagle", version), m.Config, kind)
 	c.Name = fmt.Sprint("head ", seed)
-	weights, tokens := Must(eaglesynth.Tensors(c, kind, seed))(t), eaglesynth.Tokens(c, seed)
-	n = Must(eaglesynth.Network(c, kind, seed, &m.Network))(t)
+	weights, tokens := Must(synthetic.Tensors(&c, kind, seed))(t), synthetic.Tokens(&c, seed)
+	n = Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
 	dir := t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
-	if err := eagle.WriteGGUF(at("with.gguf"), c.Name, &c, weights, tokens, vocabulary, kind); err != nil {
+	if err := headfile.WriteGGUF(at("with.gguf"), c.Name, &c, weights, tokens, vocabulary, kind); err != nil {
 		t.Fatal(err)
 	}
-	if err := eagle.WriteGGUF(at("without.gguf"), c.Name, &c, weights, tokens, nil, kind); err != nil {
+	if err := headfile.WriteGGUF(at("without.gguf"), c.Name, &c, weights, tokens, nil, kind); err != nil {
 		t.Fatal(err)
 	}
 	files = map[string]draft.Head{"file": {Name: at("without.gguf")}, "data": {Name: "embedded", Data: Must(os.ReadFile(at("with.gguf")))(t)}}
 	if !slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "output.weight" }) {
-		if err := eagle.WriteFolder(at("folder"), &c, weights, tokens); err == nil || !strings.Contains(err.Error(), "add the target's") {
+		if err := headfile.WriteFolder(at("folder"), &c, weights, tokens); err == nil || !strings.Contains(err.Error(), "add the target's") {
 			t.Errorf("a folder without an output: %v", err)
 		}
 		return c, n, files
 	}
-	if err := eagle.WriteFolder(at("folder"), &c, weights, tokens); err != nil {
+	if err := headfile.WriteFolder(at("folder"), &c, weights, tokens); err != nil {
 		t.Fatal(err)
 	}
 	files["folder"] = draft.Head{Name: at("folder")}
 	if version == 3 {
-		if err := eagle.WriteSpeculators(at("speculators"), &c, weights, tokens, m.Config); err != nil {
+		if err := headfile.WriteSpeculators(at("speculators"), &c, weights, tokens, m.Config); err != nil {
 			t.Fatal(err)
 		}
 		files["speculators"] = draft.Head{Name: at("speculators")}
@@ -123,7 +124,7 @@ func TestFilesRoundTrip(t *testing.T) {
 		c, made, files := written(t, m, vocabulary, version, kind, seed)
 		want := logits(made, m)
 		for form, h := range files {
-			got, err := eagle.ReadConfig(h, m.Config)
+			got, err := headfile.ReadConfig[eagle.Config](h, &m.Config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -163,7 +164,7 @@ func TestFilesRoundTrip(t *testing.T) {
 // A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := fileTarget(t)
-	good := eaglesynth.Config(rand.New(rand.NewPCG(3, 3)), 3, m.Config, tensor.F32)
+	good := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
 	good.Taps, good.TargetLayers, good.DraftVocab, good.Arch = []int{1, 2, 3}, m.Config.Layers, 50, "llama"
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *eagle.Config){
@@ -173,14 +174,14 @@ func TestRefusedHeads(t *testing.T) {
 		"made for a target of 9": func(c *eagle.Config) { c.TargetLayers = 9 },
 		"taps layers [1 2 7]":    func(c *eagle.Config) { c.Taps, c.TargetLayers = []int{1, 2, 7}, 0 },
 		"want the last": func(c *eagle.Config) {
-			*c = eaglesynth.Config(rand.New(rand.NewPCG(3, 3)), 2, m.Config, tensor.F32)
+			*c = synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle2", m.Config, tensor.F32)
 			c.Taps, c.TargetLayers = []int{1}, 0
 		},
 	} {
 		c := good
 		change(&c)
-		weights := Must(eaglesynth.Tensors(c, tensor.F32, 1))(t)
-		if err := eagle.WriteGGUF(path, "x", &c, weights, eaglesynth.Tokens(c, 1), vocabulary, tensor.F32); err != nil {
+		weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
+		if err := headfile.WriteGGUF(path, "x", &c, weights, synthetic.Tokens(&c, 1), vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		_, err := eagle.Open(draft.Head{Name: path}, As(m))
@@ -188,7 +189,7 @@ func TestRefusedHeads(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	weights, tokens := Must(eaglesynth.Tensors(good, tensor.F32, 1))(t), eaglesynth.Tokens(good, 1)
+	weights, tokens := Must(synthetic.Tensors(&good, tensor.F32, 1))(t), synthetic.Tokens(&good, 1)
 	extra := Must(tensor.FromFloat32s("extra.weight", tensor.F32, []int{2}, []float32{1, 2}))(t)
 	wide := slices.Clone(weights)
 	wide[0].Shape = []int{wide[0].Shape[1], wide[0].Shape[0]}
@@ -215,14 +216,14 @@ func TestRefusedHeads(t *testing.T) {
 		"no tensor output.weig": {good, without, tokens},
 		"want both or neither":  {good, append(slices.Clone(without), bias), tokens},
 	} {
-		if err := eagle.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil || !strings.Contains(err.Error(), want) {
+		if err := headfile.WriteGGUF(path, "x", &p.c, p.weights, p.tokens, vocabulary, tensor.F32); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := eagle.Read(draft.Head{Name: vocabulary.Path}); !errors.Is(err, eagle.ErrKind) {
+	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&eagle.Config{}).Kind()); !errors.Is(err, headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
-	if err := eagle.WriteGGUF(path, "x", &good, weights, tokens, vocabulary, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(path, "x", &good, weights, tokens, vocabulary, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := model.Open(path, model.Options{}); err == nil || !strings.Contains(err.Error(), "a drafter's head") {

@@ -1,13 +1,14 @@
 package eagle_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
@@ -19,7 +20,8 @@ func head(t Fataler, m *model.Model, version int, seed uint64) *eagle.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
-	return Must(eaglesynth.Network(eaglesynth.Config(rng, version, m.Config, kind), kind, seed, &m.Network))(t)
+	c := synthetic.Config[eagle.Config](rng, fmt.Sprint("eagle", version), m.Config, kind)
+	return Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *eagle.Network {

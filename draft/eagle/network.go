@@ -1,9 +1,9 @@
 package eagle
 
 import (
+	"cmp"
 	"fmt"
 
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
@@ -36,10 +36,7 @@ type Network struct {
 // NewNetwork builds the head that c describes, for a target of which it uses what it has not of its own. Weights bear the names of
 // llama.cpp's eagle3 files; tokens are those of a draft vocabulary, nil where it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if err := checkTokens(&c, w, tokens); err != nil {
+	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
 	return newNetwork(c, w, tokens, target)
@@ -47,109 +44,64 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
-	n := &Network{Config: c, Tokens: tokens}
-	b := builder{w: w, eps: c.NormEps}
-	b.do(func() (err error) { n.Ends, err = headfile.NewEnds(w, &c.Config, c.DraftVocab, target); return })
+	n := layOut(c)
+	n.Tokens, n.Ends = tokens, headfile.EndsOf(target)
 	if c.Version == 2 {
 		n.GNorm = target.Norm
-		n.Fuse = b.linear("fc", c.Hidden, 2*c.Hidden)
-	} else {
-		n.Fuse = b.linear("fc", c.Hidden, len(c.Taps)*c.Hidden)
-		n.GNorm = *b.norm("blk.0.attn_norm_2", c.Hidden)
-		n.Norm = b.norm("output_norm", c.Hidden)
+	}
+	if err := n.parts().Load(w); err != nil {
+		return nil, err
+	}
+	return n, nil
+}
+
+// layOut is a network without weights.
+func layOut(c Config) *Network {
+	norm := nn.Norm{Eps: c.NormEps}
+	n := &Network{Config: c, GNorm: norm}
+	if c.Version == 3 {
+		last := norm
+		n.Norm = &last
 	}
 	if c.NormOutput { // what leaves the layers is normalised already
 		n.Norm, n.outNorm = nil, n.Norm
 	}
 	if c.NormBeforeFC {
-		n.InputNorm = b.norm("enc.output_norm", len(c.Taps)*c.Hidden)
+		before := norm
+		n.InputNorm = &before
 	}
-	for i := range c.Taps {
+	for range c.Taps {
 		if c.FCNorm {
-			n.TapNorms = append(n.TapNorms, *b.norm(tapNorm(i), c.Hidden))
+			n.TapNorms = append(n.TapNorms, norm)
 		}
 	}
-	b.do(func() (err error) { n.Blocks, err = model.NewBlocks(&n.Config.Config, firstLayer{w, &c}); return })
-	if b.err != nil {
-		return nil, b.err
+	return n
+}
+
+// Parts lists the tensors of a head.
+func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+
+// Names of norms: of the feature, and of the joined taps.
+const (
+	featureNorm = "blk.0.attn_norm_2"
+	inputNorm   = "enc.output_norm"
+)
+
+// parts lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) parts() headfile.Parts {
+	c := &n.Config
+	list := headfile.Parts{n.Ends.Part(c, true)}
+	if c.Version == 2 {
+		list = append(list, headfile.Linear("fc", &n.Fuse, c.Hidden, 2*c.Hidden, true))
+	} else {
+		list = append(list, headfile.Linear("fc", &n.Fuse, c.Hidden, len(c.Taps)*c.Hidden, true),
+			headfile.Norm(featureNorm, &n.GNorm, c.Hidden), headfile.Norm("output_norm", cmp.Or(n.Norm, n.outNorm), c.Hidden))
 	}
-	return n, nil
-}
-
-// tapNorm is the name of the i-th tap's norm.
-func tapNorm(i int) string { return fmt.Sprintf("fc_norm.%d", i) }
-
-// checkTokens refuses a draft vocabulary that is none.
-func checkTokens(c *Config, w model.Weights, tokens []int32) error {
-	switch {
-	case w.Has("output.bias") && !w.Has("output.weight"):
-		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")
-	case tokens == nil && c.DraftVocab < c.Vocab:
-		return fmt.Errorf("a draft vocabulary of %d tokens of %d, but not which: want their ids", c.DraftVocab, c.Vocab)
-	case tokens == nil:
-		return nil
-	case len(tokens) != c.DraftVocab:
-		return fmt.Errorf("%d tokens of a draft vocabulary of %d: want as many", len(tokens), c.DraftVocab)
-	case !w.Has("output.weight"):
-		return fmt.Errorf("a draft vocabulary of %d tokens, but no tensor output.weight: want an output of its own", c.DraftVocab)
+	if c.NormBeforeFC {
+		list = append(list, headfile.Norm(inputNorm, n.InputNorm, len(c.Taps)*c.Hidden))
 	}
-	seen := make([]bool, c.Vocab)
-	for i, t := range tokens {
-		if t < 0 || int(t) >= c.Vocab || seen[t] {
-			return fmt.Errorf("token %d of the draft vocabulary is %d: want each of 0 to %d once at most", i, t, c.Vocab-1)
-		}
-		seen[t] = true
+	for i := range n.TapNorms {
+		list = append(list, headfile.Norm(fmt.Sprintf("fc_norm.%d", i), &n.TapNorms[i], c.Hidden))
 	}
-	return nil
-}
-
-// firstLayer is weights as model.NewBlocks asks for them: the attention of EAGLE-3's first layer reads rows twice as wide, and that of
-// EAGLE-2's has no norm.
-type firstLayer struct {
-	model.Weights
-	c *Config
-}
-
-func (f firstLayer) Matrix(name string, out, in int) (*gemm.Matrix, error) {
-	switch name {
-	case "blk.0.attn_q.weight", "blk.0.attn_k.weight", "blk.0.attn_v.weight":
-		if f.c.Version == 3 {
-			in *= 2
-		}
-	}
-	return f.Weights.Matrix(name, out, in)
-}
-
-func (f firstLayer) Vector(name string, n int) ([]float32, error) {
-	if name == "blk.0.attn_norm.weight" && f.c.Version == 2 {
-		return nil, nil
-	}
-	return f.Weights.Vector(name, n)
-}
-
-// builder keeps the first error, so that NewNetwork reads as a list of parts.
-type builder struct {
-	w   model.Weights
-	eps float32
-	err error
-}
-
-func (b *builder) do(f func() error) {
-	if b.err == nil {
-		b.err = f()
-	}
-}
-
-func (b *builder) linear(name string, out, in int) (l nn.Linear) {
-	b.do(func() (err error) { l.W, err = b.w.Matrix(name+".weight", out, in); return })
-	if bias := name + ".bias"; b.w.Has(bias) {
-		b.do(func() (err error) { l.Bias, err = b.w.Vector(bias, out); return })
-	}
-	return l
-}
-
-func (b *builder) norm(name string, n int) *nn.Norm {
-	norm := &nn.Norm{Eps: b.eps}
-	b.do(func() (err error) { norm.Weight, err = b.w.Vector(name+".weight", n); return })
-	return norm
+	return append(list, &headfile.Blocks{Of: &c.Config, To: &n.Blocks, Biases: true, Wide: c.Version == 3, Bare: c.Version == 2})
 }

@@ -8,10 +8,10 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -37,14 +37,7 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(learn.Weight)) {
-	n := h.Network
-	learn.Yield("fc", &n.Fuse, yield)
-	learn.YieldNorm("enc.output_norm", &n.ContextNorm, yield)
-	learn.YieldNorm("output_norm", &n.Norm, yield)
-	learn.YieldBlocks(n.Blocks, yield)
-	learn.YieldEnds(&n.Ends, &n.Config.Config, yield)
-}
+func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n, err := NewNetwork(h.Config, w, &model.Network{Embed: h.Embed, Head: h.Head})
@@ -65,11 +58,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Write(path, name string) error {
-	weights, err := learn.Tensors(h)
-	if err != nil {
-		return err
-	}
-	return WriteGGUF(path, name, &h.Config, weights, nil, tensor.Unknown)
+	return learn.WriteHead(path, name, &h.Config, h, nil)
 }
 
 // Run lays the texts out as trunks, as training does, with a block under the root of each round. Rows of a causal block end where the

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/synth"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
@@ -34,7 +34,7 @@ func BenchmarkRound(b *testing.B) {
 	defer m.Close()
 	c := jet.Config{Config: m.Config, Block: 16, Causal: true, Taps: []int{0, 1, 1, 2, 2}}
 	c.Layers, c.FFN = 6, 384
-	n, err := jetsynth.Network(c, tensor.Q8_0, 1, m)
+	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), &m.Network)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package jet
 
 import (
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -44,8 +45,27 @@ func (c *Config) Validate() error {
 }
 
 // Fits returns an error that says what differs where the head is not one for the target.
-func (c *Config) Fits(target model.Config) error {
-	return headfile.Fits(&c.Config, c.Taps, c.TargetLayers, &target)
+func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
+
+// DefaultTaps are the layers of a target that heads tap where nothing is said. Files of this kind say it.
+func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	kind := "bidirectional (DFlash)"
+	if c.Causal {
+		kind = "causal (JetSpec)"
+	}
+	return fmt.Sprintf("block head, %s: blocks of %d rows, token %d is the mask", kind, c.Block, c.Mask)
+}
+
+// Draw draws the numbers of a random head that a drafter runs.
+func (c *Config) Draw(rng *rand.Rand, drafter string, _ int) {
+	c.Arch, c.Layers = "qwen3", 1+rng.IntN(3)
+	c.Block, c.Causal, c.Mask = 2+rng.IntN(15), rng.IntN(2) == 0, rng.Int32N(int32(c.Vocab))
+	if drafter != "" {
+		c.Causal = drafter == kind.Drafters[0]
+	}
 }
 
 // LayOut makes t a block of so many rows under an anchor: a chain, whose rows see those before them, or all.

@@ -12,8 +12,9 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -39,14 +40,14 @@ func TestFamilies(t *testing.T) {
 	target := As(m)
 	target.Shared = new(draft.Shared)
 	for i, causal := range []bool{false, true, false, true} { // each is known by its taps
-		c := jetsynth.Config(rand.New(rand.NewPCG(uint64(i), 0)), m.Config, tensor.F32)
+		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(uint64(i), 0)), "", m.Config, tensor.F32)
 		c.Causal, c.Taps = causal, make([]int, i+1)
-		weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+		weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		h := draft.Head{Name: filepath.Join(dir, "head"+string(rune('0'+i)))}
-		if err := jet.WriteGGUF(h.Name, "head", &c, weights, vocabulary, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(h.Name, "head", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		target.Heads = append(target.Heads, h)
@@ -71,7 +72,7 @@ func TestFamilies(t *testing.T) {
 		"jet:model=" + filepath.Join(dir, "no"): "no such file",
 		"jetspec:preset=mine":                   "want paper, or no preset",
 		"jet:width=many":                        "want a value like",
-		"jet:model=" + path:                     "not a block head",
+		"jet:model=" + path:                     "no block head",
 	} {
 		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)

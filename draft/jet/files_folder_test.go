@@ -11,7 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -54,6 +55,18 @@ func writeConfig(t testing.TB, change map[string]any) string {
 	return dir
 }
 
+// readFolder reads the shape that a config.json describes.
+func readFolder(dir string) (c jet.Config, err error) {
+	f := headfile.File{Dir: dir}
+	if f.JSON, err = headfile.ReadFolder(dir); err != nil {
+		return c, err
+	}
+	if _, err = c.ReadFolder(&f); err == nil {
+		err = c.Validate()
+	}
+	return c, headfile.Named(draft.Head{Name: dir}, err)
+}
+
 func TestPublishedConfig(t *testing.T) {
 	want := jet.Config{
 		Config: model.Config{Arch: "qwen3", Vocab: 151936, Hidden: 4096, Layers: 5, Heads: 32, KVHeads: 8, HeadDim: 128, FFN: 12288, Context: 40960,
@@ -78,7 +91,7 @@ func TestPublishedConfig(t *testing.T) {
 		{map[string]any{".target_hidden_size": 4096}, want},
 		{map[string]any{".block_size": 8, "block_size": nil}, short},
 	} {
-		got, err := jet.ReadFolder(writeConfig(t, c.change))
+		got, err := readFolder(writeConfig(t, c.change))
 		if err != nil {
 			t.Errorf("%v: %v", c.change, err)
 		} else if d := cmp.Diff(c.want, got); d != "" {
@@ -91,7 +104,7 @@ func TestRefusedFolders(t *testing.T) {
 	for want, change := range map[string]map[string]any{
 		"this is a DFlash-2 head, which ": {"architectures": []string{"DFlash2DraftModel"}},
 		"this is a DSpark head":           {"architectures": []string{"Qwen3DSparkModel"}},
-		"not a block head":                {"architectures": []string{"Qwen3ForCausalLM"}},
+		"no block head":                   {"architectures": []string{"Qwen3ForCausalLM"}},
 		"hidden_dim_adapter":              {".target_hidden_size": 2048},
 		"draft_shift":                     {".draft_shift": true},
 		"projector_type":                  {".projector_type": "domino"},
@@ -110,12 +123,12 @@ func TestRefusedFolders(t *testing.T) {
 		"model_type \"gemma\"":            {"model_type": "gemma"},
 	} {
 		dir := writeConfig(t, change)
-		_, err := jet.ReadFolder(dir)
+		_, err := readFolder(dir)
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), dir) {
 			t.Errorf("%v: %v: want %s", change, err, want)
 		}
 	}
-	if _, err := jet.ReadConfig(draft.Head{Name: filepath.Join(t.TempDir(), "none")}); err == nil || !strings.Contains(err.Error(), "no such file") {
+	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(t.TempDir(), "none")}, nil); err == nil || !strings.Contains(err.Error(), "no such file") {
 		t.Errorf("no file: %v", err)
 	}
 }
@@ -125,12 +138,12 @@ func TestPublishedNames(t *testing.T) {
 	m, _ := fileTarget(t)
 	c := jet.Config{Config: m.Config, Block: 4, Taps: []int{1, 3}}
 	c.Layers, c.FFN = 2, 96
-	weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	if err := jet.WriteFolder(dir, &c, weights); err != nil {
+	if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.OpenFolder(dir)

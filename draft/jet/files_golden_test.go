@@ -9,8 +9,9 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
@@ -40,11 +41,11 @@ func TestAsLlamaDrafts(t *testing.T) {
 	defer vocabulary.Close()
 	c := jet.Config{Config: m.Config, Block: 8, Mask: 5, Taps: []int{1, 3, 2}}
 	c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Rope.Dims, c.Rope.Base = 2, 6, 2, 48, 224, 48, 5e5
-	weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jet.WriteGGUF(head, "random head", &c, weights, vocabulary, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(head, "random head", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	h, err := jet.Open(draft.Head{Name: head}, As(m))

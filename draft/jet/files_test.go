@@ -15,8 +15,9 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -63,37 +64,37 @@ func TestFilesRoundTrip(t *testing.T) {
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		kind := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}[seed%4]
-		c := jetsynth.Config(rng, m.Config, kind)
+		c := synthetic.Config[jet.Config](rng, "", m.Config, kind)
 		for i := range c.Taps { // folders cannot name the embedding
 			c.Taps[i] = max(c.Taps[i], 1)
 		}
 		c.Name = fmt.Sprint("head ", seed)
-		weights, err := jetsynth.Tensors(c, kind, seed)
+		weights, err := synthetic.Tensors(&c, kind, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := jetsynth.Network(c, kind, seed, m)
+		made, err := jet.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network)
 		if err != nil {
 			t.Fatal(err)
 		}
 		want := proposal(t, made, m)
 		dir := t.TempDir()
 		file, folder := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "head")
-		if err := jet.WriteGGUF(file, c.Name, &c, weights, vocabulary, kind); err != nil {
+		if err := headfile.WriteGGUF(file, c.Name, &c, weights, nil, vocabulary, kind); err != nil {
 			t.Fatal(err)
 		}
-		if err := jet.WriteFolder(folder, &c, weights); err != nil {
+		if err := headfile.WriteFolder(folder, &c, weights, nil); err != nil {
 			t.Fatal(err)
 		}
 		data, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := jet.WriteGGUF(file, c.Name, &c, weights, nil, kind); err != nil { // by path without a tokenizer, in memory with one
+		if err := headfile.WriteGGUF(file, c.Name, &c, weights, nil, nil, kind); err != nil { // by path without a tokenizer, in memory with one
 			t.Fatal(err)
 		}
 		for _, h := range []draft.Head{{Name: file}, {Name: "embedded", Data: data}, {Name: folder}} {
-			got, err := jet.ReadConfig(h)
+			got, err := headfile.ReadConfig[jet.Config](h, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -122,8 +123,8 @@ func TestFilesRoundTrip(t *testing.T) {
 // An embedding and an output head of a file's own are used in place of the target's.
 func TestOwnEmbeddingAndHead(t *testing.T) {
 	m, vocabulary := fileTarget(t)
-	c := jetsynth.Config(rand.New(rand.NewPCG(1, 1)), m.Config, tensor.F32)
-	weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 1)), "", m.Config, tensor.F32)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +144,7 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 			w = append(w, o)
 		}
 		path := filepath.Join(t.TempDir(), "head.gguf")
-		if err := jet.WriteGGUF(path, "x", &c, w, vocabulary, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(path, "x", &c, w, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		h, err := jet.Open(draft.Head{Name: path}, As(m))
@@ -162,7 +163,7 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 // A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := fileTarget(t)
-	good := jetsynth.Config(rand.New(rand.NewPCG(3, 3)), m.Config, tensor.F32)
+	good := synthetic.Config[jet.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
 	good.Taps, good.TargetLayers = []int{1, 2}, m.Config.Layers
 	path := filepath.Join(t.TempDir(), "head.gguf")
 	for want, change := range map[string]func(c *jet.Config){
@@ -174,11 +175,11 @@ func TestRefusedHeads(t *testing.T) {
 	} {
 		c := good
 		change(&c)
-		weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+		weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := jet.WriteGGUF(path, "x", &c, weights, vocabulary, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(path, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		_, err = jet.Open(draft.Head{Name: path}, As(m))
@@ -186,7 +187,7 @@ func TestRefusedHeads(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	weights, err := jetsynth.Tensors(good, tensor.F32, 1)
+	weights, err := synthetic.Tensors(&good, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -199,13 +200,13 @@ func TestRefusedHeads(t *testing.T) {
 	for want, w := range map[string][]tensor.Tensor{
 		"is missing": weights[1:], "not one of a head": append(slices.Clone(weights), extra), "has shape": wide, "there twice": append(slices.Clone(weights), weights[0]),
 	} {
-		for _, err := range []error{jet.WriteGGUF(path, "x", &good, w, vocabulary, tensor.F32), jet.WriteFolder(t.TempDir(), &good, w)} {
+		for _, err := range []error{headfile.WriteGGUF(path, "x", &good, w, nil, vocabulary, tensor.F32), headfile.WriteFolder(t.TempDir(), &good, w, nil)} {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%s: %v", want, err)
 			}
 		}
 	}
-	if _, err := jet.ReadConfig(draft.Head{Name: vocabulary.Path}); !errors.Is(err, jet.ErrKind) {
+	if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: vocabulary.Path}, nil); !errors.Is(err, headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
 	if _, err := model.Open(path, model.Options{}); err == nil || !strings.Contains(err.Error(), "a drafter's head") {
@@ -223,14 +224,14 @@ func TestFind(t *testing.T) {
 	}
 	target.Heads = []draft.Head{{Name: vocabulary.Path}} // of another kind
 	for i, causal := range []bool{false, true, true} {
-		c := jetsynth.Config(rand.New(rand.NewPCG(uint64(i), 4)), m.Config, tensor.F32)
+		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(uint64(i), 4)), "", m.Config, tensor.F32)
 		c.Causal = causal
-		weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+		weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		h := draft.Head{Name: filepath.Join(t.TempDir(), "head.gguf")}
-		if err := jet.WriteGGUF(h.Name, "x", &c, weights, vocabulary, tensor.F32); err != nil {
+		if err := headfile.WriteGGUF(h.Name, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 			t.Fatal(err)
 		}
 		target.Heads = append(target.Heads, h)
@@ -250,13 +251,13 @@ func TestFind(t *testing.T) {
 // Whatever happens to a file, opening it ends in an error that names it or in a head that drafts.
 func FuzzOpen(f *testing.F) {
 	m, vocabulary := fileTarget(f)
-	c := jetsynth.Config(rand.New(rand.NewPCG(5, 5)), m.Config, tensor.F32)
-	weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(5, 5)), "", m.Config, tensor.F32)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		f.Fatal(err)
 	}
 	path := filepath.Join(f.TempDir(), "head.gguf")
-	if err := jet.WriteGGUF(path, "x", &c, weights, vocabulary, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(path, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
 		f.Fatal(err)
 	}
 	data, err := os.ReadFile(path)

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
@@ -21,7 +21,8 @@ func head(t Fataler, m *model.Model, seed uint64) *jet.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
-	return Must(jetsynth.Network(jetsynth.Config(rng, m.Config, kind), kind, seed, m))(t)
+	c := synthetic.Config[jet.Config](rng, "", m.Config, kind)
+	return Must(jet.NewNetwork(c, synthetic.Head(&c, kind, seed), &m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *jet.Network {

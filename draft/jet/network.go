@@ -1,8 +1,6 @@
 package jet
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
@@ -31,27 +29,32 @@ func NewNetwork(c Config, w model.Weights, target *model.Network) (*Network, err
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	n := &Network{Config: c, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
-	var err error
-	if n.Ends, err = headfile.NewEnds(w, &c.Config, c.Vocab, target); err != nil {
+	n := layOut(c)
+	n.Ends = headfile.EndsOf(target)
+	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}
-	if n.Fuse.W, err = w.Matrix("fc.weight", c.Hidden, len(c.Taps)*c.Hidden); err != nil {
-		return nil, err
+	return n, nil
+}
+
+// layOut is a network without weights.
+func layOut(c Config) *Network {
+	return &Network{Config: c, ContextNorm: nn.Norm{Eps: c.NormEps}, Norm: nn.Norm{Eps: c.NormEps}}
+}
+
+// Parts lists the tensors of a head.
+func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+
+// parts lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) parts() headfile.Parts {
+	c := &n.Config
+	return headfile.Parts{
+		n.Ends.Part(c, false),
+		headfile.Linear("fc", &n.Fuse, c.Hidden, len(c.Taps)*c.Hidden, false),
+		headfile.Norm("enc.output_norm", &n.ContextNorm, c.Hidden),
+		headfile.Norm("output_norm", &n.Norm, c.Hidden),
+		&headfile.Blocks{Of: &c.Config, To: &n.Blocks},
 	}
-	if n.ContextNorm.Weight, err = w.Vector("enc.output_norm.weight", c.Hidden); err != nil {
-		return nil, err
-	}
-	if n.Norm.Weight, err = w.Vector("output_norm.weight", c.Hidden); err != nil {
-		return nil, err
-	}
-	for _, bias := range []string{"fc.bias", "blk.0.attn_q.bias", "blk.0.attn_k.bias", "blk.0.attn_v.bias"} {
-		if w.Has(bias) {
-			return nil, fmt.Errorf("there is a tensor %s: want a head without biases", bias)
-		}
-	}
-	n.Blocks, err = model.NewBlocks(&n.Config.Config, w)
-	return n, err
 }
 
 // Pages is the memory of caches for the network's context. They hold f32, as a tape wants: a head learns from what it drafted.

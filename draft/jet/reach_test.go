@@ -1,9 +1,10 @@
 package jet
 
 import (
-	"github.com/grovellm/grove/draft"
 	"math"
 	"testing"
+
+	"github.com/grovellm/grove/draft"
 
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"

@@ -12,8 +12,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -21,11 +22,11 @@ import (
 // such a folder may say that is not built here is refused by its name.
 func TestSpeculators(t *testing.T) {
 	m, _ := fileTarget(t)
-	c := jetsynth.Config(rand.New(rand.NewPCG(4, 4)), m.Config, tensor.F32)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(4, 4)), "", m.Config, tensor.F32)
 	c.Causal, c.Block, c.Taps, c.TargetLayers = false, 8, []int{2, 1, 4}, 0
-	weights := Must(jetsynth.Tensors(c, tensor.F32, 1))(t)
+	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	dir := t.TempDir()
-	if err := jet.WriteFolder(dir, &c, weights); err != nil {
+	if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
 	open := func() (*jet.Head, error) { return jet.Open(draft.Head{Name: dir}, As(m)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/draft/lookup"
 	"github.com/grovellm/grove/draft/merge"
 	"github.com/grovellm/grove/internal/drafttest"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
 )
@@ -19,7 +19,8 @@ func TestResume(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64Range(0, 20).Draw(r, "head"), 1))
-		n := drafttest.Must(jetsynth.Network(jetsynth.Config(rng, m.Config, tensor.F32), tensor.F32, 1, m))(r)
+		c := synthetic.Config[jet.Config](rng, "", m.Config, tensor.F32)
+		n := drafttest.Must(jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, 1), &m.Network))(r)
 		n.Config.Context = drafttest.GenWindow(r)
 		d := drafttest.Must(merge.New(merge.Default(), drafttest.Vocab,
 			merge.Part{Name: "lookup", Drafter: drafttest.Must(lookup.New(lookup.Default()))(r)},

@@ -9,10 +9,10 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // Head and Use make the drafter a learn.Learner.
@@ -37,32 +37,10 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(learn.Weight)) {
-	n := h.Network
-	learn.Yield("fc", &n.Fuse, yield)
-	learn.YieldNorm("cond_norm", &n.ConditionNorm, yield)
-	learn.YieldNorm("token_norm", &n.TokenNorm, yield)
-	learn.YieldNorm("query_norm", &n.QueryNorm, yield)
-	learn.YieldNorm("output_norm", &n.Norm, yield)
-	learn.Yield("fuse_cond", &n.FuseCondition, yield)
-	learn.Yield("fuse_token", &n.FuseToken, yield)
-	learn.Yield("fuse_query", &n.FuseQuery, yield)
-	yield(learn.Weight{Name: "query.weight", Table: n.Queries, Rows: n.Block, Cols: n.Hidden})
-	learn.YieldBlocks(n.Blocks, yield)
-	learn.YieldEnds(&n.Ends, &n.Config.Config, yield)
-	for i := range n.Shifts {
-		learn.Yield(fmt.Sprintf("blk.%d.shift_own", i), &n.Shifts[i].Own, yield)
-		learn.Yield(fmt.Sprintf("blk.%d.shift_prev", i), &n.Shifts[i].Before, yield)
-	}
-	if n.RankWidth > 0 {
-		learn.Yield("rank_hidden", &n.RankHidden, yield)
-		learn.Yield("rank_features", &n.RankFeatures, yield)
-		learn.Yield("rank_out", &n.RankOut, yield)
-	}
-}
+func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
-	n, err := NewNetwork(h.Config, w, h.Tokens, &model.Network{Embed: h.Embed, Head: h.Head})
+	n, err := newNetwork(h.Config, w, h.Tokens, &model.Network{Embed: h.Embed, Head: h.Head})
 	if err != nil {
 		return nil, err
 	}
@@ -80,11 +58,7 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Write(path, name string) error {
-	weights, err := learn.Tensors(h)
-	if err != nil {
-		return err
-	}
-	return WriteGGUF(path, name, &h.Config, weights, h.Tokens, nil, tensor.Unknown)
+	return learn.WriteHead(path, name, &h.Config, h, h.Tokens)
 }
 
 // Run computes the first blocks of all entries of the texts in one pass, and then of every round that looked further a block that goes on

@@ -10,7 +10,7 @@ import (
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/synth"
-	headsynth "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tensor"
@@ -34,7 +34,7 @@ func BenchmarkRound(b *testing.B) {
 	defer m.Close()
 	c := specblock.Config{Config: m.Config, Block: 4, RankWidth: 256, Shift: true, Broadcast: true, Taps: []int{0, 1, 2}}
 	c.Layers, c.FFN = 2, 768
-	n, err := headsynth.Network(c, tensor.Q8_0, 1, m)
+	n, err := specblock.NewNetwork(c, synthetic.Head(&c, tensor.Q8_0, 1), synthetic.Tokens(&c, 1), &m.Network)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package specblock
 import (
 	"fmt"
 	"math"
+	"math/rand/v2"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -69,14 +70,37 @@ func (c *Config) Validate() error {
 }
 
 // Fits returns an error that says what differs where the head is not one for the target.
-func (c *Config) Fits(target model.Config) error {
-	return headfile.Fits(&c.Config, c.Taps, c.TargetLayers, &target)
-}
+func (c *Config) Fits(target model.Config) error { return headfile.Fits(c, &target) }
+
+// DefaultTaps are the layers of a target of so many that heads tap where nothing is said.
+func (*Config) DefaultTaps(layers int) []int { return headfile.DefaultTaps(layers) }
 
 // Output is the number of tokens of the head's output.
 func (c *Config) Output() int {
-	if c.DraftVocab > 0 {
-		return c.DraftVocab
+	common := c.Common()
+	return common.Output()
+}
+
+// Describe says what is the head's own.
+func (c *Config) Describe(bool) string {
+	rank := "no rank head"
+	if c.RankWidth > 0 {
+		rank = "a rank head"
 	}
-	return c.Vocab
+	return fmt.Sprintf("SpecBlock head: blocks of %d rows, layers %d, %s", c.Block, c.Layers, rank)
+}
+
+// Draw draws the numbers of a random head. That of a drafter has a rank head. Widths of matrices are multiples of unit.
+func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
+	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(3)
+	c.Block, c.RankWidth, c.Shift, c.Broadcast = 1+rng.IntN(6), unit*(1+rng.IntN(40/unit)), rng.IntN(4) > 0, rng.IntN(4) > 0
+	c.SamePosition, c.RankNormed = rng.IntN(3) == 0, rng.IntN(3) == 0
+	if drafter == "" && rng.IntN(6) == 0 {
+		c.RankWidth = 0
+	}
+	if rng.IntN(2) == 0 {
+		for b := range c.RankOffset {
+			c.RankOffset[b] = float32(rng.NormFloat64())
+		}
+	}
 }

@@ -1,11 +1,11 @@
-// Heads in files: GGUF of architecture specblock, which is grove's own, and Hugging Face folders as the release has them.
+// Heads in files: GGUF of architecture specblock, which is grove's own in the likeness of llama.cpp's eagle3, and Hugging Face
+// folders as the release has them (reference specblock.md §1.10). Rows of queries and keys are alike in both.
 
 package specblock
 
 import (
-	"cmp"
-	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
@@ -19,137 +19,176 @@ type Head struct {
 	Name string // the file it came from
 }
 
-// ErrKind is the error of a file that is no SpecBlock head.
-var ErrKind = errors.New("not a SpecBlock head")
+// arch is the architecture of GGUF files.
+const arch = "specblock"
 
-// File is an open file of a head: what it says, with the data of its tensors as they are. Of its Config Taps are nil where the file
-// leaves them to the target's depth; see Config.For.
-type File struct {
-	Config
-	Weights []tensor.Tensor // by GGUF name
-	Tokens  []int32         // of a draft vocabulary
-	*headfile.File
-}
+var kind = headfile.Kind{Name: "SpecBlock head", Drafters: []string{arch}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) }}
 
-// Read opens a file. Its tensors' data last until it is closed.
-func Read(h draft.Head) (*File, error) { return headfile.Read(h, read) }
+func init() { headfile.Register(&kind) }
 
-func read(f *headfile.File) (*File, error) {
-	x := &File{File: f}
-	if err := f.Parse(x.readGGUF, x.readFolder); err != nil {
-		return nil, err
-	}
-	return x, x.check(x.Weights, x.Tokens, x.called)
-}
+// Kind is that of SpecBlock heads.
+func (*Config) Kind() *headfile.Kind { return &kind }
 
-// called is what the file calls a tensor.
-func (f *File) called(name string) string {
-	if f.GGUF != nil {
-		return name
-	}
-	return f.place(name).name
-}
-
-// ReadConfig reads the shape of a head for a target, and not its weights.
-func ReadConfig(h draft.Head, target model.Config) (Config, error) {
-	return headfile.With(h, Read, func(f *File) (Config, error) { return f.For(target) })
-}
-
-// For is the shape of the head for a target, whose depth says which layers are tapped where the file does not; or an error
-// that says why it is not one for the target.
-func (c Config) For(target model.Config) (Config, error) {
-	var err error
-	if c.Taps, err = headfile.TapsFor(&target, c.Taps, c.TargetLayers, headfile.DefaultTaps); err != nil {
-		return c, err
-	}
-	if err = c.Validate(); err == nil {
-		err = c.Fits(target)
-	}
-	return c, err
-}
-
-// somehow is the shape with as many taps as it will have, where they are left to the target.
-func (c *Config) somehow() Config {
-	x := *c
-	if x.Taps == nil {
-		x.Taps = headfile.DefaultTaps(cmp.Or(x.TargetLayers, 3))
-	}
-	return x
+// Common points at what heads of all kinds have.
+func (c *Config) Common() headfile.Common {
+	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab}
 }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, target, Read, func(f *File, m *model.Model) (*Head, error) {
-		c, err := f.For(m.Config)
-		if err != nil {
-			return nil, err
-		}
-		w := model.NewLoader(f.Weights, model.SpecBlock)
-		n, err := NewNetwork(c, w, f.Tokens, &m.Network)
-		if err != nil {
-			return nil, err
-		}
-		return &Head{Network: n, Name: h.Name}, w.Pack(m.Pool())
+	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
+		n, err := NewNetwork(*s.(*Config), w, tokens, m)
+		return &Head{n, h.Name}, err
 	})
 }
 
 // Find opens the first of the target's heads that is of this kind.
 func Find(target draft.Target) (*Head, error) {
-	return headfile.Find(target, ErrKind, "SpecBlock", func(h draft.Head) (*Head, error) { return Open(h, target) })
+	h, err := headfile.Find(target, &kind, "SpecBlock", func(headfile.Shape) bool { return true })
+	if err != nil {
+		return nil, err
+	}
+	return Open(h, target)
 }
 
-// check refuses tensors that do not make the head that c describes, whose taps may be left to the target. called is what errors call
-// them; nil: their names.
-func (c *Config) check(weights []tensor.Tensor, tokens []int32, called func(string) string) error {
-	x := c.somehow()
-	if err := x.Validate(); err != nil {
-		return err
+// FileArch is the architecture that a GGUF file names.
+func (*Config) FileArch() string { return arch }
+
+// Keys goes through the keys of a GGUF file. The ways of the released code are false where a file does not say them, broadcast
+// and shift are true.
+func (c *Config) Keys(k *headfile.Keys) {
+	k.Int(".block_size", &c.Block)
+	k.Taps(c.Common())
+	k.Int(".rank_length", &c.RankWidth, 0)
+	k.Bool(".shift", &c.Shift, true)
+	k.Bool(".broadcast", &c.Broadcast, true)
+	k.Bool(".same_position", &c.SamePosition, false)
+	k.Bool(".rank_normed", &c.RankNormed, false)
+	offset := c.RankOffset[:]
+	k.Floats(".rank_offset", &offset)
+	if err := c.setOffset(offset); err != nil {
+		k.Fail(fmt.Errorf("%s.rank_offset %w", arch, err))
 	}
-	if x.Rope.Neighbours {
-		return fmt.Errorf("rows of queries and keys in neighbouring pairs: want halves, as files of this kind have them")
-	}
-	if err := x.shapes().Check(weights, called); err != nil {
-		return err
-	}
-	return x.checkVocabulary(tokens, model.NewLoader(weights, model.SpecBlock).Has("output.weight"))
 }
 
-// checkVocabulary refuses a draft vocabulary without its list, and a list of what is not there.
-func (c *Config) checkVocabulary(tokens []int32, own bool) error {
+// setOffset takes in the rank head's offsets as a file has them.
+func (c *Config) setOffset(v []float32) error {
+	if len(v) != RankBuckets {
+		return fmt.Errorf("has %d numbers: want %d, one for each bucket", len(v), RankBuckets)
+	}
+	c.RankOffset = [RankBuckets]float32(v)
+	return nil
+}
+
+// folderConfig is what config.json says of a head beyond its layers; the last five are not in the release's.
+type folderConfig struct {
+	Block        int  `json:"diffspec_draft_token_num"`
+	RankClasses  int  `json:"rank_classes"`
+	DraftVocab   int  `json:"draft_vocab_size"`
+	HiddenSize   int  `json:"hidden_size"`
+	TargetHidden *int `json:"target_hidden_size"`
+
+	Taps         []int     `json:"eagle_aux_hidden_state_layer_ids"`
+	TargetLayers int       `json:"num_target_layers"`
+	Broadcast    *bool     `json:"prefix_broadcast"`
+	SamePosition *bool     `json:"same_position"`
+	RankNormed   *bool     `json:"rank_normed"`
+	RankOffset   []float32 `json:"rank_offset"`
+}
+
+// Check refuses heads that do not run here, before fields that they may not have are missed.
+func (f *folderConfig) Check() error {
 	switch {
-	case tokens == nil && c.DraftVocab > 0 && c.DraftVocab < c.Vocab:
-		return fmt.Errorf("a draft vocabulary of %d tokens of %d, but not which: want their ids", c.DraftVocab, c.Vocab)
-	case tokens != nil && len(tokens) != c.Output():
-		return fmt.Errorf("%d tokens of a draft vocabulary of %d: want as many", len(tokens), c.Output())
-	case tokens != nil && !own:
-		return fmt.Errorf("a draft vocabulary of %d tokens, but no tensor output.weight: want an output of its own", c.Output())
+	case f.TargetHidden != nil && *f.TargetHidden != f.HiddenSize:
+		return fmt.Errorf("field \"target_hidden_size\" is %d and hidden_size %d: heads narrower or wider than their target are not supported", *f.TargetHidden, f.HiddenSize)
+	case f.RankClasses != 0 && f.RankClasses != RankBuckets:
+		return fmt.Errorf("field \"rank_classes\" is %d: want %d", f.RankClasses, RankBuckets)
+	case f.Block == 0:
+		return fmt.Errorf("field \"diffspec_draft_token_num\" is missing: it says how many rows a block has")
 	}
 	return nil
 }
 
-// shapes are the tensors of a head. The embedding and the output head are the target's where a file has none.
-func (c *Config) shapes() headfile.Shapes {
-	h, s := c.Hidden, headfile.Shapes{}
-	s.May("token_embd.weight", c.Vocab, h)
-	s.May("output.weight", c.Output(), h)
-	s.Need("fc.weight", h, len(c.Taps)*h)
-	s.Need("query.weight", c.Block, h)
-	for _, name := range []string{"cond", "token", "query"} {
-		s.Need(name+"_norm.weight", h)
-		s.Need("fuse_"+name+".weight", h, h)
+// ReadFolder reads the shape from config.json of an open folder.
+func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
+	if !x.Has("input_layer.fuse.weight") {
+		return "", kind.Refuse("the folder has no tensor input_layer.fuse.weight as such heads have")
 	}
-	s.Need("output_norm.weight", h)
-	if c.RankWidth > 0 {
-		s.Need("rank_hidden.weight", c.RankWidth, h)
-		s.Need("rank_features.weight", c.RankWidth, Features)
-		s.Need("rank_out.weight", RankBuckets, c.RankWidth)
+	var f folderConfig
+	base, err := x.FolderLayers("layers.0.self_attn.q_norm.weight", &f)
+	if err != nil {
+		return "", err
 	}
-	for i := range c.Layers {
-		s.Layer(&c.Config, i)
-		if c.Shift && i < c.Layers-1 {
-			s.Need(fmt.Sprintf("blk.%d.shift_own.weight", i), h, h)
-			s.Need(fmt.Sprintf("blk.%d.shift_prev.weight", i), h, h)
+	set := func(value *bool) bool { return value == nil || *value } // all are the release's ways
+	*c = Config{
+		Config: base, Block: f.Block, Taps: headfile.Stated(f.Taps), DraftVocab: f.DraftVocab,
+		TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
+		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
+	}
+	if f.RankOffset != nil {
+		if err := c.setOffset(f.RankOffset); err != nil {
+			return "", fmt.Errorf("field \"rank_offset\" %w", err)
 		}
 	}
-	return s
+	if t, ok := x.Tensor("rank_head.0.weight"); ok && len(t.Shape) == 2 {
+		c.RankWidth = t.Shape[0]
+	}
+	if c.DraftVocab == c.Vocab {
+		c.DraftVocab = 0
+	}
+	return "", nil
+}
+
+// Place is where a folder has a tensor.
+func (c *Config) Place(name, _ string) headfile.Place {
+	h := c.Hidden
+	switch name {
+	case "fc.weight":
+		return headfile.Place{Name: "input_layer.condition_proj.weight"}
+	case "cond_norm.weight":
+		return headfile.Place{Name: "input_layer.condition_norm.weight"}
+	case "token_norm.weight", "query_norm.weight":
+		return headfile.Place{Name: "input_layer." + name}
+	case "query.weight":
+		return headfile.Place{Name: "input_layer.position_queries.weight"}
+	case "fuse_cond.weight":
+		return headfile.Place{Name: "input_layer.fuse.weight", To: h}
+	case "fuse_token.weight":
+		return headfile.Place{Name: "input_layer.fuse.weight", From: h, To: 2 * h}
+	case "fuse_query.weight":
+		return headfile.Place{Name: "input_layer.fuse.weight", From: 2 * h, To: 3 * h}
+	case "rank_hidden.weight":
+		return headfile.Place{Name: "rank_head.0.weight", To: h}
+	case "rank_features.weight":
+		return headfile.Place{Name: "rank_head.0.weight", From: h, To: h + Features}
+	case "rank_out.weight":
+		return headfile.Place{Name: "rank_head.2.weight"}
+	}
+	if block, part, ok := strings.Cut(strings.TrimPrefix(name, "blk."), "."); ok {
+		switch part {
+		case "shift_own.weight":
+			return headfile.Place{Name: "shift_proj." + block + ".weight", To: h}
+		case "shift_prev.weight":
+			return headfile.Place{Name: "shift_proj." + block + ".weight", From: h, To: 2 * h}
+		}
+	}
+	hf, _ := model.HFName(model.Head, name)
+	return headfile.Place{Name: hf}
+}
+
+// FolderFields is config.json.
+func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+	class := "LlamaForCausalLMSpecBlock"
+	if c.Shift {
+		class += "Shift"
+	}
+	m["architectures"] = []string{class}
+	m["diffspec_draft_token_num"], m["rank_classes"] = c.Block, RankBuckets
+	m["draft_vocab_size"], m["target_hidden_size"] = c.Output(), c.Hidden
+	m["prefix_broadcast"] = c.Broadcast
+	if c.Taps != nil {
+		m["eagle_aux_hidden_state_layer_ids"] = c.Taps
+	}
+	m["same_position"], m["rank_normed"], m["rank_offset"] = c.SamePosition, c.RankNormed, c.RankOffset
+	return m, "", nil
 }

@@ -16,8 +16,9 @@ import (
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/safetensors"
@@ -87,14 +88,14 @@ func apart(a, b []float32) float64 {
 // write writes a head in every form.
 func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor.Type, seed uint64) map[string]draft.Head {
 	t.Helper()
-	weights, tokens := drafttest.Must(blocksynth.Tensors(*c, kind, seed))(t), blocksynth.Tokens(*c, seed)
+	weights, tokens := drafttest.Must(synthetic.Tensors(c, kind, seed))(t), synthetic.Tokens(c, seed)
 	dir := t.TempDir()
 	file, folder := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "head")
-	if err := errors.Join(specblock.WriteGGUF(file, c.Name, c, weights, tokens, vocabulary, kind), specblock.WriteFolder(folder, c, weights, tokens)); err != nil {
+	if err := errors.Join(headfile.WriteGGUF(file, c.Name, c, weights, tokens, vocabulary, kind), headfile.WriteFolder(folder, c, weights, tokens)); err != nil {
 		t.Fatal(err)
 	}
 	data := drafttest.Must(os.ReadFile(file))(t)
-	if err := specblock.WriteGGUF(file, c.Name, c, weights, tokens, nil, kind); err != nil {
+	if err := headfile.WriteGGUF(file, c.Name, c, weights, tokens, nil, kind); err != nil {
 		t.Fatal(err)
 	}
 	return map[string]draft.Head{"file": {Name: file}, "data": {Name: "embedded", Data: data}, "folder": {Name: folder}}
@@ -105,15 +106,15 @@ func TestFilesRoundTrip(t *testing.T) {
 	m, vocabulary := fileTarget(t)
 	for seed := range uint64(12) {
 		kind := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}[seed%4]
-		c := blocksynth.Config(rand.New(rand.NewPCG(seed, 9)), m.Config, kind)
+		c := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(seed, 9)), "", m.Config, kind)
 		if c.DraftVocab == c.Vocab {
 			c.DraftVocab = 0
 		}
 		c.Name = fmt.Sprint("head ", seed)
-		made := drafttest.Must(blocksynth.Network(c, kind, seed, m))(t)
+		made := drafttest.Must(specblock.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
 		want := computed(made, m)
 		for form, h := range write(t, &c, vocabulary, kind, seed) {
-			got, err := specblock.ReadConfig(h, m.Config)
+			got, err := headfile.ReadConfig[specblock.Config](h, &m.Config)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -148,9 +149,9 @@ func TestReleasedFolder(t *testing.T) {
 	c := specblock.Config{Config: model.Config{Arch: "llama", Vocab: 5, Hidden: 8, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 4, FFN: 24, Context: 2048, NormEps: 1e-5,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 4, Scale: 1}}, Block: 4, RankWidth: 16, Shift: true, Broadcast: true, SamePosition: true, RankNormed: true, DraftVocab: 3,
 		Taps: []int{2, 6, 9}}
-	weights := drafttest.Must(blocksynth.Tensors(c, tensor.F32, 1))(t)
+	weights := drafttest.Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
 	dir := t.TempDir()
-	if err := specblock.WriteFolder(dir, &c, weights, []int32{0, 2, 4}); err != nil {
+	if err := headfile.WriteFolder(dir, &c, weights, []int32{0, 2, 4}); err != nil {
 		t.Fatal(err)
 	}
 	f := drafttest.Must(safetensors.OpenFolder(dir))(t)
@@ -189,7 +190,7 @@ func TestReleasedFolder(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "config.json"), []byte(text), 0o666); err != nil {
 			t.Fatal(err)
 		}
-		return specblock.ReadConfig(draft.Head{Name: dir}, model.Config{Hidden: 8, Vocab: 5, Layers: 12})
+		return headfile.ReadConfig[specblock.Config](draft.Head{Name: dir}, &model.Config{Hidden: 8, Vocab: 5, Layers: 12})
 	}
 	got, err := read()
 	if d := cmp.Diff(c, got); d != "" || err != nil {
@@ -204,7 +205,7 @@ func TestReleasedFolder(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "vocab_mapping.pt"), drafttest.Must(os.ReadFile("testdata/vocab_mapping.pt"))(t), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	x := drafttest.Must(specblock.Read(draft.Head{Name: dir}))(t)
+	x := drafttest.Must(headfile.Read(draft.Head{Name: dir}, (&specblock.Config{}).Kind()))(t)
 	if !slices.Equal(x.Tokens, []int32{0, 2, 4}) {
 		t.Errorf("the draft vocabulary is %v", x.Tokens)
 	}
@@ -228,7 +229,7 @@ func TestReleasedFolder(t *testing.T) {
 // A head that is not for the target is refused, saying what differs; so are files and weights of other kinds.
 func TestRefusedHeads(t *testing.T) {
 	m, vocabulary := fileTarget(t)
-	good := blocksynth.Config(rand.New(rand.NewPCG(3, 3)), m.Config, tensor.F32)
+	good := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
 	good.Taps, good.TargetLayers, good.DraftVocab = []int{1, 2, 3}, m.Config.Layers, 50
 	var path string
 	for want, change := range map[string]func(c *specblock.Config){
@@ -246,24 +247,24 @@ func TestRefusedHeads(t *testing.T) {
 			t.Errorf("%q: %v", want, err)
 		}
 	}
-	weights, tokens := drafttest.Must(blocksynth.Tensors(good, tensor.F32, 1))(t), blocksynth.Tokens(good, 1)
+	weights, tokens := drafttest.Must(synthetic.Tensors(&good, tensor.F32, 1))(t), synthetic.Tokens(&good, 1)
 	pairs := good
 	pairs.Rope.Neighbours = true
 	for want, f := range map[string]func() error{
 		"is missing": func() error {
-			return specblock.WriteGGUF(path, "x", &good, weights[:len(weights)-1], tokens, nil, tensor.F32)
+			return headfile.WriteGGUF(path, "x", &good, weights[:len(weights)-1], tokens, nil, tensor.F32)
 		},
 		"is there twice": func() error {
-			return specblock.WriteFolder(t.TempDir(), &good, append(slices.Clone(weights), weights[0]), tokens)
+			return headfile.WriteFolder(t.TempDir(), &good, append(slices.Clone(weights), weights[0]), tokens)
 		},
-		"want their ids":     func() error { return specblock.WriteGGUF(path, "x", &good, weights, nil, nil, tensor.F32) },
-		"neighbouring pairs": func() error { return specblock.WriteGGUF(path, "x", &pairs, weights, tokens, nil, tensor.F32) },
+		"want their ids":     func() error { return headfile.WriteGGUF(path, "x", &good, weights, nil, nil, tensor.F32) },
+		"neighbouring pairs": func() error { return headfile.WriteGGUF(path, "x", &pairs, weights, tokens, nil, tensor.F32) },
 	} {
 		if err := f(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := specblock.Read(draft.Head{Name: vocabulary.Path}); !errors.Is(err, specblock.ErrKind) {
+	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&specblock.Config{}).Kind()); !errors.Is(err, headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
 	target := drafttest.As(m)
@@ -276,7 +277,7 @@ func TestRefusedHeads(t *testing.T) {
 // Whatever happens to a file, opening it ends in an error that names it or in a head that drafts.
 func FuzzOpen(f *testing.F) {
 	m, vocabulary := fileTarget(f)
-	c := blocksynth.Config(rand.New(rand.NewPCG(7, 9)), m.Config, tensor.F32)
+	c := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(7, 9)), "", m.Config, tensor.F32)
 	data := drafttest.Must(os.ReadFile(write(f, &c, vocabulary, tensor.F32, 7)["file"].Name))(f)
 	rng := rand.New(rand.NewPCG(6, 6))
 	f.Add(uint32(0), byte(0))

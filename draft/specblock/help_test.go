@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
-	headsynth "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
@@ -20,7 +20,8 @@ func head(t drafttest.Fataler, m *model.Model, seed uint64) *specblock.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
-	return drafttest.Must(headsynth.Network(headsynth.Config(rng, m.Config, kind), kind, seed, m))(t)
+	c := synthetic.Config[specblock.Config](rng, "specblock", m.Config, kind)
+	return drafttest.Must(specblock.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *specblock.Network {

@@ -43,85 +43,59 @@ type Shift struct{ Own, Before nn.Linear }
 // of files, which are llama.cpp's where it has any. tokens are the target's token of each row of
 // the head's output; nil: row i is token i.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
-	if err := c.Validate(); err != nil {
+	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
 	}
-	n := &Network{Config: c, Tokens: tokens}
-	var err error
-	if n.Ends, err = headfile.NewEnds(w, &c.Config, c.Output(), target); err != nil {
-		return nil, err
-	}
-	if err := n.checkTokens(); err != nil {
-		return nil, err
-	}
-	linear := func(name string, out, in int) (l nn.Linear) {
-		if err != nil {
-			return l
-		}
-		if w.Has(name + ".bias") {
-			err = fmt.Errorf("there is a tensor %s.bias: want a head without biases", name)
-			return l
-		}
-		l.W, err = w.Matrix(name+".weight", out, in)
-		return l
-	}
-	norm := func(name string) nn.Norm {
-		m := nn.Norm{Eps: c.NormEps}
-		if err == nil {
-			m.Weight, err = w.Vector(name+".weight", c.Hidden)
-		}
-		return m
-	}
-	h := c.Hidden
-	n.Fuse = linear("fc", h, len(c.Taps)*h)
-	n.ConditionNorm, n.TokenNorm, n.QueryNorm = norm("cond_norm"), norm("token_norm"), norm("query_norm")
-	n.FuseCondition, n.FuseToken, n.FuseQuery = linear("fuse_cond", h, h), linear("fuse_token", h, h), linear("fuse_query", h, h)
-	if err == nil {
-		n.Queries, err = w.Table("query.weight", c.Block, h)
-	}
-	if err == nil {
-		n.Blocks, err = model.NewBlocks(&n.Config.Config, w)
-	}
-	for i := 0; c.Shift && i < c.Layers-1; i++ {
-		name := fmt.Sprintf("blk.%d.shift_", i)
-		n.Shifts = append(n.Shifts, Shift{linear(name+"own", h, h), linear(name+"prev", h, h)})
-	}
-	n.Norm = norm("output_norm")
-	if c.RankWidth > 0 {
-		n.RankHidden, n.RankFeatures = linear("rank_hidden", c.RankWidth, h), linear("rank_features", c.RankWidth, Features)
-		n.RankOut = linear("rank_out", RankBuckets, c.RankWidth)
-	}
-	if err != nil {
+	return newNetwork(c, w, tokens, target)
+}
+
+// newNetwork is NewNetwork of what it has checked.
+func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
+	n := layOut(c)
+	n.Tokens, n.Ends = tokens, headfile.EndsOf(target)
+	if err := n.parts().Load(w); err != nil {
 		return nil, err
 	}
 	return n, nil
 }
 
-// checkTokens checks the map from the head's own output to the target's tokens.
-func (n *Network) checkTokens() error {
-	if w := n.Head.W; w != nil && w.Out() != n.Output() {
-		return fmt.Errorf("the output matrix has %d rows: want %d", w.Out(), n.Output())
+// layOut is a network without weights.
+func layOut(c Config) *Network {
+	norm := nn.Norm{Eps: c.NormEps}
+	n := &Network{Config: c, ConditionNorm: norm, TokenNorm: norm, QueryNorm: norm, Norm: norm}
+	if c.Shift {
+		n.Shifts = make([]Shift, c.Layers-1)
 	}
-	if n.Tokens == nil {
-		if n.Output() != n.Vocab {
-			return fmt.Errorf("the head's output has %d tokens of %d: want the list of which", n.Output(), n.Vocab)
-		}
-		return nil
+	return n
+}
+
+// Parts lists the tensors of a head.
+func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+
+// parts lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) parts() headfile.Parts {
+	c, h := &n.Config, n.Hidden
+	linear := func(name string, l *nn.Linear, out, in int) headfile.Part {
+		return headfile.Linear(name, l, out, in, false)
 	}
-	if len(n.Tokens) != n.Output() {
-		return fmt.Errorf("a list of %d tokens for an output of %d: want as many", len(n.Tokens), n.Output())
+	list := headfile.Parts{
+		n.Ends.Part(c, false),
+		linear("fc", &n.Fuse, h, len(c.Taps)*h),
+		headfile.Norm("cond_norm", &n.ConditionNorm, h), headfile.Norm("token_norm", &n.TokenNorm, h), headfile.Norm("query_norm", &n.QueryNorm, h),
+		linear("fuse_cond", &n.FuseCondition, h, h), linear("fuse_token", &n.FuseToken, h, h), linear("fuse_query", &n.FuseQuery, h, h),
+		headfile.Table("query", &n.Queries, c.Block, h),
+		&headfile.Blocks{Of: &c.Config, To: &n.Blocks},
 	}
-	seen := make([]bool, n.Vocab)
-	for i, token := range n.Tokens {
-		switch {
-		case token < 0 || int(token) >= n.Vocab:
-			return fmt.Errorf("output %d is of token %d: want 0 to %d", i, token, n.Vocab-1)
-		case seen[token]:
-			return fmt.Errorf("output %d is of token %d, as one before it: want each token once", i, token)
-		}
-		seen[token] = true
+	for i := range n.Shifts {
+		name := fmt.Sprintf("blk.%d.shift_", i)
+		list = append(list, linear(name+"own", &n.Shifts[i].Own, h, h), linear(name+"prev", &n.Shifts[i].Before, h, h))
 	}
-	return nil
+	list = append(list, headfile.Norm("output_norm", &n.Norm, h))
+	if c.RankWidth > 0 {
+		list = append(list, linear("rank_hidden", &n.RankHidden, c.RankWidth, h), linear("rank_features", &n.RankFeatures, c.RankWidth, Features),
+			linear("rank_out", &n.RankOut, RankBuckets, c.RankWidth))
+	}
+	return list
 }
 
 // Pages is the memory of caches: a row of a block is a row of theirs. They hold f32, as a tape wants: a head learns from what it drafted.

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
@@ -249,7 +250,7 @@ func TestFreezeAndExport(t *testing.T) {
 // weightsOf is the values of a head's tensors.
 func weightsOf(h learn.Head) map[string][]float32 {
 	all := map[string][]float32{}
-	h.Weights(func(w learn.Weight) {
+	h.Weights(func(w headfile.Weight) {
 		w.Each(func(_ int, row []float32) { all[w.Name] = append(all[w.Name], row...) })
 	})
 	return all

@@ -11,7 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/learn"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
@@ -22,9 +22,9 @@ import (
 func newLearner(t *testing.T, m *model.Model, seed uint64) learn.Learner {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
-	c := jetsynth.Config(rng, m.Config, tensor.F32)
+	c := synthetic.Config[jet.Config](rng, "", m.Config, tensor.F32)
 	c.Block, c.Causal, c.FFN, c.Layers = 5, true, 64, 2
-	n, err := jetsynth.Network(c, tensor.F32, seed, m)
+	n, err := jet.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), &m.Network)
 	if err != nil {
 		t.Fatal(err)
 	}

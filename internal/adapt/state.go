@@ -19,6 +19,7 @@ import (
 
 	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/internal/filelock"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -46,7 +47,7 @@ const stateKey = "grove.adapt"
 func Fingerprint(h learn.Head) string {
 	sum := sha256.New()
 	var b []byte
-	h.Weights(func(w learn.Weight) {
+	h.Weights(func(w headfile.Weight) {
 		io.WriteString(sum, w.Name)
 		w.Each(func(_ int, row []float32) {
 			b = b[:0]

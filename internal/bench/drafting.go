@@ -16,6 +16,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
@@ -86,7 +87,7 @@ func Drafting(ctx context.Context, o DraftingOptions) (*DraftingReport, error) {
 	var blocks []*timedBlock
 	for _, h := range o.Target.Heads {
 		head, err := jet.Open(h, o.Target)
-		if errors.Is(err, jet.ErrKind) {
+		if errors.Is(err, headfile.ErrKind) {
 			continue
 		}
 		if err != nil {

@@ -16,11 +16,10 @@ import (
 	_ "github.com/grovellm/grove/draft/merge"
 	"github.com/grovellm/grove/draft/specblock"
 	_ "github.com/grovellm/grove/internal/drafttest/hostile"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	randomeagle "github.com/grovellm/grove/internal/synthetic/eagle"
-	randomhead "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	randomlist "github.com/grovellm/grove/internal/synthetic/shortlist"
-	randomblock "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -54,35 +53,35 @@ func pairOf(t *testing.T, shape synth.Shape) draft.Target {
 	m := open(1, model.Options{Threads: 2, Context: 256})
 	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Draft: open(2, model.Options{Workers: m}), Shared: new(draft.Shared)}
 	for _, causal := range []bool{true, false} {
-		c := randomhead.Config(rand.New(rand.NewPCG(1, 2)), m.Config, tensor.F32)
+		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 2)), "", m.Config, tensor.F32)
 		c.Causal, c.Block = causal, 8
-		weights, err := randomhead.Tensors(c, tensor.F32, 3)
+		weights, err := synthetic.Tensors(&c, tensor.F32, 3)
 		if err != nil {
 			t.Fatal(err)
 		}
 		dir := filepath.Join(t.TempDir(), fmt.Sprintf("causal-%v", causal))
-		if err := jet.WriteFolder(dir, &c, weights); err != nil {
+		if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 			t.Fatal(err)
 		}
 		target.Heads = append(target.Heads, draft.Head{Name: dir})
 	}
-	c := randomeagle.Config(rand.New(rand.NewPCG(3, 4)), 3, m.Config, tensor.F32)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 4)), "eagle3", m.Config, tensor.F32)
 	c.DraftVocab = c.Vocab
-	weights, err := randomeagle.Tensors(c, tensor.F32, 7)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "eagle.gguf")
-	if err := eagle.WriteGGUF(path, "random", &c, weights, nil, nil, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(path, "random", &c, weights, nil, nil, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
-	b := randomblock.Config(rand.New(rand.NewPCG(8, 9)), m.Config, tensor.F32)
+	b := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(8, 9)), "specblock", m.Config, tensor.F32)
 	b.DraftVocab, b.RankWidth = 0, 16
-	if weights, err = randomblock.Tensors(b, tensor.F32, 5); err != nil {
+	if weights, err = synthetic.Tensors(&b, tensor.F32, 5); err != nil {
 		t.Fatal(err)
 	}
 	block := filepath.Join(t.TempDir(), "specblock.gguf")
-	if err := specblock.WriteGGUF(block, "random", &b, weights, nil, nil, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(block, "random", &b, weights, nil, nil, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	router := filepath.Join(t.TempDir(), "router.gguf")

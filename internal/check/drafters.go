@@ -11,6 +11,7 @@ import (
 	_ "github.com/grovellm/grove/draft/lookup"
 	_ "github.com/grovellm/grove/draft/merge"
 	_ "github.com/grovellm/grove/internal/drafttest/hostile"
+	_ "github.com/grovellm/grove/internal/heads"
 )
 
 // drafter makes the drafter of a name for a target: a registered one, or one of those below.

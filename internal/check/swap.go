@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/tensor"
@@ -18,7 +19,7 @@ func swap(d draft.Drafter, rng *rand.Rand) error {
 	}
 	h := l.Head()
 	w := &synthetic.Weights{Type: tensor.F32, Seed: rng.Uint64()}
-	h.Weights(func(x learn.Weight) {
+	h.Weights(func(x headfile.Weight) {
 		if strings.HasSuffix(x.Name, ".bias") {
 			w.Extra = append(w.Extra, x.Name)
 		}

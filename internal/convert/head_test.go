@@ -11,8 +11,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
@@ -35,13 +36,13 @@ func TestHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := jetsynth.Config(rand.New(rand.NewPCG(8, 8)), target, tensor.F32)
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(8, 8)), "", target, tensor.F32)
 	c.Taps, c.Causal, c.TargetLayers = []int{1, 4}, true, target.Layers
-	weights, err := jetsynth.Tensors(c, tensor.F32, 1)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := jet.WriteFolder(at("head"), &c, weights); err != nil {
+	if err := headfile.WriteFolder(at("head"), &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, from := range []string{"target", "target.gguf"} {
@@ -49,7 +50,7 @@ func TestHeads(t *testing.T) {
 		if notes, err := ToGGUF(ctx, at("head"), path, Options{Target: at(from)}); err != nil || len(notes) > 0 {
 			t.Fatalf("%v, %v", notes, err)
 		}
-		got, err := jet.ReadConfig(draft.Head{Name: path})
+		got, err := headfile.ReadConfig[jet.Config](draft.Head{Name: path}, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +70,7 @@ func TestHeads(t *testing.T) {
 		if _, err := ToHF(ctx, path, at("back-"+from), Options{Type: Keep}); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := jet.ReadFolder(at("back-" + from)); err != nil || got.Mask != c.Mask || !got.Causal {
+		if got, err := headfile.ReadConfig[jet.Config](draft.Head{Name: at("back-" + from)}, nil); err != nil || got.Mask != c.Mask || !got.Causal {
 			t.Errorf("%+v, %v", got, err)
 		}
 		again := at("again-" + filepath.Base(from) + ".gguf")
@@ -81,7 +82,7 @@ func TestHeads(t *testing.T) {
 		if _, err := Quantize(ctx, path, at("bf16.gguf"), Options{Type: tensor.BF16}); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := jet.ReadConfig(draft.Head{Name: at("bf16.gguf")}); err != nil {
+		if _, err := headfile.ReadConfig[jet.Config](draft.Head{Name: at("bf16.gguf")}, nil); err != nil {
 			t.Error(err)
 		}
 	}

@@ -11,12 +11,10 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -24,111 +22,39 @@ import (
 
 // head is an open file of one.
 type head struct {
-	path    string
-	c       *model.Config // its layers'
-	weights []tensor.Tensor
-	close   func() error
-
-	fits   func(target model.Config) error // and completes what the file leaves to the target
-	set    func(w *gguf.Writer, name string, t tensor.Type)
-	gguf   func() ([]headfile.Out, error)
-	folder func(weights []tensor.Tensor, t tensor.Type, target *model.Config) (map[string]any, []headfile.Out, error) // target nil: not a speculator
-	notes  func() []string                                                                                            // of a GGUF file; nil: there are none
-	own    bool                                                                                                       // other programs want an output matrix in the folder
+	*headfile.Head
+	path string
 }
 
-// openHead opens a file that is a head of these kinds; nil for others, and where there is none.
+// openHead opens a file that is a head; nil for others, and where there is none.
 func openHead(path string) (*head, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, nil
 	}
-	for _, open := range []func(h draft.Head) (*head, error){jetHead, eagleHead, specblockHead} {
-		x, err := open(draft.Head{Name: path})
-		switch {
-		case err == nil:
-			x.path = path
-			return x, nil
-		case !errors.Is(err, jet.ErrKind) && !errors.Is(err, eagle.ErrKind) && !errors.Is(err, specblock.ErrKind):
-			return nil, err
-		}
-	}
-	return nil, nil
-}
-
-func jetHead(h draft.Head) (*head, error) {
-	f, err := jet.Read(h)
-	if err != nil {
+	f, err := heads.Read(draft.Head{Name: path})
+	switch {
+	case errors.Is(err, headfile.ErrKind):
+		return nil, nil
+	case err != nil:
 		return nil, err
 	}
-	return &head{c: &f.Config.Config, weights: f.Weights, close: f.Close, set: f.SetGGUF, fits: f.Fits,
-		gguf: func() ([]headfile.Out, error) { return f.GGUFTensors(f.Weights) },
-		folder: func(weights []tensor.Tensor, t tensor.Type, target *model.Config) (map[string]any, []headfile.Out, error) {
-			if target != nil {
-				return nil, nil, fmt.Errorf("a block head: grove writes vLLM's speculators of EAGLE-3 heads alone")
-			}
-			return f.Config.Folder(weights, t)
-		},
-	}, nil
+	return &head{f, path}, nil
 }
 
-func eagleHead(h draft.Head) (*head, error) {
-	f, err := eagle.Read(h)
-	if err != nil {
-		return nil, err
-	}
-	c := &f.Config
-	return &head{c: &c.Config, weights: f.Weights, close: f.Close, own: !f.Own(), set: c.SetGGUF,
-		fits: func(target model.Config) (err error) {
-			*c, err = c.For(target)
-			return err
-		},
-		gguf: func() ([]headfile.Out, error) {
-			if c.Taps == nil {
-				return nil, fmt.Errorf("the folder does not say which layers its head taps: say whose they are (--target FILE)")
-			}
-			return c.GGUFTensors(f.Weights, f.Tokens)
-		},
-		folder: func(weights []tensor.Tensor, t tensor.Type, target *model.Config) (map[string]any, []headfile.Out, error) {
-			return c.Folder(weights, f.Tokens, t, target)
-		},
-		notes: func() []string {
-			if why := c.Foreign(); why != "" {
-				return []string{"grove runs the file, llama.cpp does not: " + why}
-			}
-			return nil
-		},
-	}, nil
-}
+// fits completes what the file leaves to the target, or says why the head is not one for it.
+func (x *head) fits(target model.Config) error { return headfile.For(x.Shape, target) }
 
-func specblockHead(h draft.Head) (*head, error) {
-	f, err := specblock.Read(h)
-	if err != nil {
-		return nil, err
+// notes says what else to know of a GGUF file of the head.
+func (x *head) notes() []string {
+	if s, ok := x.Shape.(interface{ Foreign() string }); ok && s.Foreign() != "" {
+		return []string{"grove runs the file, llama.cpp does not: " + s.Foreign()}
 	}
-	c := &f.Config
-	return &head{c: &c.Config, weights: f.Weights, close: f.Close, set: c.SetGGUF,
-		fits: func(target model.Config) (err error) {
-			*c, err = c.For(target)
-			return err
-		},
-		gguf: func() ([]headfile.Out, error) {
-			if c.Taps == nil {
-				return nil, fmt.Errorf("the folder does not say which layers its head taps: say whose they are (--target FILE)")
-			}
-			return c.GGUFTensors(f.Weights, f.Tokens)
-		},
-		folder: func(weights []tensor.Tensor, t tensor.Type, target *model.Config) (map[string]any, []headfile.Out, error) {
-			if target != nil {
-				return nil, nil, fmt.Errorf("vLLM's speculators have no SpecBlock heads")
-			}
-			return c.Folder(weights, f.Tokens, t)
-		},
-	}, nil
+	return nil
 }
 
 // main is the type of the head's matrices.
 func (x *head) main() tensor.Type {
-	for _, w := range x.weights {
+	for _, w := range x.Weights {
 		if w.Name == "fc.weight" {
 			return w.Type
 		}
@@ -141,9 +67,10 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	if err != nil {
 		return nil, err
 	}
-	defer x.close()
+	defer x.Close()
 	w := gguf.NewWriter()
-	v := &tokenSource{dir: dir, vocab: x.c.Vocab, fits: x.fits}
+	c := x.Shape.Common()
+	v := &tokenSource{dir: dir, vocab: c.Layers.Vocab, fits: x.fits}
 	if notes, err = v.add(w, o.Target); err != nil {
 		return nil, err
 	}
@@ -151,12 +78,15 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	if main == Keep {
 		main = x.main()
 	}
-	list, err := x.gguf()
+	if *c.Taps == nil {
+		return nil, fmt.Errorf("%s: the folder does not say which layers its head taps: say whose they are (--target FILE)", dir)
+	}
+	list, err := headfile.GGUF(x.Shape, x.Weights, x.Tokens)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}
-	x.set(w, modelName(dir), main)
-	if err := headfile.SetFactors(w, x.c); err != nil {
+	headfile.SetGGUF(w, x.Shape, modelName(dir), main)
+	if err := headfile.SetFactors(w, c.Layers); err != nil {
 		return nil, err
 	}
 	count := &counter{tell: o.Progress}
@@ -174,10 +104,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 		}
 		w.Add(t.Name, typ, t.Shape, fill)
 	}
-	if x.notes != nil {
-		notes = append(notes, x.notes()...)
-	}
-	return notes, w.WriteFile(path)
+	return append(notes, x.notes()...), w.WriteFile(path)
 }
 
 // stream is a tensor on its way to a file, whose bytes are counted.
@@ -195,9 +122,10 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	if err != nil {
 		return nil, err
 	}
-	defer x.close()
+	defer x.Close()
 	var notes []string
-	weights, target := x.weights, (*model.Config)(nil)
+	own := x.Shape.Kind().Output && !x.Own() // other programs want an output matrix
+	weights, target := x.Weights, (*model.Config)(nil)
 	if o.Target != "" {
 		c, _, err := readTarget(o.Target)
 		if err == nil {
@@ -214,21 +142,21 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	switch {
 	case o.Speculators && target == nil:
 		return nil, fmt.Errorf("%s: vLLM's speculators name their target: say which (--target FILE)", dir)
-	case x.own && target != nil:
+	case own && target != nil:
 		t, close, err := outputOf(o.Target)
 		if err != nil {
 			return nil, err
 		}
 		defer close()
 		weights = append(weights[:len(weights):len(weights)], t)
-	case x.own:
+	case own:
 		notes = append(notes, "the head has no output matrix, which other programs want in a folder: give its target's (--target FILE)")
 	}
 	if !o.Speculators {
 		target = nil
 	}
 	main := mainType(x.main(), o.Type)
-	fields, list, err := x.folder(weights, main, target)
+	fields, list, err := headfile.Folder(x.Shape, weights, x.Tokens, main, target)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", dir, err)
 	}

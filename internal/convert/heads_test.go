@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
@@ -13,9 +14,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
-	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -77,8 +78,8 @@ func TestEagleHeads(t *testing.T) {
 	at := func(name string) string { return filepath.Join(dir, name) }
 	target := targets(t, dir)
 	for seed := range uint64(6) {
-		c := eaglesynth.Config(rand.New(rand.NewPCG(seed, 8)), 3-int(seed%3/2), target, tensor.F32)
-		weights, err := eaglesynth.Tensors(c, tensor.F32, seed)
+		c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(seed, 8)), fmt.Sprint("eagle", 3-int(seed%3/2)), target, tensor.F32)
+		weights, err := synthetic.Tensors(&c, tensor.F32, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -91,7 +92,7 @@ func TestEagleHeads(t *testing.T) {
 		}
 		sub := t.TempDir()
 		in := func(name string) string { return filepath.Join(sub, name) }
-		if err := eagle.WriteFolder(in("a"), &c, weights, eaglesynth.Tokens(c, seed)); err != nil {
+		if err := headfile.WriteFolder(in("a"), &c, weights, synthetic.Tokens(&c, seed)); err != nil {
 			t.Fatal(err)
 		}
 		notes, err := ToGGUF(ctx, in("a"), in("b.gguf"), Options{Type: Keep, Target: at("target")})
@@ -113,7 +114,7 @@ func TestEagleHeads(t *testing.T) {
 			sameTensors(t, in("b.gguf"), in("e.gguf"))
 		}
 		for _, name := range []string{"a", "b.gguf", "c"} {
-			got, err := eagle.ReadConfig(draft.Head{Name: in(name)}, target)
+			got, err := headfile.ReadConfig[eagle.Config](draft.Head{Name: in(name)}, &target)
 			want := c
 			want.Name, want.Rope.Neighbours = got.Name, got.Rope.Neighbours
 			if d := cmp.Diff(want, got); d != "" || err != nil {
@@ -122,14 +123,14 @@ func TestEagleHeads(t *testing.T) {
 		}
 	}
 	for seed := range uint64(4) {
-		c := blocksynth.Config(rand.New(rand.NewPCG(seed, 8)), target, tensor.F32)
-		weights, err := blocksynth.Tensors(c, tensor.F32, seed)
+		c := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(seed, 8)), "specblock", target, tensor.F32)
+		weights, err := synthetic.Tensors(&c, tensor.F32, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sub := t.TempDir()
 		in := func(name string) string { return filepath.Join(sub, name) }
-		if err := specblock.WriteFolder(in("a"), &c, weights, blocksynth.Tokens(c, seed)); err != nil {
+		if err := headfile.WriteFolder(in("a"), &c, weights, synthetic.Tokens(&c, seed)); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := ToGGUF(ctx, in("a"), in("b.gguf"), Options{Type: Keep, Target: at("target.gguf")}); err != nil {
@@ -147,13 +148,13 @@ func TestHeadsOfTargets(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }
 	target := targets(t, dir)
-	c := eaglesynth.Config(rand.New(rand.NewPCG(1, 8)), 3, target, tensor.F32)
+	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(1, 8)), "eagle3", target, tensor.F32)
 	c.DraftVocab, c.Taps = target.Vocab, []int{1, 2, 3}
-	weights, err := eaglesynth.Tensors(c, tensor.F32, 1)
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := eagle.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.F32); err != nil {
+	if err := headfile.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.F32); err != nil {
 		t.Fatal(err)
 	}
 	notes, err := ToHF(ctx, at("head.gguf"), at("without"), Options{})

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
@@ -32,7 +33,7 @@ func Exports(t *testing.T, hidden int, generate func(r *rapid.T) (learn.Learner,
 			}
 			d.Use(Must(s.Packed())(r))
 		}
-		d.Head().Weights(func(w learn.Weight) {
+		d.Head().Weights(func(w headfile.Weight) {
 			if w.Fixed {
 				own[w.Name]++
 			}

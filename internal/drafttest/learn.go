@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
@@ -227,7 +228,7 @@ func means(t *testing.T, s *learn.Student, study learn.Study, batch func() *lear
 			}
 		}
 		differ, vectors := false, map[string][]float32{}
-		Must(s.Packed())(t).Weights(func(w learn.Weight) { vectors[w.Name] = w.Vector })
+		Must(s.Packed())(t).Weights(func(w headfile.Weight) { vectors[w.Name] = w.Vector })
 		for i, p := range s.Params() {
 			if v := vectors[p.Name]; v != nil && !slices.Equal(v, want[i]) {
 				t.Fatalf("%s is packed with other numbers than the mean", p.Name)

@@ -47,7 +47,7 @@ var foreign = []struct {
 	{
 		kind:    "a DSpark head",
 		types:   []string{"dspark", "dsv4_dspark", "Qwen3DSparkModel", "DSparkDraftModel"},
-		tensors: []string{"markov_"},
+		tensors: []string{"markov_", "conf_proj."},
 	},
 	{
 		kind:  "a DFlash-2 head",
@@ -84,8 +84,7 @@ func refuseForeign(config map[string]any, tensors []string) error {
 	speculator, _ := config["speculators_model_type"].(string)
 	add("speculators_model_type", config["speculators_model_type"])
 	refuse := func(kind, format string, args ...any) error {
-		return fmt.Errorf("%s: this is %s, which grove does not run: want a JetSpec, DFlash, EAGLE or SpecBlock head",
-			fmt.Sprintf(format, args...), kind)
+		return fmt.Errorf("%s: this is %s, which grove does not run: want a %s", fmt.Sprintf(format, args...), kind, Names())
 	}
 	for _, f := range foreign {
 		for _, m := range marks {

@@ -60,7 +60,7 @@ func TestForeignKinds(t *testing.T) {
 		_, shown := heads.Describe(h)
 		for _, err := range []error{shown, heads.Check(h, model.Config{Hidden: 8, Vocab: 20, Layers: 4})} {
 			if err == nil || !strings.Contains(err.Error(), c.kind) || !strings.Contains(err.Error(), dir) ||
-				!strings.Contains(err.Error(), "want a JetSpec, DFlash") {
+				!strings.Contains(err.Error(), "want a EAGLE head, block head or SpecBlock head") {
 				t.Errorf("folder %d: %v: want %s", i, err, c.kind)
 			}
 		}

@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -122,37 +120,21 @@ func (f *File) Names() (names []string) {
 	return names
 }
 
-// Parse calls what reads a file of its form.
-func (f *File) Parse(gguf, folder func() error) error {
-	if f.GGUF != nil {
-		return gguf()
-	}
-	return f.faulty(folder())
-}
-
-// faulty says which file of a folder an error is of.
-func (f *File) faulty(err error) error {
-	if err == nil || f.GGUF != nil || strings.Contains(err.Error(), f.Dir) {
-		return err
-	}
-	return fmt.Errorf("%s: %w", filepath.Join(f.Dir, "config.json"), err)
-}
-
-// LayerArch is the architecture of layers that are llama's, or qwen3's where there is a norm of queries of this name.
-func (f *File) LayerArch(norm string) string {
+// layerArch is the architecture of layers that are llama's, or qwen3's where there is a norm of queries of this name.
+func (f *File) layerArch(norm string) string {
 	if f.Has(norm) {
 		return "qwen3"
 	}
 	return "llama"
 }
 
-// ReadLayers reads from a GGUF file of an architecture what it says of the head's layers, which are
-// those of models of the second. The head's reader obeys the further keys, with the architecture
-// before them or without.
-func (f *File) ReadLayers(arch, layers string, keys ...string) (model.Config, error) {
+// readLayers reads from a GGUF file of an architecture what it says of the head's layers. The kind obeys further keys,
+// with the architecture before them or without.
+func (f *File) readLayers(arch string, keys []string) (model.Config, error) {
 	for i, key := range keys {
-		keys[i] = strings.TrimPrefix(strings.TrimPrefix(key, arch), ".")
+		keys[i] = strings.TrimPrefix(key, ".")
 	}
+	layers := f.layerArch("blk.0.attn_q_norm.weight")
 	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)
 	if err != nil {
 		return c, err
@@ -167,26 +149,12 @@ func (f *File) ReadLayers(arch, layers string, keys ...string) (model.Config, er
 	return c, k.Err()
 }
 
-// ReadWeights reads the tensors, all but those left out, as a network has them: names are its own by the file's; nil: they are the same.
-func (f *File) ReadWeights(names map[string]string, but ...string) (weights []tensor.Tensor, err error) {
-	for _, name := range f.Names() {
-		if slices.Contains(but, name) {
-			continue
-		}
-		own, ok := names[name]
-		if !ok && names != nil {
-			return nil, fmt.Errorf("tensor %s has no place in a head of this shape: this is another kind of head", tensor.Quote(name))
-		}
-		t, err := f.Load(name)
-		if err != nil {
-			return nil, err
-		}
-		if ok {
-			t.Name = own
-		}
-		weights = append(weights, t)
-	}
-	return weights, nil
+// FolderLayers is what config.json says of the head's layers, whatever its model_type; norm is the folder's name of the
+// first layer's norm of queries, which qwen3's have. more has what else is read, as model.ParseFolder has it.
+func (f *File) FolderLayers(norm string, more any) (model.Config, error) {
+	c, err := model.ParseFolder(f.JSON, more)
+	c.Arch, c.Tied = f.layerArch(norm), false
+	return c, err
 }
 
 // Tensors are trained weights as files have them.

@@ -33,14 +33,14 @@ func TestTokens(t *testing.T) {
 		if err != nil || !slices.Equal(got, want) {
 			t.Fatalf("a folder: %v, %v; want %v", got, err, want)
 		}
-		if got, err = readTokens(GGUFTokens(tokens)[0].Tensor, tensor.Tensor{}, false, vocab); err != nil || !slices.Equal(got, want) {
+		if got, err = readTokens(numbers(tokens, 0), tensor.Tensor{}, false, vocab); err != nil || !slices.Equal(got, want) {
 			t.Fatalf("GGUF: %v, %v; want %v", got, err, want)
 		}
 		list[1].Data[tokens[0]] = 0
 		if _, err := readTokens(list[0].Tensor, list[1].Tensor, true, vocab); err == nil || !strings.Contains(err.Error(), "disagree") {
 			t.Fatalf("a token that the other list has not: %v", err)
 		}
-		if _, err := readTokens(GGUFTokens(tokens)[0].Tensor, tensor.Tensor{}, false, int(slices.Max(tokens))); err == nil {
+		if _, err := readTokens(numbers(tokens, 0), tensor.Tensor{}, false, int(slices.Max(tokens))); err == nil {
 			t.Fatal("a token beyond the vocabulary is no error")
 		}
 	})
@@ -92,7 +92,7 @@ func TestWritten(t *testing.T) {
 		t.Errorf("%v of shape %v, %v", joined.Type, joined.Shape, err)
 	}
 	dir := t.TempDir()
-	if err := WriteFolder(dir, map[string]any{"x": 1}, append([]Out{{Tensor: ones("m", tensor.Q8_0, 2, 32)}}, FolderTokens([]int32{1}, 3)...)); err != nil {
+	if err := writeOuts(dir, map[string]any{"x": 1}, append([]Out{{Tensor: ones("m", tensor.Q8_0, 2, 32)}}, FolderTokens([]int32{1}, 3)...)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.OpenFolder(dir)
@@ -131,10 +131,12 @@ func TestFileChanges(t *testing.T) {
 		{config, "replaced", move},
 		{config, "removed", os.Remove},
 	} {
-		if err := WriteFolder(filepath.Dir(weights), map[string]any{}, []Out{{Tensor: x}}); err != nil {
+		if err := writeOuts(filepath.Dir(weights), map[string]any{}, []Out{{Tensor: x}}); err != nil {
 			t.Fatal(err)
 		}
-		values, err := With(draft.Head{Name: filepath.Dir(weights)}, Open, func(f *File) ([]float32, error) {
+		h := draft.Head{Name: filepath.Dir(weights)}
+		f, err := Open(h)
+		values, err := With(h, f, err, func(f *File) ([]float32, error) {
 			if c.change != nil {
 				if err := c.change(c.file); err != nil {
 					t.Fatal(err)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/nn"
 )
 
 // MaxTaps bounds what a file may claim.
@@ -31,18 +30,18 @@ func CheckTaps(taps []int, layers int) error {
 	return nil
 }
 
-// Fits returns an error that says what differs where a head of these layers and taps, made for a target of so many layers, is not one
-// for the target.
-func Fits(c *model.Config, taps []int, layers int, target *model.Config) error {
-	switch {
-	case c.Hidden != target.Hidden:
-		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Hidden, target.Hidden)
-	case c.Vocab != target.Vocab:
-		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Vocab, target.Vocab)
+// Fits returns an error that says what differs where the head of a shape is not one for the target.
+func Fits(s Shape, target *model.Config) error {
+	c := s.Common()
+	switch layers := *c.TargetLayers; {
+	case c.Layers.Hidden != target.Hidden:
+		return fmt.Errorf("the head's hidden size is %d, the target's %d: want a head made for this target", c.Layers.Hidden, target.Hidden)
+	case c.Layers.Vocab != target.Vocab:
+		return fmt.Errorf("the head's vocabulary has %d tokens, the target's %d: want a head made for this target", c.Layers.Vocab, target.Vocab)
 	case layers > 0 && layers != target.Layers && target.Padded == 0: // padding adds layers
 		return fmt.Errorf("the head was made for a target of %d layers, this one has %d", layers, target.Layers)
-	case slices.Max(taps) > target.Layers:
-		return fmt.Errorf("the head taps layers %v, the target has %d", taps, target.Layers)
+	case slices.Max(*c.Taps) > target.Layers:
+		return fmt.Errorf("the head taps layers %v, the target has %d", *c.Taps, target.Layers)
 	}
 	return nil
 }
@@ -76,9 +75,8 @@ func DefaultTaps(layers int) []int { return []int{min(2, layers), layers / 2, ma
 // tapsKey is the key of the tapped layers, after the architecture.
 const tapsKey = ".target_layers"
 
-// ReadTaps reads from a GGUF file which layers the head taps, and how many the target has that it was made for.
-func (f *File) ReadTaps(arch string) (taps []int, layers int, err error) {
-	k := f.GGUF.Keys()
+// readTaps reads which layers the head taps, and how many the target has that it was made for.
+func readTaps(k *gguf.Keys, arch string) (taps []int, layers int, err error) {
 	for _, t := range k.Ints(arch + tapsKey) {
 		taps = append(taps, int(min(max(t, -1), math.MaxInt32)))
 	}
@@ -89,7 +87,7 @@ func (f *File) ReadTaps(arch string) (taps []int, layers int, err error) {
 	return taps, layers, err
 }
 
-// SetTaps sets the keys that ReadTaps reads.
+// SetTaps sets the keys that readTaps reads.
 func SetTaps(w *gguf.Writer, arch string, taps []int, layers int) {
 	list := make([]int32, len(taps))
 	for i, t := range taps {
@@ -99,33 +97,4 @@ func SetTaps(w *gguf.Writer, arch string, taps []int, layers int) {
 	if layers > 0 {
 		w.Set(model.TargetLayersKey, uint32(layers))
 	}
-}
-
-// Ends are the embedding and the output matrix of a head's network: the target's, or the head's
-// own.
-type Ends struct {
-	Embed nn.Table
-	Head  nn.Linear
-
-	OwnEmbed, OwnHead bool // they are the head's own
-}
-
-// NewEnds takes embedding and output matrix from a head's weights, or from the target where the
-// weights have none. output is the number of rows of the head's own matrix.
-func NewEnds(w model.Weights, c *model.Config, output int, target *model.Network) (e Ends, err error) {
-	e = Ends{Embed: target.Embed, Head: target.Head}
-	e.OwnEmbed, e.OwnHead = w.Has("token_embd.weight"), w.Has("output.weight")
-	if e.OwnEmbed {
-		if e.Embed, err = w.Table("token_embd.weight", c.Vocab, c.Hidden); err != nil {
-			return e, err
-		}
-	}
-	if !e.OwnHead {
-		return e, nil
-	}
-	e.Head = nn.Linear{}
-	if e.Head.W, err = w.Matrix("output.weight", output, c.Hidden); err == nil && w.Has("output.bias") {
-		e.Head.Bias, err = w.Vector("output.bias", output)
-	}
-	return e, err
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/tensor"
 )
 
 // The taps that a file says come back from it; one that says none is refused, naming the key.
@@ -29,7 +28,7 @@ func TestTapsInFiles(t *testing.T) {
 			return nil, 0, err
 		}
 		defer f.Close()
-		return f.ReadTaps("head")
+		return readTaps(f.GGUF.Keys(), "head")
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		want := rapid.SliceOfN(rapid.IntRange(0, 1<<20), 1, 9).Draw(t, "taps")
@@ -71,34 +70,4 @@ func TestTapsFor(t *testing.T) {
 			t.Fatalf("padded, made for %d: %v", made, err)
 		}
 	})
-}
-
-// Tensors get the names of their network; one that has none there is refused by the name that the file gives it.
-func TestReadWeights(t *testing.T) {
-	x, err := tensor.FromFloat32s("theirs", tensor.F32, []int{2}, []float32{1, 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	if err := WriteFolder(dir, map[string]any{}, append([]Out{{Tensor: x}}, FolderTokens([]int32{1}, 3)...)); err != nil {
-		t.Fatal(err)
-	}
-	f, err := Open(draft.Head{Name: dir})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
-	got, err := f.ReadWeights(map[string]string{"theirs": "ours"}, TokensName, MemberName)
-	if err != nil || len(got) != 1 || got[0].Name != "ours" {
-		t.Fatalf("%v, %v", got, err)
-	}
-	if values, err := got[0].Float32s(); err != nil || !slices.Equal(values, []float32{1, 2}) {
-		t.Errorf("%v, %v", values, err)
-	}
-	if _, err := f.ReadWeights(map[string]string{}, TokensName, MemberName); err == nil || !strings.Contains(err.Error(), `"theirs"`) {
-		t.Errorf("a tensor that the network has not: %v", err)
-	}
-	if _, err := f.ReadWeights(map[string]string{"theirs": "ours"}); err == nil || !strings.Contains(err.Error(), TokensName) {
-		t.Errorf("a list that the network has not: %v", err)
-	}
 }

@@ -67,14 +67,6 @@ func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error
 	return list, nil
 }
 
-// GGUFTokens are the tensors of a draft vocabulary in GGUF: none for none.
-func GGUFTokens(tokens []int32) []Out {
-	if tokens == nil {
-		return nil
-	}
-	return []Out{{Tensor: numbers(tokens, 0)}}
-}
-
 // FolderTokens are the tensors of a draft vocabulary in a folder.
 func FolderTokens(tokens []int32, vocab int) []Out {
 	if tokens == nil {

@@ -5,6 +5,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
@@ -17,15 +19,6 @@ import (
 type Out struct {
 	tensor.Tensor
 	Order func(row int) int // the tensor's row that row i of the file is, or of a vector the element; nil for the same
-}
-
-// Outs are tensors that go into a file as they are.
-func Outs(weights []tensor.Tensor) []Out {
-	list := make([]Out, len(weights))
-	for i, w := range weights {
-		list[i].Tensor = w
-	}
-	return list
 }
 
 // encode is the tensor as the file has it: matrices as t, vectors as F32; numbers that are no weights stay what they are.
@@ -50,18 +43,42 @@ func (o *Out) encode(t tensor.Type) (tensor.Tensor, error) {
 	return x.Reordered(o.Order)
 }
 
-// WriteGGUF writes a file of a head with layers as c has them, whose keys set sets. vocabulary is an open file of its target, whose
-// tokenizer llama.cpp wants in the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t (F32, F16, BF16 or
-// Q8_0; Unknown: each stays as it is), vectors as F32.
-func WriteGGUF(path string, c *model.Config, set func(w *gguf.Writer), list []Out, vocabulary *gguf.File, t tensor.Type) error {
+// GGUF is the tensors of a GGUF file with the weights, which have GGUF names and rows in the order that Rope.Neighbours
+// says. tokens are those of a draft vocabulary; nil: it is the whole one.
+func GGUF(s Shape, weights []tensor.Tensor, tokens []int32) ([]Out, error) {
+	if err := Check(s, weights, tokens, nil); err != nil {
+		return nil, err
+	}
+	order, err := rowOrder(s, s.Kind().Pairs)
+	if err != nil {
+		return nil, err
+	}
+	var list []Out
+	if tokens != nil {
+		list = []Out{{Tensor: numbers(tokens, 0)}}
+	}
+	for _, w := range weights {
+		list = append(list, Out{Tensor: w, Order: order(w.Name)})
+	}
+	return list, nil
+}
+
+// WriteGGUF writes a head that has the weights. The arguments are GGUF's. vocabulary is an open file of its target, whose
+// tokenizer llama.cpp wants in the head's; nil: the file has none, and is the smaller for it. Matrices are encoded as t
+// (F32, F16, BF16 or Q8_0; Unknown: each stays as it is), vectors as F32.
+func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int32, vocabulary *gguf.File, t tensor.Type) error {
+	list, err := GGUF(s, weights, tokens)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	w := gguf.NewWriter()
 	if vocabulary != nil {
 		if err := w.SetTokenizer(vocabulary); err != nil {
 			return err
 		}
 	}
-	set(w)
-	if err := SetFactors(w, c); err != nil {
+	SetGGUF(w, s, name, t)
+	if err := SetFactors(w, s.Common().Layers); err != nil {
 		return err
 	}
 	for _, o := range list {
@@ -74,8 +91,106 @@ func WriteGGUF(path string, c *model.Config, set func(w *gguf.Writer), list []Ou
 	return w.WriteFile(path)
 }
 
-// WriteFolder writes config.json with the fields, and model.safetensors in F32.
-func WriteFolder(dir string, fields map[string]any, list []Out) error {
+// Folder is config.json and the tensors of a folder whose matrices are to be of type typ. target is nil for the layout of
+// the kind's authors; else the folder is one of vLLM's speculators for that target. The rest is as GGUF has it.
+func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, target *model.Config) (fields map[string]any, list []Out, err error) {
+	if target != nil && !s.Kind().Speculators {
+		return nil, nil, fmt.Errorf("a %s: grove writes vLLM's speculators of EAGLE-3 heads alone", s.Kind().Name)
+	}
+	if err := Check(s, weights, tokens, nil); err != nil {
+		return nil, nil, err
+	}
+	c := s.Common()
+	layers := *c.Layers
+	layers.Tied = false
+	if fields, err = layers.Fields(typ); err != nil {
+		return nil, nil, err
+	}
+	fields, layout, err := s.FolderFields(fields, typ, weights, target)
+	if err != nil {
+		return nil, nil, err
+	}
+	if *c.TargetLayers > 0 {
+		fields["num_target_layers"] = *c.TargetLayers
+	}
+	if list, err = folderTensors(s, weights, layout); err != nil {
+		return nil, nil, err
+	}
+	if tokens == nil && target != nil { // whose loader wants the map in any case
+		for t := range c.Output() {
+			tokens = append(tokens, int32(t))
+		}
+	}
+	return fields, append(list, FolderTokens(tokens, c.Layers.Vocab)...), nil
+}
+
+// folderTensors are the weights in their places. Parts of one tensor are joined, in the order of their columns.
+func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, error) {
+	order, err := rowOrder(s, false)
+	if err != nil {
+		return nil, err
+	}
+	type part struct {
+		Place
+		tensor.Tensor
+	}
+	parts := map[string][]part{}
+	var names []string
+	for _, w := range weights {
+		p := s.Place(w.Name, layout)
+		if parts[p.Name] == nil {
+			names = append(names, p.Name)
+		}
+		parts[p.Name] = append(parts[p.Name], part{p, w})
+	}
+	var list []Out
+	for _, name := range names {
+		of := parts[name]
+		slices.SortFunc(of, func(a, b part) int { return a.From - b.From })
+		o := Out{Tensor: of[0].Tensor, Order: order(of[0].Tensor.Name)}
+		if of[0].To > 0 {
+			var columns []tensor.Tensor
+			for _, p := range of {
+				columns = append(columns, p.Tensor)
+			}
+			if o.Tensor, err = Join(name, columns); err != nil {
+				return nil, err
+			}
+		}
+		o.Name = name
+		list = append(list, o)
+	}
+	return list, nil
+}
+
+// WriteFolder writes a head that has the weights as a folder that its authors' code reads: config.json, and
+// model.safetensors in F32. The arguments are GGUF's.
+func WriteFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32) error {
+	return writeFolder(dir, s, weights, tokens, nil)
+}
+
+// WriteSpeculators is WriteFolder for vLLM, which is told the target's name and architecture.
+func WriteSpeculators(dir string, s Shape, weights []tensor.Tensor, tokens []int32, target model.Config) error {
+	return writeFolder(dir, s, weights, tokens, &target)
+}
+
+func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, target *model.Config) error {
+	if s.Kind().Output && !hasOutput(weights) {
+		return fmt.Errorf("%s: tensor output.weight is missing, which other engines want in a folder as lm_head.weight: add the target's", dir)
+	}
+	fields, list, err := Folder(s, weights, tokens, tensor.F32, target)
+	if err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return writeOuts(dir, fields, list)
+}
+
+func hasOutput(weights []tensor.Tensor) bool {
+	return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == "output.weight" })
+}
+
+// writeOuts writes config.json with the fields, and model.safetensors in F32.
+func writeOuts(dir string, fields map[string]any, list []Out) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -101,6 +216,28 @@ func WriteFolder(dir string, fields map[string]any, list []Out) error {
 		return err
 	}
 	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), fields)
+}
+
+// rowOrder says how rows of a file differ from those that the head has: files of llama layers hold queries and keys in
+// neighbouring pairs, or in halves.
+func rowOrder(s Shape, pairs bool) (func(name string) func(int) int, error) {
+	c := s.Common().Layers
+	if c.Arch != "llama" || c.Rope.Neighbours == pairs {
+		return func(string) func(int) int { return nil }, nil
+	}
+	if c.Rope.Dims != c.HeadDim {
+		return nil, fmt.Errorf("%d of %d dimensions of a head are rotated: want all", c.Rope.Dims, c.HeadDim)
+	}
+	to := Halves(c.HeadDim)
+	if pairs {
+		to = Pairs(c.HeadDim)
+	}
+	return func(name string) func(int) int {
+		if strings.Contains(name, ".attn_q.") || strings.Contains(name, ".attn_k.") {
+			return to
+		}
+		return nil
+	}, nil
 }
 
 // Pairs is the order of rows of a rotated projection that brings the two of each rotated pair together, as GGUF files of the llama

@@ -11,12 +11,11 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synth"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
-	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -43,16 +42,16 @@ func TestKinds(t *testing.T) {
 		}
 		return weights
 	}
-	j, e3, e2, b := jetsynth.Config(rng, target, tensor.F32), eaglesynth.Config(rng, 3, target, tensor.F32), eaglesynth.Config(rng, 2, target, tensor.F32), blocksynth.Config(rng, target, tensor.F32)
+	j, e3, e2, b := synthetic.Config[jet.Config](rng, "", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32), synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
 	j.Causal, j.Taps = true, []int{1, 2}
 	e3.DraftVocab, e3.TargetLayers, e3.Taps = 40, target.Layers, []int{1, 2, 3}
-	jw, bw := must(jetsynth.Tensors(j, tensor.F32, 1)), must(blocksynth.Tensors(b, tensor.F32, 1))
-	w3, w2 := must(eaglesynth.Tensors(e3, tensor.F32, 1)), must(eaglesynth.Tensors(e2, tensor.F32, 3))
+	jw, bw := must(synthetic.Tensors(&j, tensor.F32, 1)), must(synthetic.Tensors(&b, tensor.F32, 1))
+	w3, w2 := must(synthetic.Tensors(&e3, tensor.F32, 1)), must(synthetic.Tensors(&e2, tensor.F32, 3))
 	if err := errors.Join(
-		jet.WriteGGUF(at("jet.gguf"), "x", &j, jw, nil, tensor.F32), jet.WriteFolder(at("jet"), &j, jw),
-		eagle.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, eaglesynth.Tokens(e3, 1), nil, tensor.F32), eagle.WriteFolder(at("eagle"), &e3, w3, eaglesynth.Tokens(e3, 1)),
-		eagle.WriteFolder(at("second"), &e2, w2, nil),
-		specblock.WriteGGUF(at("block.gguf"), "x", &b, bw, blocksynth.Tokens(b, 1), nil, tensor.F32), specblock.WriteFolder(at("block"), &b, bw, blocksynth.Tokens(b, 1)),
+		headfile.WriteGGUF(at("jet.gguf"), "x", &j, jw, nil, nil, tensor.F32), headfile.WriteFolder(at("jet"), &j, jw, nil),
+		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
+		headfile.WriteFolder(at("second"), &e2, w2, nil),
+		headfile.WriteGGUF(at("block.gguf"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32), headfile.WriteFolder(at("block"), &b, bw, synthetic.Tokens(&b, 1)),
 		routersynth.Write(at("router.gguf"), rng, target.Vocab, target.Hidden, tensor.F32),
 	); err != nil {
 		t.Fatal(err)

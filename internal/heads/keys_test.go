@@ -12,11 +12,10 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
-	eaglesynth "github.com/grovellm/grove/internal/synthetic/eagle"
-	jetsynth "github.com/grovellm/grove/internal/synthetic/jet"
+	"github.com/grovellm/grove/internal/synthetic"
 	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
-	blocksynth "github.com/grovellm/grove/internal/synthetic/specblock"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -29,17 +28,17 @@ func TestKeysAndTensors(t *testing.T) {
 	target := model.Config{Arch: "qwen3", Vocab: 64, Hidden: 32, Layers: 4, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 64,
 		Context: 64, NormEps: 1e-6,
 		Rope: model.RopeConfig{Base: 1e4, Dims: 16, Scale: 1}}
-	j, e3, e2, b := jetsynth.Config(rng, target, tensor.F32), eaglesynth.Config(rng, 3, target, tensor.F32),
-		eaglesynth.Config(rng, 2, target, tensor.F32), blocksynth.Config(rng, target, tensor.F32)
-	jw, err0 := jetsynth.Tensors(j, tensor.F32, 1)
-	w3, err1 := eaglesynth.Tensors(e3, tensor.F32, 1)
-	w2, err2 := eaglesynth.Tensors(e2, tensor.F32, 1)
-	bw, err3 := blocksynth.Tensors(b, tensor.F32, 1)
+	j, e3, e2, b := synthetic.Config[jet.Config](rng, "", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32),
+		synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32), synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
+	jw, err0 := synthetic.Tensors(&j, tensor.F32, 1)
+	w3, err1 := synthetic.Tensors(&e3, tensor.F32, 1)
+	w2, err2 := synthetic.Tensors(&e2, tensor.F32, 1)
+	bw, err3 := synthetic.Tensors(&b, tensor.F32, 1)
 	if err := errors.Join(err0, err1, err2, err3,
-		jet.WriteGGUF(at("dflash"), "x", &j, jw, nil, tensor.F32),
-		eagle.WriteGGUF(at("eagle3"), "x", &e3, w3, eaglesynth.Tokens(e3, 1), nil, tensor.F32),
-		eagle.WriteGGUF(at("eagle2"), "x", &e2, w2, eaglesynth.Tokens(e2, 1), nil, tensor.F32),
-		specblock.WriteGGUF(at("specblock"), "x", &b, bw, blocksynth.Tokens(b, 1), nil, tensor.F32),
+		headfile.WriteGGUF(at("dflash"), "x", &j, jw, nil, nil, tensor.F32),
+		headfile.WriteGGUF(at("eagle3"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32),
+		headfile.WriteGGUF(at("eagle2"), "x", &e2, w2, synthetic.Tokens(&e2, 1), nil, tensor.F32),
+		headfile.WriteGGUF(at("specblock"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32),
 		routersynth.Write(at("router"), rng, target.Vocab, target.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +84,7 @@ func TestKeysAndTensors(t *testing.T) {
 			continue
 		}
 		for _, key := range []string{"rope.scale_linear", "rope.scaling.factor"} {
-			c, err := jet.ReadConfig(changed(func(w *gguf.Writer) { w.Set("dflash."+key, float32(4)) }))
+			c, err := headfile.ReadConfig[jet.Config](changed(func(w *gguf.Writer) { w.Set("dflash."+key, float32(4)) }), nil)
 			if err != nil || c.Rope.Scale != 4 {
 				t.Errorf("%s: scale %g, %v", key, c.Rope.Scale, err)
 			}

@@ -6,10 +6,7 @@
 package learn
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
@@ -32,7 +29,7 @@ type Learner interface {
 // Head is the layers of a drafter over some weights. It is immutable, and can be a key of a map.
 type Head interface {
 	// Weights calls yield for every tensor that the head has of its own, by its name in files.
-	Weights(yield func(Weight))
+	Weights(yield func(headfile.Weight))
 
 	// Rebuild makes the same layers over other weights; those that are Fixed stay.
 	Rebuild(w model.Weights) (Head, error)
@@ -52,80 +49,6 @@ type Head interface {
 	Write(path, name string) error
 }
 
-// Weight is a tensor of a head: a matrix, a vector, or a table of so many rows and columns.
-type Weight struct {
-	Name       string
-	Matrix     *gemm.Matrix
-	Vector     []float32
-	Table      nn.Table
-	Rows, Cols int
-	Fixed      bool // it is not trained
-}
-
-// Each calls f for every row; the slice is used again.
-func (w *Weight) Each(f func(i int, row []float32)) {
-	rows, cols, table := w.Rows, w.Cols, w.Table
-	switch {
-	case w.Vector != nil:
-		f(0, w.Vector)
-		return
-	case w.Matrix != nil:
-		rows, cols, table = w.Matrix.Out(), w.Matrix.In(), w.Matrix
-	}
-	row := make([]float32, cols)
-	for i := range rows {
-		table.Row(row, i)
-		f(i, row)
-	}
-}
-
 // Row is a row that a Head computed: its logits are of the token at place At of a lesson's text, the Step-th below the root of a
 // round. Lesson -1: its logits count for nothing.
 type Row struct{ Lesson, Round, At, Step int }
-
-// Yield yields the tensors of a product: name stands before ".weight" and ".bias".
-func Yield(name string, l *nn.Linear, yield func(Weight)) {
-	yield(Weight{Name: name + ".weight", Matrix: l.W})
-	if l.Bias != nil {
-		yield(Weight{Name: name + ".bias", Vector: l.Bias})
-	}
-}
-
-// YieldNorm yields the weights of a norm, if it has any.
-func YieldNorm(name string, n *nn.Norm, yield func(Weight)) {
-	if n != nil && len(n.Weight) > 0 {
-		yield(Weight{Name: name + ".weight", Vector: n.Weight})
-	}
-}
-
-// YieldEnds yields the embedding and the output matrix of a head, where it has its own.
-func YieldEnds(e *headfile.Ends, c *model.Config, yield func(Weight)) {
-	if e.OwnEmbed {
-		yield(Weight{Name: "token_embd.weight", Table: e.Embed, Rows: c.Vocab, Cols: c.Hidden, Fixed: true})
-	}
-	if e.OwnHead {
-		Yield("output", &e.Head, func(w Weight) {
-			w.Fixed = true
-			yield(w)
-		})
-	}
-}
-
-// YieldBlocks yields the weights of layers, by the names of package model.
-func YieldBlocks(blocks []nn.Block, yield func(Weight)) {
-	for i := range blocks {
-		b := &blocks[i]
-		part := func(name string) string { return fmt.Sprintf("blk.%d.%s", i, name) }
-		YieldNorm(part("attn_norm"), &b.AttnNorm, yield)
-		for k, name := range []string{"attn_q", "attn_k", "attn_v"} {
-			Yield(part(name), &b.QKV[k], yield)
-		}
-		YieldNorm(part("attn_q_norm"), b.Attn.QNorm, yield)
-		YieldNorm(part("attn_k_norm"), b.Attn.KNorm, yield)
-		Yield(part("attn_output"), &b.Out, yield)
-		YieldNorm(part("ffn_norm"), &b.MLPNorm, yield)
-		Yield(part("ffn_gate"), b.MLP.Gate, yield)
-		Yield(part("ffn_up"), &b.MLP.Up, yield)
-		Yield(part("ffn_down"), &b.MLP.Down, yield)
-	}
-}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
@@ -20,7 +21,7 @@ type kinds map[string]gemm.Type
 
 func kindsOf(h Head) kinds {
 	k := kinds{}
-	h.Weights(func(w Weight) {
+	h.Weights(func(w headfile.Weight) {
 		switch {
 		case w.Fixed:
 		case w.Matrix != nil:
@@ -98,7 +99,7 @@ func pack(name string, t gemm.Type, x nn.Mat) (*gemm.Matrix, error) {
 func fill(params map[string]*nn.Param, h Head) error {
 	left := len(params)
 	var err error
-	h.Weights(func(w Weight) {
+	h.Weights(func(w headfile.Weight) {
 		if w.Fixed {
 			return
 		}
@@ -116,17 +117,27 @@ func fill(params map[string]*nn.Param, h Head) error {
 	return err
 }
 
+// WriteHead writes a head as a GGUF file: matrices in the types that it drafts with, bit for bit. tokens are those of a
+// draft vocabulary, nil where it has none.
+func WriteHead(path, name string, s headfile.Shape, h Head, tokens []int32) error {
+	weights, err := Tensors(h)
+	if err != nil {
+		return err
+	}
+	return headfile.WriteGGUF(path, name, s, weights, tokens, nil, tensor.Unknown)
+}
+
 // Tensors returns all tensors of a head for a file: matrices in the types that the head drafts
 // with, bit for bit.
 func Tensors(h Head) (list []tensor.Tensor, err error) {
-	h.Weights(func(w Weight) {
-		t, e := w.tensor()
+	h.Weights(func(w headfile.Weight) {
+		t, e := encode(&w)
 		list, err = append(list, t), errors.Join(err, e)
 	})
 	return list, err
 }
 
-func (w *Weight) tensor() (t tensor.Tensor, err error) {
+func encode(w *headfile.Weight) (t tensor.Tensor, err error) {
 	m := w.Matrix
 	if m == nil {
 		m, _ = w.Table.(*gemm.Matrix)
@@ -145,15 +156,15 @@ func (w *Weight) tensor() (t tensor.Tensor, err error) {
 	}
 	// No product reads a table, so any type that holds its values does.
 	for _, kind := range []tensor.Type{tensor.Q8_0, tensor.BF16, tensor.F16, tensor.F32} {
-		if t, err = w.table(kind); err == nil {
+		if t, err = encodeTable(w, kind); err == nil {
 			break
 		}
 	}
 	return t, err
 }
 
-// table encodes a table as a type; it is an error if that changes a value.
-func (w *Weight) table(kind tensor.Type) (tensor.Tensor, error) {
+// encodeTable encodes a table as a type; it is an error if that changes a value.
+func encodeTable(w *headfile.Weight, kind tensor.Type) (tensor.Tensor, error) {
 	n, err := kind.Size(w.Cols)
 	if err != nil {
 		return tensor.Tensor{}, err

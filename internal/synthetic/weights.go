@@ -21,18 +21,6 @@ type Weights struct {
 	Made  []tensor.Tensor // in the order asked for
 }
 
-// Ends returns the Extra of a head that may have its own output matrix and embedding; the seed
-// decides. With draft it has a draft vocabulary, and so an output matrix.
-func Ends(seed uint64, draft bool) (extra []string) {
-	if draft || seed%3 == 0 {
-		extra = append(extra, "output.weight")
-	}
-	if seed%5 == 0 {
-		extra = append(extra, "token_embd.weight")
-	}
-	return extra
-}
-
 func (w *Weights) Has(name string) bool { return slices.Contains(w.Extra, name) }
 
 // numbers are normal, with a mean and a standard deviation.

@@ -3,7 +3,6 @@ package train
 import (
 	"path/filepath"
 
-	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/tensor"
@@ -29,16 +28,16 @@ func (h *EagleHead) export(dir, name string, tokens []int32, text *corpus) error
 		weights = whole
 	}
 	err = exportHead(dir, text, func(path string, vocabulary *gguf.File, t tensor.Type) error {
-		return eagle.WriteGGUF(path, name, h.Config(), weights, tokens, vocabulary, t)
+		return headfile.WriteGGUF(path, name, h.Config(), weights, tokens, vocabulary, t)
 	})
 	if err != nil {
 		return err
 	}
-	if err := eagle.WriteFolder(filepath.Join(dir, "hf"), h.Config(), whole, tokens); err != nil {
+	if err := headfile.WriteFolder(filepath.Join(dir, "hf"), h.Config(), whole, tokens); err != nil {
 		return err
 	}
 	if h.net.Version == 2 {
 		return nil // vLLM's format is of EAGLE-3
 	}
-	return eagle.WriteSpeculators(filepath.Join(dir, "speculators"), h.Config(), whole, tokens, h.target.Shape.config())
+	return headfile.WriteSpeculators(filepath.Join(dir, "speculators"), h.Config(), whole, tokens, h.target.Shape.config())
 }

@@ -4,7 +4,6 @@ import (
 	"path/filepath"
 	"slices"
 
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/tensor"
@@ -17,7 +16,7 @@ func (h *BlockHead) export(dir, name string, text *corpus) error {
 		return err
 	}
 	err = exportHead(dir, text, func(path string, vocabulary *gguf.File, t tensor.Type) error {
-		return jet.WriteGGUF(path, name, h.Config(), weights, vocabulary, t)
+		return headfile.WriteGGUF(path, name, h.Config(), weights, nil, vocabulary, t)
 	})
 	if err != nil {
 		return err
@@ -25,5 +24,5 @@ func (h *BlockHead) export(dir, name string, text *corpus) error {
 	if slices.Contains(h.Config().Taps, 0) {
 		return nil // a folder cannot name the embedding as a tap
 	}
-	return jet.WriteFolder(filepath.Join(dir, "hf"), h.Config(), weights)
+	return headfile.WriteFolder(filepath.Join(dir, "hf"), h.Config(), weights, nil)
 }

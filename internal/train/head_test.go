@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/nn"
 )
@@ -71,7 +72,7 @@ func TestJet(t *testing.T) {
 	if err := Jet(context.Background(), j, "embedding", r, shape); err != nil {
 		t.Fatal(err)
 	}
-	c, err := jet.ReadConfig(draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")})
+	c, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")}, nil)
 	if err != nil || !slices.Equal(c.Taps, r.Taps) {
 		t.Errorf("taps %v, want %v (%v)", c.Taps, r.Taps, err)
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/synthetic/eagle"
+	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
@@ -91,7 +91,8 @@ func TestSightingsAreDrafts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64Range(0, 30).Draw(t, "head")
 		rng := rand.New(rand.NewPCG(seed, 1))
-		n, err := synth.Network(synth.Config(rng, 3, m.Config, tensor.F32), tensor.F32, seed, &m.Network)
+		c := synthetic.Config[eagle.Config](rng, "eagle3", m.Config, tensor.F32)
+		n, err := eagle.NewNetwork(c, synthetic.Head(&c, tensor.F32, seed), synthetic.Tokens(&c, seed), &m.Network)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,7 +3,6 @@ package train
 import (
 	"path/filepath"
 
-	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/tensor"
@@ -16,10 +15,10 @@ func (h *SpecBlock) export(dir, name string, text *corpus) error {
 		return err
 	}
 	err = exportHead(dir, text, func(path string, vocabulary *gguf.File, t tensor.Type) error {
-		return specblock.WriteGGUF(path, name, h.Config(), weights, nil, vocabulary, t)
+		return headfile.WriteGGUF(path, name, h.Config(), weights, nil, vocabulary, t)
 	})
 	if err != nil {
 		return err
 	}
-	return specblock.WriteFolder(filepath.Join(dir, "hf"), h.Config(), weights, nil)
+	return headfile.WriteFolder(filepath.Join(dir, "hf"), h.Config(), weights, nil)
 }

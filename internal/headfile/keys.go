@@ -1,0 +1,95 @@
+package headfile
+
+import (
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/tensor"
+)
+
+// Keys goes through the keys of a head's GGUF file. A shape names each of them once, with the number that it is of; Keys
+// lists the names, reads the numbers or writes them. A name that begins with a dot comes after the architecture.
+type Keys struct {
+	Arch string
+
+	names []string
+	from  *gguf.Keys
+	into  *gguf.Writer
+	err   error
+}
+
+// Reading reports whether the numbers come from a file.
+func (k *Keys) Reading() bool { return k.from != nil }
+
+// Fail makes err the error of the file, unless there is one already.
+func (k *Keys) Fail(err error) {
+	if k.err == nil {
+		k.err = err
+	}
+}
+
+// key is the whole name.
+func (k *Keys) key(name string) string {
+	k.names = append(k.names, name)
+	if name[0] == '.' {
+		return k.Arch + name
+	}
+	return name
+}
+
+// Int is an integer; def is its value where the key is missing, and without one the key must be there.
+func (k *Keys) Int(name string, v *int, def ...int) {
+	key := k.key(name)
+	switch {
+	case k.from != nil:
+		*v = k.from.Int(key, def...)
+	case k.into != nil:
+		k.into.Set(key, uint32(*v))
+	}
+}
+
+// Bool is a truth value; def is that where the key is missing.
+func (k *Keys) Bool(name string, v *bool, def bool) {
+	key := k.key(name)
+	switch {
+	case k.from != nil:
+		*v = k.from.Bool(key, def)
+	case k.into != nil:
+		k.into.Set(key, *v)
+	}
+}
+
+// Flag is a truth value that is false where the key is missing, and is written where it is true, or always.
+func (k *Keys) Flag(name string, v *bool, always bool) {
+	if k.into == nil || *v || always {
+		k.Bool(name, v, false)
+	}
+}
+
+// Floats is a list of numbers; where the key is missing it stays as it is.
+func (k *Keys) Floats(name string, v *[]float32) {
+	key := k.key(name)
+	switch {
+	case k.from != nil:
+		*v = k.from.Floats(key, *v)
+	case k.into != nil:
+		k.into.Set(key, *v)
+	}
+}
+
+// Taps is the tapped layers, and how many the target has that the head was made for.
+func (k *Keys) Taps(c Common) {
+	switch {
+	case k.from != nil:
+		var err error
+		if *c.Taps, *c.TargetLayers, err = readTaps(k.from, k.Arch); err != nil {
+			k.Fail(err)
+		}
+	case k.into != nil:
+		SetTaps(k.into, k.Arch, *c.Taps, *c.TargetLayers)
+	}
+}
+
+// SetGGUF sets the keys of a head's file, all but the tokenizer's, after which it comes.
+func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
+	s.Common().Layers.SetGGUF(w, s.FileArch(), name, typ)
+	s.Keys(&Keys{Arch: s.FileArch(), into: w})
+}
