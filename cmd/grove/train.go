@@ -20,11 +20,9 @@ type trainCmd struct {
 	Tokenizer trainTokenizerCmd `cmd:"" help:"Learn the vocabulary."`
 	Target    trainTargetCmd    `cmd:"" help:"Train the target model, and the vocabulary before it."`
 	Draft     trainDraftCmd     `cmd:"" help:"Train the draft model, distilled from the target."`
-	Jet       trainJetCmd       `cmd:"" help:"Train a JetSpec or DFlash head, which drafts a tree in one pass."`
-	Eagle     trainEagleCmd     `cmd:"" help:"Train an EAGLE head, one layer that drafts token by token."`
-	SpecBlock trainSpecBlockCmd `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts block by block."`
-	Router    trainRouterCmd    `cmd:"" help:"Train a router, which chooses the vocabulary of each draft step."`
-	Sibling   trainSiblingCmd   `cmd:"" help:"Train models with twice the vocabulary, to study output heads."`
+	trainHeadCmds
+	Router  trainRouterCmd  `cmd:"" help:"Train a router, which chooses the vocabulary of each draft step."`
+	Sibling trainSiblingCmd `cmd:"" help:"Train models with twice the vocabulary, to study output heads."`
 }
 
 func (trainCmd) Help() string {
@@ -103,46 +101,12 @@ func (f *trainFlags) runStage(p *program, stage func(ctx context.Context, j trai
 	return err
 }
 
-// runHead runs the stage of a head for the target of the folder, which is trained where it is not there yet.
-func (f *trainFlags) runHead(p *program, name string, stage func(ctx context.Context, j train.Job, target train.Shape) error) error {
-	if err := headName(name); err != nil {
-		return err
-	}
-	return f.runStage(p, func(ctx context.Context, j train.Job) error {
-		target := train.TargetRecipe()
-		if err := train.Target(ctx, j, target); err != nil {
-			return err
-		}
-		return stage(ctx, j, target.Shape)
-	})
-}
-
 // headName refuses folders that other stages use.
 func headName(name string) error {
 	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == "target" || name == "draft" || name == "cache" {
 		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
 	}
 	return nil
-}
-
-// set replaces a value where another is given.
-func set[T any](to *T, value *T) {
-	if value != nil {
-		*to = *value
-	}
-}
-
-// setFrom replaces the blocks that layers begin as, and reports whether others have taken their place: -1 alone is none.
-func setFrom(to *[]int, from []int) bool {
-	switch {
-	case len(from) == 1 && from[0] < 0:
-		*to = nil
-		return false
-	case len(from) > 0:
-		*to = from
-		return true
-	}
-	return false
 }
 
 type trainTokenizerCmd struct{ trainFlags }

@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
 )
 
 // trainRouterCmd varies the recipe of the shipped router: what is not given is its.
 type trainRouterCmd struct {
-	trainFlags
-	Head string `help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`
-	Name string `help:"Folder below --dir for this router (${default})." default:"router" placeholder:"NAME"`
+	trainFlags `recipe:"-"`
+	Head       string `recipe:"-" help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`
+	Name       string `recipe:"-" help:"Folder below --dir for this router (${default})." default:"router" placeholder:"NAME"`
 
 	Clusters *int     `help:"Clusters by the paper's k-means, of any sizes; default: clusters of --size tokens." placeholder:"N" group:"Training"`
 	Size     *int     `help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
@@ -23,12 +24,12 @@ type trainRouterCmd struct {
 	Places   *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Later    *int     `help:"Positions of these after which the head drafts on." placeholder:"N" group:"Training"`
 	Steps    *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
-	Rate     *float32 `help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
+	Rate     *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
 	Seed     *uint64  `help:"Seed of clusters, first weights and order of texts." placeholder:"N" group:"Training"`
 }
 
 func (c *trainRouterCmd) Help() string {
-	r := train.NewRouterRecipe()
+	r := eagle.NewRouterRecipe()
 	return fmt.Sprintf(`A router chooses the part of the vocabulary that an EAGLE head computes for each row (DynaSpec, shortlist=dynaspec).
 Tokens with similar output rows form clusters, and a small network predicts which clusters hold the head's most
 probable tokens. It is trained while the head drafts over the target's text. The flags change the recipe of the
@@ -45,18 +46,9 @@ Examples:
 		r.Size, r.Width, r.Steps, r.Listed)
 }
 
-func (c *trainRouterCmd) recipe() train.RouterRecipe {
-	r := train.NewRouterRecipe()
-	set(&r.Clusters, c.Clusters)
-	set(&r.Size, c.Size)
-	set(&r.Listed, c.Listed)
-	set(&r.Width, c.Width)
-	set(&r.Top, c.Top)
-	set(&r.Places, c.Places)
-	set(&r.Later, c.Later)
-	set(&r.Steps, c.Steps)
-	set(&r.Optimizer.Rate, c.Rate)
-	set(&r.Seed, c.Seed)
+func (c *trainRouterCmd) recipe() eagle.RouterRecipe {
+	r := eagle.NewRouterRecipe()
+	train.SetFlags(&r, c)
 	return r
 }
 
@@ -71,6 +63,6 @@ func (c *trainRouterCmd) Run(p *program) error {
 		return usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.Dir)
 	}
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		return train.TrainRouter(ctx, j, c.Name, head, c.recipe(), train.TargetRecipe().Shape)
+		return eagle.TrainRouter(ctx, j, c.Name, head, c.recipe(), train.TargetRecipe().Shape)
 	})
 }

@@ -5,19 +5,20 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
 )
 
 type trainSiblingCmd struct {
-	trainFlags
+	trainFlags `recipe:"-"`
 
-	TargetSteps *int `help:"Steps of the target." placeholder:"N"`
-	HeadSteps   *int `help:"Steps of its EAGLE head." placeholder:"N"`
-	RouterSteps *int `help:"Steps of the router." placeholder:"N"`
-	Files       *int `help:"Files of 512 generated texts of 512 tokens, and a fifth as many of 1024 tokens." placeholder:"N"`
+	TargetSteps *int `recipe:"Target.Steps" help:"Steps of the target." placeholder:"N"`
+	HeadSteps   *int `recipe:"Head.Steps" help:"Steps of its EAGLE head." placeholder:"N"`
+	RouterSteps *int `recipe:"Router.Steps" help:"Steps of the router." placeholder:"N"`
+	Files       *int `recipe:"-" help:"Files of 512 generated texts of 512 tokens, and a fifth as many of 1024 tokens." placeholder:"N"`
 }
 
 func (c *trainSiblingCmd) Help() string {
-	r := train.NewSiblingRecipe()
+	r := eagle.NewSiblingRecipe()
 	return fmt.Sprintf(`Trains a vocabulary of %d tokens, a target, an EAGLE head and its router, by shorter forms of the usual recipes (%d,
 %d and %d steps), to study what an output head costs and what shortlists save. It needs a folder for itself. An
 interrupted command continues when it is given again.
@@ -28,11 +29,9 @@ Examples:
 		r.Target.Shape.Vocab, r.Target.Steps, r.Head.Steps, r.Router.Steps)
 }
 
-func (c *trainSiblingCmd) recipe() train.SiblingRecipe {
-	r := train.NewSiblingRecipe()
-	set(&r.Target.Steps, c.TargetSteps)
-	set(&r.Head.Steps, c.HeadSteps)
-	set(&r.Router.Steps, c.RouterSteps)
+func (c *trainSiblingCmd) recipe() eagle.SiblingRecipe {
+	r := eagle.NewSiblingRecipe()
+	train.SetFlags(&r, c)
 	if c.Files != nil {
 		r.SetText(*c.Files, *c.Files/5)
 	}
@@ -40,5 +39,5 @@ func (c *trainSiblingCmd) recipe() train.SiblingRecipe {
 }
 
 func (c *trainSiblingCmd) Run(p *program) error {
-	return c.runStage(p, func(ctx context.Context, j train.Job) error { return train.Sibling(ctx, j, c.recipe()) })
+	return c.runStage(p, func(ctx context.Context, j train.Job) error { return eagle.Sibling(ctx, j, c.recipe()) })
 }

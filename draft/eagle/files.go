@@ -29,7 +29,7 @@ const (
 
 var kind = headfile.Kind{
 	Name: "EAGLE head", Drafters: []string{"eagle3", "eagle2"}, Archs: []string{arch3, arch2},
-	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true, Speculators: true,
+	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true,
 }
 
 func init() { headfile.Register(&kind) }
@@ -220,12 +220,13 @@ func (*Config) Place(name, layout string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
+// Folders says which folders can be written.
+func (c *Config) Folders() (authors, speculators bool) { return true, c.Version == 3 }
+
 // FolderFields is config.json.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
 	layout = midlayer
 	switch {
-	case target != nil && c.Version != 3:
-		return nil, "", fmt.Errorf("an EAGLE-%d head: speculators of this layout are EAGLE-3's", c.Version)
 	case target != nil:
 		if m, err = speculator(m, typ, target); err != nil {
 			return nil, "", err

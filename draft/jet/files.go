@@ -213,6 +213,9 @@ func (*Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
+// Folders says which folders can be written: they cannot name the embedding as a tap.
+func (c *Config) Folders() (authors, speculators bool) { return !slices.Contains(c.Taps, 0), false }
+
 // FolderFields is config.json.
 func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
 	ids := make([]int, len(c.Taps))

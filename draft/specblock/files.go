@@ -176,6 +176,9 @@ func (c *Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
+// Folders says which folders can be written.
+func (*Config) Folders() (authors, speculators bool) { return true, false }
+
 // FolderFields is config.json.
 func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
 	class := "LlamaForCausalLMSpecBlock"

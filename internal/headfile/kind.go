@@ -18,9 +18,8 @@ type Kind struct {
 	Archs    []string // values of general.architecture in its GGUF files
 	New      func() Shape
 
-	Pairs       bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
-	Output      bool // folders have an output matrix, because other programs want one
-	Speculators bool // grove writes folders for vLLM's speculators
+	Pairs  bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
+	Output bool // folders have an output matrix, because other programs want one
 }
 
 // Shape is the numbers that describe a head of a kind, and what its files say of them. Every kind implements it by a
@@ -40,7 +39,8 @@ type Shape interface {
 	// layers, target is nil except for vLLM's speculators. Both say which layout the folder has, which Place is told.
 	ReadFolder(f *File) (layout string, err error)
 	FolderFields(layer map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (m map[string]any, layout string, err error)
-	Place(name, layout string) Place // where a folder has a tensor, by GGUF name
+	Folders() (authors, speculators bool) // which folders can be written: in its authors' layout, for vLLM's speculators
+	Place(name, layout string) Place      // where a folder has a tensor, by GGUF name
 
 	Describe(own bool) string // what is its kind's own, for people; own: the head has an output matrix
 

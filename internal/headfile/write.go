@@ -94,7 +94,7 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 // Folder is config.json and the tensors of a folder whose matrices are to be of type typ. target is nil for the layout of
 // the kind's authors; else the folder is one of vLLM's speculators for that target. The rest is as GGUF has it.
 func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, target *model.Config) (fields map[string]any, list []Out, err error) {
-	if target != nil && !s.Kind().Speculators {
+	if _, speculators := s.Folders(); target != nil && !speculators {
 		return nil, nil, fmt.Errorf("a %s: grove writes vLLM's speculators of EAGLE-3 heads alone", s.Kind().Name)
 	}
 	if err := Check(s, weights, tokens, nil); err != nil {

@@ -5,10 +5,10 @@ import (
 	"slices"
 )
 
-// drawAnchors draws n different places of the text with a number, from first to last, and returns them in ascending order; fewer
+// DrawAnchors draws n different places of the text with a number, from first to last, and returns them in ascending order; fewer
 // where there are fewer. Places where the text goes round in circles, as a target's does at temperature 0, are taken with the
 // share given: a head learns soon to go on with them, and from each the same.
-func drawAnchors(seed, number uint64, text []int32, first, last, block, n int, share float64) []int {
+func DrawAnchors(seed, number uint64, text []int32, first, last, block, n int, share float64) []int {
 	r := rand.New(rand.NewPCG(seed, number))
 	var all []int
 	for a := first; a <= last; a++ {

@@ -24,7 +24,7 @@ func TestDrawAnchors(t *testing.T) {
 		last := rapid.IntRange(first, len(text)-2).Draw(t, "last")
 		n, block := rapid.IntRange(1, 60).Draw(t, "anchors"), rapid.IntRange(2, 16).Draw(t, "block")
 		seed := rapid.Uint64().Draw(t, "seed")
-		a := drawAnchors(seed, 1, text, first, last, block, n, 1)
+		a := DrawAnchors(seed, 1, text, first, last, block, n, 1)
 		if len(a) != min(n, last-first+1) || a[0] < first || a[len(a)-1] > last || !slices.IsSorted(a) || len(slices.Compact(slices.Clone(a))) != len(a) {
 			t.Fatalf("%d anchors from %d to %d: %v", n, first, last, a)
 		}
@@ -43,7 +43,7 @@ func TestDrawAnchors(t *testing.T) {
 				fresh = append(fresh, at)
 			}
 		}
-		got := drawAnchors(seed, 1, text, first, last, block, len(text), 0)
+		got := DrawAnchors(seed, 1, text, first, last, block, len(text), 0)
 		if len(fresh) > 0 && !slices.Equal(got, fresh) || len(got) == 0 {
 			t.Fatalf("anchors outside circles are %v, want %v", got, fresh)
 		}
@@ -67,8 +67,8 @@ func TestCirclesShare(t *testing.T) {
 		share := r.Float64()
 		first, last, block := 1, len(text)-2, rapid.IntRange(2, 16).Draw(t, "block")
 		number := r.Uint64()
-		a := drawAnchors(7, number, text, first, last, block, len(text), share)
-		if b := drawAnchors(7, number, text, first, last, block, len(text), share); !slices.Equal(a, b) {
+		a := DrawAnchors(7, number, text, first, last, block, len(text), share)
+		if b := DrawAnchors(7, number, text, first, last, block, len(text), share); !slices.Equal(a, b) {
 			t.Fatalf("anchors %v, and %v when drawn again", a, b)
 		}
 		// The circle is closed where what is before the anchor, itself included, is two periods.
@@ -82,10 +82,10 @@ func TestCirclesShare(t *testing.T) {
 			t.Fatalf("%g of %g places in the circle are drawn, want a share of %.2f", got, in, share)
 		}
 		if share > 0.1 && share < 0.9 { // 400 places at least: no two draws are the same
-			if b := drawAnchors(7, number+1, text, first, last, block, len(text), share); slices.Equal(a, b) {
+			if b := DrawAnchors(7, number+1, text, first, last, block, len(text), share); slices.Equal(a, b) {
 				t.Fatal("another text has the same anchors")
 			}
-			if b := drawAnchors(8, number, text, first, last, block, len(text), share); slices.Equal(a, b) {
+			if b := DrawAnchors(8, number, text, first, last, block, len(text), share); slices.Equal(a, b) {
 				t.Fatal("another seed has the same anchors")
 			}
 		}
@@ -101,7 +101,7 @@ func TestAnchorsAreEven(t *testing.T) {
 	const first, last, n, draws = 5, 54, 10, 20000
 	var count [60]float64
 	for i := range uint64(draws) {
-		for _, a := range drawAnchors(1, i, text, first, last, 16, n, 0.5) {
+		for _, a := range DrawAnchors(1, i, text, first, last, 16, n, 0.5) {
 			count[a]++
 		}
 	}

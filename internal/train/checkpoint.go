@@ -24,7 +24,7 @@ import (
 // functions of the step and the seed.
 type state struct {
 	Step    int     `json:"step"`
-	Recipe  string  `json:"recipe"` // fingerprint of everything that the outcome depends on
+	Recipe  string  `json:"recipe"` // Fingerprint of everything that the outcome depends on
 	Seconds float64 `json:"seconds"`
 	Best    float64 `json:"best"` // lowest validation loss, and how many validations ago
 	Stale   int     `json:"stale"`
@@ -68,7 +68,7 @@ func (o *optimizer) save(dir string, s state) error {
 	}
 	w.SetMetadata("state", string(b))
 	for _, t := range o.tensors() {
-		w.Add(t.name, tensor.F32, t.shape, func(out io.Writer) error { return writeFloats(out, t.data) })
+		w.Add(t.name, tensor.F32, t.shape, func(out io.Writer) error { return WriteFloats(out, t.data) })
 	}
 	if err := w.WriteFile(checkpointPath(dir, s.Step)); err != nil {
 		return err
@@ -151,8 +151,8 @@ func (o *optimizer) tensors() []stateTensor {
 	return ts
 }
 
-// writeFloats writes v little endian.
-func writeFloats(out io.Writer, v []float32) error {
+// WriteFloats writes v little endian.
+func WriteFloats(out io.Writer, v []float32) error {
 	b := make([]byte, 0, 1<<16)
 	for len(v) > 0 {
 		n := min(len(v), cap(b)/4)

@@ -7,9 +7,10 @@
 //	j := train.StandardJob(dir, runtime.GOROOT(), folder)
 //	err = train.Target(ctx, j, train.TargetRecipe())                            // and the vocabulary before it
 //	err = train.Draft(ctx, j, train.DraftRecipe(), train.TargetRecipe().Shape)  // distilled from the target
-//	err = train.Jet(ctx, j, "jet", train.JetRecipe(true), train.TargetRecipe().Shape) // a block head over the target
+//	err = jet.Train(ctx, j, "jet", jet.NewRecipe(true), train.TargetRecipe().Shape) // a block head over the target
 //
-// A [Loop] takes any [Learner] through its steps: a language model, or a [BlockHead].
+// A [Loop] takes any [Learner] through its steps: a language model, or a head. A kind of head has a package of its own below this
+// one, with its recipe, its gradient and its measures; [Heads] is what they share.
 //
 // # Same weights
 //

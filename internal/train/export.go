@@ -22,7 +22,7 @@ var exported = []struct {
 // encoded as t (F32, F16, BF16 or Q8_0), vectors as F32.
 func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.Type) error {
 	w := gguf.NewWriter()
-	c := n.Shape.config()
+	c := n.Shape.Config()
 	c.SetGGUF(w, arch, name, t)
 	if err := w.SetTokenizer(vocabulary); err != nil {
 		return err
@@ -43,7 +43,7 @@ func (n *Network) WriteGGUF(path, name string, vocabulary *gguf.File, t tensor.T
 
 // WriteFolder writes the network as a Hugging Face folder: config.json and model.safetensors in f32.
 func (n *Network) WriteFolder(dir string, eos int32) error {
-	c := n.Shape.config()
+	c := n.Shape.Config()
 	config, err := c.Fields(tensor.F32)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func (n *Network) WriteFolder(dir string, eos int32) error {
 	w := safetensors.NewWriter()
 	w.SetMetadata("format", "pt")
 	for _, p := range n.Params.All() {
-		w.Add(hfName(p.Name), tensor.F32, p.Shape(), func(out io.Writer) error { return writeFloats(out, p.Data) })
+		w.Add(hfName(p.Name), tensor.F32, p.Shape(), func(out io.Writer) error { return WriteFloats(out, p.Data) })
 	}
 	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 		return err

@@ -11,35 +11,36 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// frozen is a target from which a head learns: it computes taps and distributions, and is not trained.
-type frozen struct {
+// Frozen is a target from which a head learns: it computes taps and distributions, and is not trained.
+type Frozen struct {
 	*Network
 	layers []int // whose output the head reads
 
-	taps nn.Mat // of the last pass, joined
+	Taps nn.Mat // of the last pass, joined
 	buf  nn.Buffer
 }
 
-func newFrozen(n *Network, layers []int) frozen {
+// NewFrozen makes a network one, of which a head reads some layers.
+func NewFrozen(n *Network, layers []int) Frozen {
 	n.tape.Detach()
-	return frozen{Network: n, layers: layers}
+	return Frozen{Network: n, layers: layers}
 }
 
-// read runs texts of one length, one after the other, and keeps the taps of all tokens. It returns the rows before the last norm.
-func (f *frozen) read(texts [][]int32) nn.Mat {
+// Read runs texts of one length, one after the other, and keeps the taps of all tokens. It returns the rows before the last norm.
+func (f *Frozen) Read(texts [][]int32) nn.Mat {
 	var tokens []int32
 	for _, text := range texts {
 		tokens = append(tokens, text...)
 	}
-	f.taps = f.buf.Mat(len(tokens), len(f.layers)*f.Shape.Hidden)
+	f.Taps = f.buf.Mat(len(tokens), len(f.layers)*f.Shape.Hidden)
 	return f.forward(tokens, len(texts[0]), f)
 }
 
 // Layer copies the residual stream into the columns of the taps that name the layer.
-func (f *frozen) Layer(layer int, x nn.Mat) error {
+func (f *Frozen) Layer(layer int, x nn.Mat) error {
 	for t, l := range f.layers {
 		if l == layer {
-			dst := f.taps.Columns(t*x.Cols, (t+1)*x.Cols)
+			dst := f.Taps.Columns(t*x.Cols, (t+1)*x.Cols)
 			for i := range x.Rows {
 				copy(dst.Row(i), x.Row(i))
 			}
@@ -48,18 +49,18 @@ func (f *frozen) Layer(layer int, x nn.Mat) error {
 	return nil
 }
 
-// distributions fills s with what the target says after tokens [from, to) of each of so many texts, x being their rows from read
+// Distributions fills s with what the target says after tokens [from, to) of each of so many texts, x being their rows from Read
 // and head what it says it with: its own head, or some rows of that.
-func (f *frozen) distributions(s *nn.Soft, x nn.Mat, texts, from, to int, head *nn.Linear) {
+func (f *Frozen) Distributions(s *nn.Soft, x nn.Mat, texts, from, to int, head *nn.Linear) {
 	places, length := to-from, x.Rows/texts
 	s.Reset(texts*places, head.W.Out())
 	for i := range texts {
-		s.Fill(f.exec, i*places, nn.Source{X: x.Slice(i*length+from, i*length+to), Norm: &f.net.Norm}, head)
+		s.Fill(f.exec, i*places, nn.Source{X: x.Slice(i*length+from, i*length+to), Norm: &f.Net.Norm}, head)
 	}
 }
 
-// kindOf is how products of a precision, which a recipe's check has passed, are computed.
-func kindOf(precision string) gemm.Type {
+// KindOf is how products of a precision, which a recipe's check has passed, are computed.
+func KindOf(precision string) gemm.Type {
 	if precision == "bf16" {
 		return gemm.BF16
 	}
@@ -69,17 +70,33 @@ func kindOf(precision string) gemm.Type {
 // openTarget opens the job's target to be learned from, and returns what tells it apart from others.
 func (j *Job) openTarget(shape Shape, pool *par.Pool, precision string) (n *Network, source string, err error) {
 	folder := filepath.Join(j.Dir, "target", "hf")
-	if source, err = hashFile(filepath.Join(folder, "model.safetensors")); err != nil {
+	if source, err = HashFile(filepath.Join(folder, "model.safetensors")); err != nil {
 		return nil, "", err
 	}
-	if n, err = NewNetwork(shape, pool, kindOf(precision)); err != nil {
+	if n, err = NewNetwork(shape, pool, KindOf(precision)); err != nil {
 		return nil, "", err
 	}
 	return n, source, n.Load(folder)
 }
 
-func hashFile(path string) (string, error) {
+// HashFile is the fingerprint of a file.
+func HashFile(path string) (string, error) {
 	b, err := os.ReadFile(path)
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:16]), err
+}
+
+// OutputOf packs the rows of some tokens of the output head, for products of a kind.
+func (n *Network) OutputOf(tokens []int32, kind gemm.Type) (*gemm.Matrix, error) {
+	params := nn.NewParams(kind) // which nobody trains
+	w, err := params.Matrix("output.weight", len(tokens), n.Shape.Hidden)
+	if err != nil {
+		return nil, err
+	}
+	rows := params.Of(w).Mat()
+	for i, t := range tokens {
+		n.Net.Head.W.Row(rows.Row(i), int(t))
+	}
+	params.Pack(nn.NewProducts(n.exec.Pool(), kind))
+	return w, nil
 }

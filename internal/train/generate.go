@@ -77,7 +77,7 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir strin
 		name := g.path(dir, file)
 		b, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			j.note("the target generates text, %d of %d", file+1, g.Files)
+			j.Notef("the target generates text, %d of %d", file+1, g.Files)
 			if b, err = g.file(ctx, m, mix, file); err == nil {
 				err = atomicfile.Write(name, func(w io.Writer) error {
 					_, err := w.Write(b)

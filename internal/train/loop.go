@@ -196,8 +196,8 @@ func (r *running) validate(p *Progress) (err error) {
 	return nil
 }
 
-// fingerprint of a recipe's numbers, and of the data it deals.
-func fingerprint(recipe any, data ...string) string {
+// Fingerprint of a recipe's numbers, and of the data it deals.
+func Fingerprint(recipe any, data ...string) string {
 	b, _ := json.Marshal(recipe)
 	h := fnv.New64a()
 	h.Write(b)
@@ -207,9 +207,11 @@ func fingerprint(recipe any, data ...string) string {
 	return fmt.Sprintf("%016x", h.Sum64())
 }
 
-type job func(worker, task int)
+// Tasks is what a pool's workers do.
+type Tasks func(worker, task int)
 
-func (j job) Do(worker, task int) { j(worker, task) }
+// Do does one.
+func (t Tasks) Do(worker, task int) { t(worker, task) }
 
 // peakF32 measures the machine's f32 multiply-add rate on so many threads, in operations a second.
 func peakF32(threads int) float64 {
@@ -219,7 +221,7 @@ func peakF32(threads int) float64 {
 	for iters := 1 << 16; ; iters *= 4 {
 		ops := make([]int, pool.Threads())
 		start := time.Now()
-		pool.Run(len(ops), job(func(_, i int) { ops[i] = gemm.PeakKernel(gemm.F32, iters) }))
+		pool.Run(len(ops), Tasks(func(_, i int) { ops[i] = gemm.PeakKernel(gemm.F32, iters) }))
 		d := time.Since(start)
 		total := 0
 		for _, n := range ops {

@@ -21,8 +21,8 @@ type Shape struct {
 	NormEps  float32
 }
 
-// config is the shape as package model knows it.
-func (s *Shape) config() model.Config {
+// Config is the shape as package model knows it.
+func (s *Shape) Config() model.Config {
 	return model.Config{
 		Arch: arch, Vocab: s.Vocab, Hidden: s.Hidden, Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim,
 		FFN: s.FFN, Context: s.Context, NormEps: s.NormEps, Tied: true,
@@ -34,7 +34,7 @@ func (s *Shape) config() model.Config {
 const arch = "qwen3"
 
 func (s *Shape) check() error {
-	c := s.config()
+	c := s.Config()
 	if err := c.Validate(); err != nil {
 		return fmt.Errorf("shape: %w", err)
 	}
@@ -47,7 +47,8 @@ type Network struct {
 	Shape  Shape
 	Params *nn.Params
 
-	net   *model.Network
+	Net *model.Network // the network that computes with the parameters
+
 	exec  *nn.Exec
 	tape  *nn.Tape
 	pages nn.Pages
@@ -59,17 +60,6 @@ type Network struct {
 	bufs   nn.BlockBuffers
 }
 
-// trained gives the network parameters for weights.
-type trained struct{ *nn.Params }
-
-func (trained) Has(string) bool { return false } // no biases
-
-func (t trained) Vector(name string, n int) ([]float32, error) { return t.Params.Vector(name, n), nil }
-
-func (t trained) Table(name string, rows, cols int) (nn.Table, error) {
-	return t.Params.Matrix(name, rows, cols)
-}
-
 // NewNetwork returns a network of zeros whose products run as kind (F32 or BF16) on the pool.
 func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 	if err := s.check(); err != nil {
@@ -77,7 +67,7 @@ func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 	}
 	n := &Network{Shape: s, Params: nn.NewParams(kind), exec: nn.NewExec(pool)}
 	var err error
-	if n.net, err = model.NewNetwork(s.config(), trained{n.Params}); err != nil {
+	if n.Net, err = model.NewNetwork(s.Config(), Trained{Params: n.Params}); err != nil {
 		return nil, err
 	}
 	n.tape = nn.NewTape(n.exec, n.Params)
@@ -88,11 +78,11 @@ func NewNetwork(s Shape, pool *par.Pool, kind gemm.Type) (*Network, error) {
 // Init draws the weights: normal with deviation 1/√in in matrices (those that write to the residual
 // stream smaller, so that it grows no faster for more layers), small in the embedding, ones in norms.
 func (n *Network) Init(seed uint64) {
-	initialise(n.Params, seed, n.Shape.Layers)
+	Initialise(n.Params, seed, n.Shape.Layers)
 	n.Pack()
 }
 
-func initialise(params *nn.Params, seed uint64, layers int) {
+func Initialise(params *nn.Params, seed uint64, layers int) {
 	for i, p := range params.All() {
 		r := rand.New(rand.NewPCG(seed, uint64(i)))
 		switch {
@@ -133,7 +123,7 @@ func (n *Network) forward(tokens []int32, length int, o model.Observer) nn.Mat {
 		n.caches[i].Reserve(0, length)
 	}
 	x := n.exec.Mat(&n.x, len(tokens), n.Shape.Hidden)
-	_ = n.net.Trunk(n.exec, &n.forest, tokens, x, &n.bufs, o) // errors are an observer's, and ours have none
+	_ = n.Net.Trunk(n.exec, &n.forest, tokens, x, &n.bufs, o) // errors are an observer's, and ours have none
 	return x
 }
 
@@ -142,14 +132,14 @@ func (n *Network) Loss(tokens []int32, length int, targets nn.Targets) nn.Loss {
 	n.tape.Detach()
 	defer n.tape.Attach()
 	x := n.forward(tokens, length, nil)
-	return n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.net.Norm}, &n.net.Head, targets, 1)
+	return n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, 1)
 }
 
 // Gradient is Loss, and adds scale times the loss's gradient to the parameters'.
 func (n *Network) Gradient(tokens []int32, length int, targets nn.Targets, scale float32) nn.Loss {
 	n.tape.Reset()
 	x := n.forward(tokens, length, nil)
-	l := n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.net.Norm}, &n.net.Head, targets, scale)
+	l := n.exec.CrossEntropy(nn.Source{X: x, Norm: &n.Net.Norm}, &n.Net.Head, targets, scale)
 	n.tape.Backward()
 	return l
 }

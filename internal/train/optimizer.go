@@ -80,7 +80,7 @@ func newOptimizer(o Optimizer, pool *par.Pool, params []*nn.Param) *optimizer {
 
 // norm is the length of the whole gradient, summed in a fixed order.
 func (o *optimizer) norm() float64 {
-	o.pool.Run(len(o.tasks), job(func(_, i int) {
+	o.pool.Run(len(o.tasks), Tasks(func(_, i int) {
 		t := &o.tasks[i]
 		var sum float64
 		for _, v := range t.p.Grad[t.from:t.to] {
@@ -97,7 +97,7 @@ func (o *optimizer) norm() float64 {
 
 // step changes the parameters by their gradients, times clip. step counts from 1; rate is the schedule's, 0 to 1.
 func (o *optimizer) step(step int, rate, clip float32) {
-	o.pool.Run(len(o.tasks), job(func(worker, i int) {
+	o.pool.Run(len(o.tasks), Tasks(func(worker, i int) {
 		if t := &o.tasks[i]; t.muon {
 			o.muon(t, worker, rate, clip)
 		} else {

@@ -47,7 +47,7 @@ func StandardJob(dir, goroot, folder string) Job {
 	return j
 }
 
-func (j *Job) note(format string, args ...any) {
+func (j *Job) Notef(format string, args ...any) {
 	if j.Note != nil {
 		j.Note(fmt.Sprintf(format, args...))
 	}
@@ -84,7 +84,7 @@ func Tokenizer(ctx context.Context, j Job, o bpe.Options) error {
 	if err := os.MkdirAll(j.Dir, 0o777); err != nil {
 		return err
 	}
-	j.note("learning the vocabulary")
+	j.Notef("learning the vocabulary")
 	counter, err := bpe.NewCounter(o)
 	if err != nil {
 		return err
@@ -113,18 +113,18 @@ func Tokenizer(ctx context.Context, j Job, o bpe.Options) error {
 	return v.WriteGGUF(j.tokenizerPath())
 }
 
-// corpus is a job's vocabulary, and its texts as tokens.
-type corpus struct {
+// Corpus is a job's vocabulary, and its texts as tokens.
+type Corpus struct {
 	vocabulary   *gguf.File
-	tok          *tokenizer.Tokenizer
+	Tok          *tokenizer.Tokenizer
 	train, valid []*data.Set
 	card         string // what train is, as a table
 }
 
-func (c *corpus) Close() error { return c.vocabulary.Close() }
+func (c *Corpus) Close() error { return c.vocabulary.Close() }
 
 // open makes sure of the vocabulary, and reads and tokenises the sources.
-func (j *Job) open(ctx context.Context, vocab int) (*corpus, error) {
+func (j *Job) Open(ctx context.Context, vocab int) (*Corpus, error) {
 	if err := Tokenizer(ctx, *j, bpe.Options{Size: vocab, Threads: j.Threads}); err != nil {
 		return nil, err
 	}
@@ -132,26 +132,26 @@ func (j *Job) open(ctx context.Context, vocab int) (*corpus, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &corpus{vocabulary: f}
+	c := &Corpus{vocabulary: f}
 	if err := j.read(ctx, c, vocab); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return c, nil
 }
 
-func (j *Job) read(ctx context.Context, c *corpus, vocab int) (err error) {
-	if c.tok, err = tokenizer.FromGGUF(c.vocabulary); err != nil {
+func (j *Job) read(ctx context.Context, c *Corpus, vocab int) (err error) {
+	if c.Tok, err = tokenizer.FromGGUF(c.vocabulary); err != nil {
 		return err
 	}
-	if n := c.tok.VocabSize(); n != vocab {
+	if n := c.Tok.VocabSize(); n != vocab {
 		return fmt.Errorf("%s: %d tokens, the recipe's model has %d: train in another folder", j.tokenizerPath(), n, vocab)
 	}
 	var reports []data.Report
-	if c.train, reports, err = j.sets(ctx, c.tok, j.Sources); err != nil {
+	if c.train, reports, err = j.sets(ctx, c.Tok, j.Sources); err != nil {
 		return err
 	}
 	c.card = data.Card(j.Sources, c.train, reports)
-	c.valid, _, err = j.sets(ctx, c.tok, j.Validation)
+	c.valid, _, err = j.sets(ctx, c.Tok, j.Validation)
 	return err
 }
 
@@ -167,10 +167,10 @@ func (j *Job) sets(ctx context.Context, tok *tokenizer.Tokenizer, sources []data
 }
 
 func (j *Job) config(stage string, r Recipe, valid []*data.Set) Config {
-	return Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.saveEvery(), Report: j.Report, Validation: valid}
+	return Config{Recipe: r, Dir: filepath.Join(j.Dir, stage), Threads: j.Threads, SaveEvery: j.SavesEvery(), Report: j.Report, Validation: valid}
 }
 
-func (j *Job) saveEvery() time.Duration {
+func (j *Job) SavesEvery() time.Duration {
 	if j.SaveEvery == 0 {
 		return 2 * time.Minute
 	}
@@ -179,12 +179,12 @@ func (j *Job) saveEvery() time.Duration {
 
 // Target trains the target, and the vocabulary where it is not there yet.
 func Target(ctx context.Context, j Job, r Recipe) error {
-	text, err := j.open(ctx, r.Shape.Vocab)
+	text, err := j.Open(ctx, r.Shape.Vocab)
 	if err != nil {
 		return err
 	}
 	defer text.Close()
-	j.note("training the target")
+	j.Notef("training the target")
 	c := j.config("target", r, text.valid)
 	n, err := Run(ctx, c, text.train, nil)
 	if err != nil {
@@ -196,7 +196,7 @@ func Target(ctx context.Context, j Job, r Recipe) error {
 // Draft trains the draft model by distilling the target: on the training text, and on text that the
 // target generated itself, whose distributions are those that drafts will be judged by.
 func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
-	text, err := j.open(ctx, r.Shape.Vocab)
+	text, err := j.Open(ctx, r.Shape.Vocab)
 	if err != nil {
 		return err
 	}
@@ -215,7 +215,7 @@ func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	if err := teacher.Load(filepath.Join(from, "hf")); err != nil {
 		return err
 	}
-	j.note("training the draft model")
+	j.Notef("training the draft model")
 	c := j.config("draft", r, text.valid)
 	n, err := Run(ctx, c, append(text.train, own), &Teacher{Net: teacher, Share: r.Distill})
 	if err != nil {
@@ -225,7 +225,7 @@ func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
 }
 
 // exportRun writes the plot of a run's loss, and what a model card says of the training text.
-func exportRun(dir string, text *corpus) error {
+func exportRun(dir string, text *Corpus) error {
 	if err := os.WriteFile(filepath.Join(dir, "data.md"), []byte(text.card), 0o666); err != nil {
 		return err
 	}
@@ -233,7 +233,7 @@ func exportRun(dir string, text *corpus) error {
 }
 
 // export writes the finished network in every form.
-func (n *Network) export(dir, name string, text *corpus) error {
+func (n *Network) export(dir, name string, text *Corpus) error {
 	if err := exportRun(dir, text); err != nil {
 		return err
 	}
@@ -242,5 +242,5 @@ func (n *Network) export(dir, name string, text *corpus) error {
 			return err
 		}
 	}
-	return n.WriteFolder(filepath.Join(dir, "hf"), text.tok.EOS())
+	return n.WriteFolder(filepath.Join(dir, "hf"), text.Tok.EOS())
 }

@@ -1,4 +1,4 @@
-package train
+package train_test
 
 import (
 	"context"
@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
@@ -16,31 +18,31 @@ import (
 // The whole way on a tiny model: vocabulary, target, text of the target's own, draft model. What is exported runs in
 // package model and gives the logits of the network that was trained, and a second call finds all done.
 func TestJob(t *testing.T) {
-	j, shape, steps := tinyJob(t), tinyShape(), 0
-	j.Report = func(Progress) { steps++ }
-	r := tinyRecipe(shape, 60)
+	j, shape, steps := traintest.Job(t), traintest.Shape(), 0
+	j.Report = func(train.Progress) { steps++ }
+	r := traintest.Recipe(shape, 60)
 	ctx := context.Background()
 	small := r
 	small.Shape.Layers, small.Shape.FFN, small.Steps = 1, 32, 40
 	small.Distill, small.Precision = 0.8, "bf16"
-	small.Generated = Generated{Files: 2, Texts: 70, Prompt: 5, Length: 20, Weight: 0.5}
+	small.Generated = train.Generated{Files: 2, Texts: 70, Prompt: 5, Length: 20, Weight: 0.5}
 	for range 2 {
-		if err := Target(ctx, j, r); err != nil {
+		if err := train.Target(ctx, j, r); err != nil {
 			t.Fatal(err)
 		}
-		if err := Draft(ctx, j, small, shape); err != nil {
+		if err := train.Draft(ctx, j, small, shape); err != nil {
 			t.Fatal(err)
 		}
 		if steps != r.Steps+small.Steps {
 			t.Fatalf("%d steps, want %d, and none when all is done", steps, r.Steps+small.Steps)
 		}
 	}
-	for stage, s := range map[string]Shape{"target": shape, "draft": small.Shape} {
+	for stage, s := range map[string]train.Shape{"target": shape, "draft": small.Shape} {
 		from := filepath.Join(j.Dir, stage)
 		if card, err := os.ReadFile(filepath.Join(from, "data.md")); err != nil || !strings.Contains(string(card), "| sums |") {
 			t.Errorf("%s: the table of its training text: %v\n%s", stage, err, card)
 		}
-		net, err := NewNetwork(s, nnPool(t), 0)
+		net, err := train.NewNetwork(s, traintest.Pool(t), 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -54,7 +54,8 @@ func (r *Recipe) course() Course {
 	return Course{Steps: r.Steps, Schedule: r.Schedule, Optimizer: r.Optimizer, Clip: r.Clip, ValidateEvery: r.ValidateEvery, Patience: r.Patience}
 }
 
-func (r *Recipe) check() error {
+// Check refuses a recipe that cannot be followed to its end.
+func (r *Recipe) Check() error {
 	if err := checkPrecision(r.Precision); err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (r *Recipe) check() error {
 // c.Dir. When ctx ends it saves and returns ctx's error. teacher, which may be nil, is asked
 // for soft targets.
 func Run(ctx context.Context, c Config, sets []*data.Set, teacher *Teacher) (*Network, error) {
-	if err := c.check(); err != nil {
+	if err := c.Check(); err != nil {
 		return nil, err
 	}
 	kind := gemm.F32
@@ -121,7 +122,7 @@ func (l *language) Fingerprint() string {
 	if l.long != nil {
 		deals = append(deals, l.long.Fingerprint())
 	}
-	return fingerprint(l.r, deals...)
+	return Fingerprint(l.r, deals...)
 }
 
 // Work counts the teacher's arithmetic too.

@@ -21,5 +21,5 @@ func (t *Teacher) prepare(tokens []int32, length int) {
 // logits writes the teacher's logits for rows [from, to) to q.
 func (t *Teacher) logits(from, to int, q nn.Mat) {
 	n := t.Net
-	n.exec.Linear(nn.Source{X: t.x.Slice(from, to), Norm: &n.net.Norm}, nn.Proj{Linear: &n.net.Head, Dst: q})
+	n.exec.Linear(nn.Source{X: t.x.Slice(from, to), Norm: &n.Net.Norm}, nn.Proj{Linear: &n.Net.Head, Dst: q})
 }

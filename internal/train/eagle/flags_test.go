@@ -1,0 +1,27 @@
+package eagle
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Flags change what they name in the recipe of the shipped head, and nothing else.
+func TestFlags(t *testing.T) {
+	two, three, half, source := 2, 3, 0.5, "go"
+	for _, c := range []struct {
+		cmd    Flags
+		change func(r *Recipe)
+	}{
+		{Flags{}, func(r *Recipe) {}},
+		{Flags{Version: &two}, func(r *Recipe) { *r = NewRecipe(2) }},
+		{Flags{TestSteps: &two, Decay: &half}, func(r *Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
+		{Flags{From: []int{-1}, Taps: []int{0, 2, 4}}, func(r *Recipe) { r.From, r.Taps = nil, []int{0, 2, 4} }},
+		{Flags{From: []int{4, 5}, DraftVocab: &three, Only: &source}, func(r *Recipe) { r.From, r.DraftVocab, r.Only = []int{4, 5}, 3, "go" }},
+	} {
+		want := NewRecipe(3)
+		c.change(&want)
+		if got := c.cmd.Recipe(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
+		}
+	}
+}

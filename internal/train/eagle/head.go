@@ -1,0 +1,142 @@
+// Package eagle trains EAGLE heads, and the routers of their shortlists.
+package eagle
+
+import (
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head is an EAGLE head in training over a frozen target (reference specblock.md §5.4).
+//
+// Every token of a text but the first is an entry: its embedding, and the feature of the token before it, made of the target's taps.
+// The row of an entry learns what the target says next; all entries of some texts run in one pass. Then, as in drafting, rows go
+// on below it: of the next tokens of the text, each with the state of the row before for its feature, in passes one after the
+// other. A row sees the text's entries up to the one that it hangs from, and the rows between: the training-time test.
+type Head struct {
+	train.OverTarget
+
+	net   *eagle.Network
+	trees []*tree.Tree // of texts
+
+	passes []*pass
+	used   int     // of them, since begin
+	rows   []place // of the last pass
+	bufs   eagle.Buffers
+
+	features, asked, wanted, logits nn.Buffer
+
+	said map[int32]int32 // of a token its row of the head's output; nil: all are in order
+	soft nn.Soft
+}
+
+// place is a node of a text's tree.
+type place struct{ text, node int }
+
+// pass is one pass: its forest lasts until the gradient is taken, and its states until the next pass has read them.
+type pass struct {
+	forest        nn.Forest
+	input, states nn.Buffer
+}
+
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
+// vocabulary; nil: all.
+func NewHead(c eagle.Config, tokens []int32, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind)}
+	w := train.Trained{Params: h.Params}
+	var err error
+	if tokens != nil {
+		h.said = map[int32]int32{}
+		for i, t := range tokens {
+			h.said[t] = int32(i)
+		}
+		if w.Output, err = target.OutputOf(tokens, kind); err != nil {
+			return nil, err
+		}
+	}
+	if h.net, err = eagle.NewNetwork(c, w, tokens, target.Net); err != nil {
+		return nil, err
+	}
+	h.Made(h.net.Pages)
+	return h, c.Fits(target.Shape.Config())
+}
+
+// Config is the head's shape.
+func (h *Head) Config() *eagle.Config { return &h.net.Config }
+
+// begin runs the target over texts of one length, and the head over their entries: row (L−1)·i + p − 1 of what it returns is the state
+// of the entry of token p of text i. last is the target's rows, before its last norm; features are those of all tokens; noise, which
+// may be nil, changes them before the head sees them.
+func (h *Head) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x nn.Mat) {
+	length := len(texts[0])
+	last = h.Target.Read(texts)
+	features = h.Exec.Mat(&h.features, last.Rows, h.net.Hidden)
+	h.net.Features(h.Exec, h.Target.Taps, features, &h.bufs)
+
+	h.used, h.rows = 0, nil
+	f := h.next()
+	var tokens, of []int32
+	for i, text := range texts {
+		if i == len(h.trees) {
+			h.trees = append(h.trees, new(tree.Tree))
+		}
+		h.trees[i].ResetChain(text[1:])
+		f.forest.Add(h.Cache(i), h.trees[i], 0)
+		h.Cache(i).Reserve(0, length-1)
+		tokens = append(tokens, text[1:]...)
+		for p := range length - 1 {
+			of = append(of, int32(i*length+p))
+			h.rows = append(h.rows, place{i, p})
+		}
+	}
+	return last, features, h.run(f, tokens, features, of, noise)
+}
+
+// grow runs a row below each of some rows of the last pass, in their order: from numbers them, tokens are the new rows', x is the last
+// pass's states.
+func (h *Head) grow(x nn.Mat, from, tokens []int32) nn.Mat {
+	var rows []place
+	first := make([]int, len(h.trees))
+	for i, t := range h.trees {
+		first[i] = t.Len()
+	}
+	for i, r := range from {
+		at := h.rows[r]
+		rows = append(rows, place{at.text, h.trees[at.text].AppendApart(at.node, tokens[i])})
+	}
+	h.rows = rows
+	f := h.next()
+	for i, t := range h.trees {
+		if more := t.Len() - first[i]; more > 0 {
+			h.Cache(i).Reserve(first[i], more)
+			f.forest.Add(h.Cache(i), t, first[i])
+		}
+	}
+	return h.run(f, tokens, x, from, nil)
+}
+
+// next is the next pass, of no rows yet.
+func (h *Head) next() *pass {
+	if h.used == len(h.passes) {
+		h.passes = append(h.passes, new(pass))
+	}
+	p := h.passes[h.used]
+	h.used++
+	p.forest.Reset()
+	return p
+}
+
+// run computes the rows of a pass, whose features are some rows of g.
+func (h *Head) run(p *pass, tokens []int32, g nn.Mat, of []int32, noise func(g nn.Mat)) nn.Mat {
+	in := h.Exec.Mat(&p.input, len(tokens), h.net.Hidden)
+	h.Exec.Gather(g, of, in)
+	if noise != nil {
+		noise(in)
+	}
+	x := h.Exec.Mat(&p.states, len(tokens), h.net.Hidden)
+	h.net.Run(h.Exec, &p.forest, tokens, in, x, &h.bufs)
+	return x
+}

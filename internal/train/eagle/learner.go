@@ -1,0 +1,120 @@
+package eagle
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// learner is an EAGLE head as a learner.
+type learner struct {
+	train.Heads
+	r    *Recipe
+	head *Head
+}
+
+// open opens the job's target and makes the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text *train.Corpus) (*learner, error) {
+	l := &learner{r: r}
+	var warm func() error
+	if len(r.From) > 0 {
+		warm = func() error { return l.head.warm(r.From, r.Seed, l.Sample(32), l.FirstPlace()) }
+	}
+	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
+		if r.DraftVocab > 0 {
+			m.Tokens = shortlist.Count(shape.Vocab, text.Tok, "the text a head learns from", l.Sample(4096)...).Order[:r.DraftVocab]
+		}
+		if l.head, err = NewHead(r.config(shape), m.Tokens, target, l.Pool, train.KindOf(r.Precision)); err != nil {
+			return m, err
+		}
+		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
+		return m, nil
+	}, warm)
+}
+
+// Work counts the target's distributions, and the head's rows.
+func (l *learner) Work() (tokens int, operations float64) {
+	c, r := l.head.Config(), l.r
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	layer := 2*c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
+	later := float64(r.Later*(r.TestSteps-1)) / float64(l.TextLength()) // rows per token of text
+	learn := float64(r.Places)/float64(l.TextLength()) + later
+	said := float64(l.TextLength()-l.FirstPlace()) / float64(l.TextLength())
+	return l.Heads.Work(6*float64(len(c.Taps)*c.Hidden*c.Hidden) + (1+later)*6*float64(layer) +
+		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
+}
+
+// goal weighs the test steps of a lesson: each the mean of its rows, times Decay^step, of all such means the mean.
+func (r *Recipe) goal(l *lesson) goal {
+	o := goal{hard: 1}
+	if r.Version == 2 {
+		o.states, o.hard = 1, 0.1
+	}
+	total := 0.0
+	for s := range r.TestSteps {
+		if l.rows(s) > 0 {
+			total += math.Pow(r.Decay, float64(s))
+		}
+	}
+	for s := range r.TestSteps {
+		w := 0.0
+		if n := l.rows(s); n > 0 {
+			w = math.Pow(r.Decay, float64(s)) / total / float64(n)
+		}
+		o.scale = append(o.scale, float32(w))
+	}
+	return o
+}
+
+// Gradient is that of a step's texts.
+func (l *learner) Gradient(step int) (nn.Loss, error) {
+	r := l.r
+	d, first, texts := l.Step(step)
+	all := lesson{texts: texts, noise: r.noise(step, d.Length)}
+	for i, text := range texts {
+		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
+		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.TestSteps, r.Places, r.Circles)
+		all.places = append(all.places, places)
+		all.later = append(all.later, spread(places, d.Length-1-r.TestSteps, r.Later))
+	}
+	o := r.goal(&all)
+	var total nn.Loss
+	for at := 0; at < len(texts); at += r.MicroRows {
+		part := all.part(at, at+r.MicroRows)
+		total.Add(l.head.gradient(&part, o))
+	}
+	return total, nil
+}
+
+// noise is what EAGLE-2's features are shaken with, so that a head gets used to features that are its own: uniform, of width 0.2 at
+// 512 tokens and less in longer texts (reference specblock.md §5.1). EAGLE-3 has none.
+func (r *Recipe) noise(step, length int) func(g nn.Mat) {
+	if r.Version != 2 {
+		return nil
+	}
+	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
+	width := 0.2 * 512 / float64(length)
+	return func(g nn.Mat) {
+		for i := range g.Rows {
+			for j := range g.Row(i) {
+				g.Row(i)[j] += float32((random.Float64() - 0.5) * width)
+			}
+		}
+	}
+}
+
+// spread takes n of the places up to last, evenly.
+func spread(places []int, last, n int) (some []int) {
+	for len(places) > 0 && places[len(places)-1] > last {
+		places = places[:len(places)-1]
+	}
+	n = min(n, len(places))
+	for i := range n {
+		some = append(some, places[i*len(places)/n])
+	}
+	return some
+}

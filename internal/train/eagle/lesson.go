@@ -1,0 +1,130 @@
+package eagle
+
+import "github.com/grovellm/grove/nn"
+
+// lesson is where some texts of one length teach: places is of each the tokens after which a head learns what the target says, and later
+// those of them, none near the end, from which it goes on as in drafting.
+type lesson struct {
+	texts         [][]int32
+	places, later [][]int
+	noise         func(g nn.Mat)
+}
+
+// part is texts [from, to) of a lesson.
+func (l *lesson) part(from, to int) lesson {
+	return lesson{l.texts[from:to], l.places[from:to], l.later[from:to], l.noise}
+}
+
+// rows is the rows of a test step that learn.
+func (l *lesson) rows(step int) int {
+	n, of := 0, l.places
+	if step > 0 {
+		of = l.later
+	}
+	for _, p := range of {
+		n += len(p)
+	}
+	return n
+}
+
+// goal is what rows of an EAGLE head learn: distributions, and of EAGLE-2 also the target's states.
+type goal struct {
+	scale  []float32 // of a row of each test step
+	hard   float32   // weight of the distributions
+	states float32   // weight of the distance to the states
+}
+
+// gradient adds that of a lesson to the parameters', and returns the loss, whose weight is the lesson's share of the step.
+func (h *Head) gradient(l *lesson, o goal) nn.Loss {
+	h.Tape.Reset()
+	h.Tape.Attach()
+	loss := h.loss(l, o)
+	h.Tape.Backward()
+	return loss
+}
+
+// loss runs a lesson's test steps: the rows of the text's entries, and below some of them those of the next tokens, step after step.
+func (h *Head) loss(l *lesson, o goal) (total nn.Loss) {
+	length := len(l.texts[0])
+	first := length
+	for _, p := range l.places {
+		first = min(first, p[0])
+	}
+	last, features, x := h.begin(l.texts, l.noise)
+	h.soft.Temperature = 1
+	h.Target.Distributions(&h.soft, last, len(l.texts), first, length-1, &h.net.Head)
+
+	for step, scale := range o.scale {
+		q := h.question(l, step, first)
+		switch {
+		case len(q.tokens) == 0:
+			return total
+		case step == 0:
+			rows := h.Exec.Mat(&h.asked, len(q.tokens), h.net.Hidden)
+			h.Exec.Gather(x, q.from, rows)
+			total.Add(h.answer(rows, features, &q, scale, o))
+		default:
+			x = h.grow(x, q.from, q.tokens)
+			total.Add(h.answer(x, features, &q, scale, o))
+		}
+	}
+	return total
+}
+
+// question is the rows of a test step that learn.
+type question struct {
+	tokens  []int32 // of the rows
+	from    []int32 // their own numbers among the entries' rows; in later steps those of the rows that they hang from in the last pass
+	states  []int32 // of the features, the target's own after the row's token
+	targets nn.Targets
+}
+
+// question lists the rows of a test step; first is the first place with a distribution.
+func (h *Head) question(l *lesson, step, first int) (q question) {
+	length := len(l.texts[0])
+	h.soft.Row = h.soft.Row[:0]
+	q.targets = nn.Targets{Soft: &h.soft, Share: 1}
+	of := l.places
+	if step > 0 {
+		of = l.later
+	}
+	for i, text := range l.texts {
+		for _, p := range of[i] {
+			if step <= 1 {
+				q.from = append(q.from, int32(i*(length-1)+p-1))
+			} else {
+				q.from = append(q.from, int32(len(q.from))) // the same rows as in the step before
+			}
+			p += step
+			q.tokens = append(q.tokens, text[p])
+			q.targets.Token = append(q.targets.Token, h.rowOf(text[p+1]))
+			h.soft.Row = append(h.soft.Row, int32(i*(length-1-first)+p-first))
+			q.states = append(q.states, int32(i*length+p))
+		}
+	}
+	return q
+}
+
+// rowOf is a token's row of the output, -1 where the draft vocabulary has it not: what the head cannot say it does not learn.
+func (h *Head) rowOf(token int32) int32 {
+	if h.said == nil {
+		return token
+	}
+	if r, ok := h.said[token]; ok {
+		return r
+	}
+	return -1
+}
+
+// answer is the loss of some rows, times scale each.
+func (h *Head) answer(x, features nn.Mat, q *question, scale float32, o goal) nn.Loss {
+	loss := h.Exec.CrossEntropy(h.net.Output(x), &h.net.Head, q.targets, scale*o.hard)
+	loss.Sum *= float64(o.hard)
+	if o.states > 0 {
+		y := h.Exec.Mat(&h.wanted, x.Rows, x.Cols)
+		h.Exec.Gather(features, q.states, y)
+		loss.Sum += float64(o.states) * h.Exec.SmoothL1(x, y, scale*o.states).Sum
+	}
+	loss.Sum, loss.Hard, loss.Weight = loss.Sum*float64(scale), loss.Hard*float64(scale), loss.Weight*float64(scale)
+	return loss
+}

@@ -1,0 +1,125 @@
+package eagle
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// heldDepth is the depth to which held-out text is drafted.
+const heldDepth = 8
+
+// heldTree is EAGLE-2's, with its authors' numbers.
+var heldTree = grow.PaperDynamic()
+
+// Validate measures on every held-out source the loss of the first test step and, of chains that the head drafts on its own states,
+// the share that is right at each depth of those that were right before; and τ, the tokens that a round of such a chain, or of a
+// tree, brings.
+func (l *learner) Validate() (losses, figures map[string]float64, err error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+		m, err := l.head.measure(t)
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		figure("chain", m.tokens/m.rounds)
+		figure(fmt.Sprintf("tree of %d", heldTree.N), float64(m.treeTokens)/float64(m.treeRounds))
+		for d, n := range m.reached {
+			if n > 0 {
+				figure(fmt.Sprintf("depth %02d", d+1), float64(m.right[d])/float64(n))
+			}
+		}
+		return m.loss, nil
+	})
+}
+
+// chains is what a head makes of held-out text.
+type chains struct {
+	loss           nn.Loss
+	reached, right [heldDepth]int // by depth: chains that were right before, and those of them that are right here too
+	tokens, rounds float64        // of decoding with these chains
+
+	treeTokens, treeRounds int // the same with trees
+}
+
+// measure has the head draft after every token that the target said.
+func (h *Head) measure(t *train.HeldText) (*chains, error) {
+	h.Tape.Detach()
+	m := new(chains)
+	err := t.Each(train.HeldTexts, train.HeldTokens, heldDepth, func(text []int32, places []int) error {
+		l := lesson{texts: [][]int32{text}, places: [][]int{places}}
+		m.loss.Add(h.loss(&l, goal{scale: []float32{1}, hard: 1}))
+		m.add(text, places, h.draft(text, places))
+		rounds, tokens, err := h.rounds(text, t.Prompt, len(places), &heldTree, heldTree.N)
+		m.treeRounds, m.treeTokens = m.treeRounds+rounds, m.treeTokens+tokens
+		return err
+	})
+	return m, err
+}
+
+// draft has the head go on by itself after some tokens of a text: chains of its likeliest tokens, by place and depth.
+func (h *Head) draft(text []int32, places []int) [][]int32 {
+	_, _, x := h.begin([][]int32{text}, nil)
+	from, guesses := make([]int32, len(places)), make([][]int32, len(places))
+	for i, p := range places {
+		from[i] = int32(p - 1)
+	}
+	rows := h.asked.Mat(len(from), h.net.Hidden)
+	h.Exec.Gather(x, from, rows)
+	for depth := range heldDepth {
+		next := h.likeliest(rows)
+		for i, token := range next {
+			guesses[i] = append(guesses[i], token)
+		}
+		if depth == heldDepth-1 {
+			break
+		}
+		x = h.grow(x, from, next)
+		rows = x
+		for i := range from {
+			from[i] = int32(i)
+		}
+	}
+	return guesses
+}
+
+// likeliest is the token after each row.
+func (h *Head) likeliest(x nn.Mat) []int32 {
+	tokens := make([]int32, x.Rows)
+	const part = 256 // rows whose logits live at a time
+	for from := 0; from < x.Rows; from += part {
+		rows := min(part, x.Rows-from)
+		logits := h.logits.Mat(rows, h.net.DraftVocab)
+		h.Exec.Linear(h.net.Output(x.Slice(from, from+rows)), nn.Proj{Linear: &h.net.Head, Dst: logits})
+		h.Exec.Pool().Run(rows, train.Tasks(func(_, i int) {
+			t := int32(simd.ArgMax(logits.Row(i)))
+			if h.net.Tokens != nil {
+				t = h.net.Tokens[t]
+			}
+			tokens[from+i] = t
+		}))
+	}
+	return tokens
+}
+
+// add compares the chains after neighbouring places of a text with it, and goes through the text as decoding would.
+func (m *chains) add(text []int32, places []int, guesses [][]int32) {
+	accepted := make([]int, len(places))
+	for i, p := range places {
+		for d, token := range guesses[i] {
+			m.reached[d]++
+			if token != text[p+1+d] {
+				break
+			}
+			m.right[d]++
+			accepted[i]++
+		}
+	}
+	for i := 0; i < len(places); i += accepted[i] + 1 {
+		m.rounds++
+		m.tokens += math.Min(float64(accepted[i]+1), float64(len(places)-i)) // those accepted, and the target's own
+	}
+}

@@ -1,0 +1,94 @@
+package eagle
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/train"
+)
+
+// Recipe is what an EAGLE head's weights are a function of, with the target and the text.
+type Recipe struct {
+	Version                      int // 3, or 2
+	Heads, KVHeads, HeadDim, FFN int
+	RopeBase                     float64
+	Taps                         []int
+	DraftVocab                   int   // so many of the most frequent tokens; 0: all
+	From                         []int // the target's blocks as whose MLPs the layer's begins (eagle_warm.go); empty: random weights
+	Seed                         uint64
+	Precision                    string // of products: f32 or bf16
+	train.Course
+	train.HeadText
+
+	Places    int     // rows of a text that learn
+	TestSteps int     // of the training-time test; 1: none
+	Later     int     // of the rows of a text, those that go on in the test's later steps
+	Decay     float64 // test step s counts Decay^s
+}
+
+// NewRecipe is the recipe of the shipped head, EAGLE-3; of version 2 that of an EAGLE-2 head of the same size.
+func NewRecipe(version int) Recipe {
+	r := Recipe{
+		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5}, Seed: 5, Precision: "bf16",
+		Course:   train.Course{Steps: 1300, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
+		HeadText: train.DefaultHeadText(),
+		Places:   320, TestSteps: 7, Later: 96, Decay: 0.8,
+	}
+	if version == 2 {
+		r.Taps, r.TestSteps, r.Later = []int{6}, 1, 0
+	}
+	return r
+}
+
+// Basis is what recipes of all heads have.
+func (r *Recipe) Basis() train.Basis {
+	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
+		Layers: train.Layering{Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+}
+
+// Check refuses a recipe that cannot be followed to its end for a target.
+func (r *Recipe) Check(target *train.Shape) error {
+	if err := r.Basis().Check(); err != nil {
+		return err
+	}
+	switch {
+	case r.Places < 1:
+		return fmt.Errorf("texts with %d rows each that learn: want a positive number", r.Places)
+	case r.TestSteps < 1 || r.TestSteps > 1 && r.Later < 1:
+		return fmt.Errorf("%d test steps, the later ones of %d rows of a text: want one step, or more and some rows", r.TestSteps, r.Later)
+	case !(r.Decay > 0 && r.Decay <= 1):
+		return fmt.Errorf("decay %g: want above 0 and up to 1", r.Decay)
+	case r.Short.Length-1-r.TestSteps < r.Short.Prompt:
+		return fmt.Errorf("%d test steps: texts of %d tokens have no room for them after the %d that are given", r.TestSteps, r.Short.Length, r.Short.Prompt)
+	case r.Held.Length-heldDepth <= r.Held.Prompt:
+		return fmt.Errorf("held-out texts of %d tokens have no room for %d after the %d that are given", r.Held.Length, heldDepth, r.Held.Prompt)
+	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
+		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
+	}
+	c := r.config(*target)
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return train.CheckBlocks(r.From, target)
+}
+
+// config is the head's shape over a target. Its attention has no norms of queries and keys: llama.cpp's eagle3 knows none.
+func (r *Recipe) config(target train.Shape) eagle.Config {
+	c := eagle.Config{Config: r.Basis().Layers.Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers}
+	if r.DraftVocab > 0 {
+		c.DraftVocab = r.DraftVocab
+	}
+	c.Arch = "llama"
+	return c
+}
+
+// Train trains an EAGLE head for the target of the job, in DIR/NAME, on text that is in DIR/jet/generated for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe, target train.Shape) error {
+	if err := r.Check(&target); err != nil {
+		return err
+	}
+	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, target, text)
+	})
+}

@@ -1,0 +1,48 @@
+package eagle
+
+import (
+	"math"
+	"testing"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/traintest"
+)
+
+// An EAGLE recipe that cannot be followed to its end is refused before anything is done.
+func TestEagleRecipeRefuses(t *testing.T) {
+	shape := traintest.Shape()
+	traintest.Refuses(t, func() Recipe { return tinyEagle(3, 40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
+		"no block 2":          func(r *Recipe) { r.From = []int{2} },
+		"EAGLE version":       func(r *Recipe) { r.Version = 1 },
+		"the last alone":      func(r *Recipe) { r.Version = 2 },
+		"whole blocks":        func(r *Recipe) { r.FFN = 48 },
+		"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
+		"precision":           func(r *Recipe) { r.Precision = "f16" },
+		"0 rows each":         func(r *Recipe) { r.Places = 0 },
+		"0 test steps":        func(r *Recipe) { r.TestSteps = 0 },
+		"later ones of 0":     func(r *Recipe) { r.Later = 0 },
+		"decay":               func(r *Recipe) { r.Decay = math.NaN() },
+		"no room for them":    func(r *Recipe) { r.TestSteps = 19 },
+		"no room for 8":       func(r *Recipe) { r.Held.Length = 14 },
+		"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
+		"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
+	})
+	target := train.TargetRecipe().Shape
+	for _, version := range []int{2, 3} {
+		if r := tinyEagle(version, 40); r.Check(&shape) != nil {
+			t.Error(r.Check(&shape))
+		}
+		if r := NewRecipe(version); r.Check(&target) != nil {
+			t.Error(r.Check(&target))
+		}
+	}
+}
+
+// Whether a checkpoint can be gone on with is for the fingerprint of its recipe to say, which is one of names and order of fields: a
+// change of these turns all runs away that were stopped before it.
+func TestFingerprintStays(t *testing.T) {
+	r := tinyEagle(2, 7)
+	if got := train.Fingerprint(&r); got != "5eb89d6850f82af8" {
+		t.Errorf("fingerprint %q", got)
+	}
+}

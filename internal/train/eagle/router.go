@@ -1,0 +1,145 @@
+package eagle
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// Router is a router in training (paper 001 §4.2, appendix A.2). It learns by binary cross-entropy which clusters hold any of the
+// tokens that a drafter finds likeliest, from what the drafter's row reads: a token and a feature.
+type Router struct {
+	Params *nn.Params
+
+	net    *shortlist.Router
+	embed  nn.Table
+	of     []int32 // of each token its cluster, -1 where it is in none
+	exec   *nn.Exec
+	tape   *nn.Tape
+	bufs   shortlist.RouterBuffers
+	scores nn.Buffer
+	tokens nn.Buffer
+	loss   []float64 // of each row
+}
+
+// NewRouter returns a router of zeros for clusters of a vocabulary of so many tokens.
+func NewRouter(c shortlist.RouterConfig, clusters [][]int32, vocab int, embed nn.Table, pool *par.Pool, kind gemm.Type) (*Router, error) {
+	r := &Router{Params: nn.NewParams(kind), embed: embed, exec: nn.NewExec(pool), of: make([]int32, vocab)}
+	for i := range r.of {
+		r.of[i] = -1
+	}
+	for c, tokens := range clusters {
+		for _, token := range tokens {
+			r.of[token] = int32(c)
+		}
+	}
+	var err error
+	if r.net, err = shortlist.NewRouter(c, train.Trained{Params: r.Params}); err != nil {
+		return nil, err
+	}
+	r.tape = nn.NewTape(r.exec, r.Params)
+	return r, nil
+}
+
+// Init draws the weights, and begins the clusters' scores as the log-odds of how often each was right in what was seen.
+func (r *Router) Init(seed uint64, s *sightings, top int) {
+	train.Initialise(r.Params, seed, 1)
+	for _, p := range r.Params.All() {
+		switch p.Name {
+		case "router.in.bias":
+			clear(p.Data)
+		case "router.out.bias":
+			right := make([]float64, len(p.Data))
+			labels := make([]float32, len(p.Data))
+			for i := range s.tokens {
+				r.label(labels, s.best[i*top:(i+1)*top])
+				for c, y := range labels {
+					right[c] += float64(y)
+				}
+			}
+			for c := range p.Data {
+				odds := (right[c] + 0.5) / (float64(len(s.tokens)) - right[c] + 0.5)
+				p.Data[c] = float32(math.Log(odds))
+			}
+		case "router.out.weight":
+			for i := range p.Data {
+				p.Data[i] *= 0.1
+			}
+		}
+	}
+	r.Pack()
+}
+
+// Pack makes the router compute with its parameters as they stand.
+func (r *Router) Pack() { r.Params.Pack(r.tape.Products()) }
+
+// label marks the clusters of tokens.
+func (r *Router) label(dst []float32, tokens []int32) {
+	clear(dst)
+	for _, token := range tokens {
+		if c := r.of[token]; c >= 0 {
+			dst[c] = 1
+		}
+	}
+}
+
+// run scores the clusters for rows that were seen.
+func (r *Router) run(s *sightings, from, to int) nn.Mat {
+	hidden := r.net.Hidden
+	embed := r.tokens.Mat(to-from, r.net.Embed)
+	for i, token := range s.tokens[from:to] {
+		r.embed.Row(embed.Row(i), int(token))
+	}
+	features := nn.Mat{Rows: to - from, Cols: hidden, Stride: hidden, Data: s.features[from*hidden : to*hidden]}
+	scores := r.exec.Mat(&r.scores, to-from, r.net.Clusters)
+	r.net.Scores(r.exec, embed, features, scores, &r.bufs)
+	return scores
+}
+
+// gradient adds the gradient of the rows' mean loss to the parameters', and returns the loss. A row's is the sum over all clusters of
+// the binary cross-entropy, over the number of tokens that are kept of a row.
+func (r *Router) gradient(s *sightings, top int) nn.Loss {
+	r.tape.Reset()
+	r.tape.Attach()
+	n := len(s.tokens)
+	scores := r.run(s, 0, n)
+	grad, _ := scores.Grad()
+	scale := 1 / float32(n*top)
+	r.loss = grown(r.loss, n)
+	r.exec.Pool().Run(n, train.Tasks(func(_, i int) {
+		g := grad.Row(i)
+		r.label(g, s.best[i*top:(i+1)*top])
+		sum := 0.0
+		for c, x := range scores.Row(i) {
+			loss, slope := bce(x, g[c])
+			sum += loss
+			g[c] = slope * scale
+		}
+		r.loss[i] = sum / float64(top)
+	}))
+	var total nn.Loss
+	for _, l := range r.loss {
+		total.Sum += l
+	}
+	total.Weight, total.Rows = float64(n), n
+	r.tape.Backward()
+	return total
+}
+
+func grown(s []float64, n int) []float64 {
+	if cap(s) < n {
+		return make([]float64, n)
+	}
+	return s[:n]
+}
+
+// bce is the binary cross-entropy of a score against a label, and its slope.
+func bce(score, label float32) (loss float64, slope float32) {
+	x, y := float64(score), float64(label)
+	loss = max(x, 0) - x*y + math.Log1p(math.Exp(-math.Abs(x)))
+	return loss, float32(1/(1+math.Exp(-x)) - y)
+}

@@ -1,0 +1,178 @@
+package eagle
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// drafts is an EAGLE head at work after text of its target's, as it serves: what a router sees of it, and what it should have listed
+// (paper 001, appendix A.2).
+type drafts struct {
+	target *model.Model
+	head   *eagle.Network
+	top    int // tokens of a row that are kept, the likeliest
+
+	pass             *model.Pass
+	exec             *nn.Exec
+	text, own        *nn.Cache
+	chain, tree      tree.Tree
+	forest           nn.Forest
+	taps, g, in, out nn.Buffer
+	states           [2]nn.Buffer
+	logits           nn.Buffer
+	bufs             eagle.Buffers
+}
+
+func newDrafts(target *model.Model, head *eagle.Network, top int) *drafts {
+	pages := head.Pages()
+	return &drafts{target: target, head: head, top: top, pass: target.NewPass(), exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
+}
+
+// sightings are rows of drafts.
+type sightings struct {
+	tokens   []int32
+	steps    []int     // of the draft: 0 is a row of the text
+	features []float32 // of each row
+	best     []int32   // of each row its likeliest tokens, in order
+	chance   []float32 // their probabilities
+}
+
+func (s *sightings) reset() {
+	s.tokens, s.steps, s.features, s.best, s.chance = s.tokens[:0], s.steps[:0], s.features[:0], s.best[:0], s.chance[:0]
+}
+
+// see drafts after tokens of a text: rows of the text at places, and below some of those, later, chains of the head's own, so many
+// steps in all. A chain's tokens are drawn from the head's likeliest by their probability, as most nodes of trees are taken.
+func (d *drafts) see(text []int32, places, later []int, steps int, r *rand.Rand, into *sightings) error {
+	g, x, err := d.read(text)
+	if err != nil {
+		return err
+	}
+	first := len(into.tokens)
+	tokens := make([]int32, len(places))
+	rows := make([]int, len(places))
+	for i, p := range places {
+		tokens[i], rows[i] = text[p], p-1 // the row of an entry, whose feature is of the token before it
+	}
+	d.keep(into, 0, tokens, pick(&d.in, g, rows), pick(&d.out, x, rows))
+
+	// Of each chain its last node, that node's row in x and its number among the sightings.
+	var nodes, at, seen []int
+	for _, p := range later {
+		if i, ok := slices.BinarySearch(places, p); ok {
+			nodes, at, seen = append(nodes, p-1), append(at, p-1), append(seen, first+i)
+		}
+	}
+	for step := 1; step < steps && len(nodes) > 0; step++ {
+		tokens = tokens[:0]
+		from := d.tree.Len()
+		for i := range nodes {
+			tokens = append(tokens, d.draw(into, seen[i], r))
+			nodes[i] = d.tree.AppendApart(nodes[i], tokens[i])
+			seen[i] = len(into.tokens) + i
+		}
+		in := pick(&d.in, x, at)
+		x = d.run(from, tokens, in, step)
+		d.keep(into, step, tokens, in, x)
+		for i := range at {
+			at[i] = i
+		}
+	}
+	return nil
+}
+
+// read runs a text through the target and the head: features and states of its entries, which are of all tokens but the first.
+func (d *drafts) read(text []int32) (g, x nn.Mat, err error) {
+	n, rows := d.head, len(text)-1
+	d.chain.ResetChain(text[:rows])
+	if err := d.pass.Run(context.Background(), []model.Rows{{Cache: d.text, Tree: &d.chain}}, n.Taps); err != nil {
+		return g, x, err
+	}
+	taps := d.taps.Mat(rows, n.Width())
+	for i := range rows {
+		for t := range n.Taps {
+			copy(taps.Row(i)[t*n.Hidden:], d.pass.Tap(t, 0, i))
+		}
+	}
+	g = d.g.Mat(rows, n.Hidden)
+	n.Features(d.exec, taps, g, &d.bufs)
+	d.tree.ResetChain(text[1:])
+	return g, d.run(0, text[1:], g, 0), nil
+}
+
+// run computes the tree's rows from number from on.
+func (d *drafts) run(from int, tokens []int32, g nn.Mat, step int) nn.Mat {
+	d.forest.Reset()
+	d.own.Reserve(from, len(tokens))
+	d.forest.Add(d.own, &d.tree, from)
+	x := d.states[step%2].Mat(len(tokens), d.head.Hidden)
+	d.head.Run(d.exec, &d.forest, tokens, g, x, &d.bufs)
+	return x
+}
+
+// pick is some rows of a matrix.
+func pick(buf *nn.Buffer, m nn.Mat, rows []int) nn.Mat {
+	p := buf.Mat(len(rows), m.Cols)
+	for i, r := range rows {
+		copy(p.Row(i), m.Row(r))
+	}
+	return p
+}
+
+// keep takes down rows of a step.
+func (d *drafts) keep(into *sightings, step int, tokens []int32, features, states nn.Mat) {
+	first := len(into.best)
+	into.best = append(into.best, make([]int32, len(tokens)*d.top)...)
+	into.chance = append(into.chance, make([]float32, len(tokens)*d.top)...)
+	for i, token := range tokens {
+		into.tokens, into.steps = append(into.tokens, token), append(into.steps, step)
+		into.features = append(into.features, features.Row(i)...)
+	}
+	const part = 256 // rows whose logits live at a time
+	for from := 0; from < len(tokens); from += part {
+		rows := min(part, len(tokens)-from)
+		logits := d.logits.Mat(rows, d.head.DraftVocab)
+		d.exec.Linear(d.head.Output(states.Slice(from, from+rows)), nn.Proj{Linear: &d.head.Head, Dst: logits})
+		d.exec.Pool().Run(rows, train.Tasks(func(_, i int) {
+			at := first + (from+i)*d.top
+			d.rank(logits.Row(i), into.best[at:at+d.top], into.chance[at:at+d.top])
+		}))
+	}
+}
+
+// rank finds the likeliest tokens of a row and their probabilities.
+func (d *drafts) rank(logits []float32, best []int32, chance []float32) {
+	simd.TopK(logits, best, chance)
+	sum := float64(simd.LogSumExp(logits))
+	for i, l := range chance {
+		chance[i] = float32(math.Exp(float64(l) - sum))
+		if d.head.Tokens != nil {
+			best[i] = d.head.Tokens[best[i]]
+		}
+	}
+}
+
+// draw draws one of a row's best tokens.
+func (d *drafts) draw(s *sightings, row int, r *rand.Rand) int32 {
+	best, chance := s.best[row*d.top:(row+1)*d.top], s.chance[row*d.top:(row+1)*d.top]
+	sum := float32(0)
+	for _, p := range chance {
+		sum += p
+	}
+	u := r.Float32() * sum
+	for i, p := range chance {
+		if u -= p; u < 0 {
+			return best[i]
+		}
+	}
+	return best[0]
+}

@@ -1,0 +1,135 @@
+package eagle
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// routerLearner is a router as a learner.
+type routerLearner struct {
+	r       *RouterRecipe
+	target  *model.Model
+	drafts  *drafts
+	routing *shortlist.Routing
+	router  *Router
+	source  string // fingerprint of the head
+	of      string // and of the target
+	*train.HeadTexts
+
+	seen sightings            // of a step
+	held map[string]sightings // of held-out text, by source
+}
+
+// newRouterLearner opens the job's target with a head and makes the texts that are not there yet.
+func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head string, text *train.Corpus) (*routerLearner, error) {
+	l := &routerLearner{r: r}
+	var err error
+	if l.HeadTexts, err = j.OpenTexts(ctx, r.HeadText, r.Seed, text); err != nil {
+		return nil, err
+	}
+	if l.source, err = train.HashFile(head); err != nil {
+		return nil, err
+	}
+	if l.of, err = train.HashFile(filepath.Join(j.Dir, "target", "model-q8_0.gguf")); err != nil {
+		return nil, err
+	}
+	m, net, err := openHead(j, head)
+	if err != nil {
+		return nil, err
+	}
+	l.target, l.drafts = m, newDrafts(m, net, r.Top)
+	if err := l.begin(); err != nil {
+		l.Close()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Close closes the target.
+func (l *routerLearner) Close() error { return l.target.Close() }
+
+// Workers are the target's.
+func (l *routerLearner) Workers() *par.Pool { return l.target.Pool() }
+
+// Finish is what comes after the last step: nothing.
+func (l *routerLearner) Finish(context.Context, string) error { return nil }
+
+// Title says what is trained.
+func (l *routerLearner) Title(name string) string {
+	return fmt.Sprintf("the router %s of %d clusters: %d parameters", name, l.router.net.Clusters, l.router.Params.Count())
+}
+
+// begin makes the clusters, and the router as it is before training.
+func (l *routerLearner) begin() error {
+	net, vocab := l.drafts.head, l.target.Config.Vocab
+	var err error
+	if l.routing, err = l.r.cluster(l.target, net, l.Sample(256)); err != nil {
+		return err
+	}
+	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width, Clusters: len(l.routing.Clusters)}
+	if l.router, err = NewRouter(c, l.routing.Clusters, vocab, net.Embed, l.target.Pool(), train.KindOf(l.r.Precision)); err != nil {
+		return err
+	}
+	for step := range 4 { // how often clusters are right
+		if err := l.see(step); err != nil {
+			return err
+		}
+	}
+	l.router.Init(l.r.Seed, &l.seen, l.r.Top)
+	return nil
+}
+
+// see adds the drafts of a step to those seen.
+func (l *routerLearner) see(step int) error {
+	r := l.r
+	d, first, texts := l.Step(step)
+	for i, text := range texts {
+		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
+		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, 1, r.Places, r.Circles)
+		later := spread(places, d.Length-2, r.Later)
+		if err := l.drafts.see(text, places, later, r.DraftSteps, rand.New(rand.NewPCG(seed+1, number)), &l.seen); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Params, Pack and the rest make it a Learner.
+func (l *routerLearner) Params() *nn.Params { return l.router.Params }
+func (l *routerLearner) Pack()              { l.router.Pack() }
+
+// Fingerprint is of recipe, target, head and texts.
+func (l *routerLearner) Fingerprint() string {
+	return train.Fingerprint(l.r, append([]string{l.source, l.of}, l.TextFingerprints()...)...)
+}
+
+// Work counts the target's pass, the head's rows and distributions, and the router's gradient.
+func (l *routerLearner) Work() (tokens int, operations float64) {
+	r, c := l.r, &l.drafts.head.Config
+	later := float64(r.Later * (r.DraftSteps - 1))
+	rows := (float64(r.Places) + later) / float64(l.TextLength()) // per token of text
+	layer := 2*c.Hidden*(c.Heads+2*c.KVHeads)*c.HeadDim + c.Heads*c.HeadDim*c.Hidden + 3*c.Hidden*c.FFN
+	router := l.r.Width * (2*c.Hidden + l.router.net.Clusters)
+	t := &l.target.Config
+	q, kv := t.Heads*t.HeadDim, t.KVHeads*t.HeadDim
+	target := t.Layers * (t.Hidden*(q+2*kv) + q*t.Hidden + 3*t.Hidden*t.FFN)
+	operations = 2*float64(target+layer) + 2*rows*float64(layer+c.DraftVocab*c.Hidden) + 6*rows*float64(router)
+	return r.Rows * l.TextLength(), operations
+}
+
+// Gradient is that of the drafts of a step's texts.
+func (l *routerLearner) Gradient(step int) (nn.Loss, error) {
+	l.seen.reset()
+	if err := l.see(step); err != nil {
+		return nn.Loss{}, err
+	}
+	return l.router.gradient(&l.seen, l.r.Top), nil
+}

@@ -1,0 +1,49 @@
+package eagle
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// One call makes a family of a vocabulary of its own: a target, a head that is one of this target, and a router of this head. A recipe
+// that cannot be followed to the end is refused before the first step.
+func TestSibling(t *testing.T) {
+	if r := NewSiblingRecipe(); r.Target.Check() != nil || r.Head.Check(&r.Target.Shape) != nil || r.Router.check() != nil || r.Target.Shape.Vocab != 32768 {
+		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(), r.Head.Check(&r.Target.Shape), r.Router.check(), r.Target.Shape.Vocab)
+	}
+	j, shape := traintest.Job(t), traintest.Shape()
+	shape.Vocab = 270
+	r := SiblingRecipe{Target: traintest.Recipe(shape, 5), Head: tinyEagle(3, 2), Router: tinyRouter(2)}
+	if err := Sibling(context.Background(), j, r); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(filepath.Join(j.Dir, "target", "model-q8_0.gguf"), model.Options{Threads: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m}
+	if h, err := eagle.Open(draft.Head{Name: filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")}, target); err != nil || h.Vocab != 270 {
+		t.Errorf("the head: %v", err)
+	}
+	f, err := gguf.Open(filepath.Join(j.Dir, "router", "model-q8_0.gguf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if router, err := shortlist.ReadRouter(f); err != nil || router.Vocab != 270 {
+		t.Errorf("the router: %+v, %v", router, err)
+	}
+	r.Router.Listed, j.Dir = 0, filepath.Join(j.Dir, "none")
+	if err := Sibling(context.Background(), j, r); err == nil {
+		t.Error("a recipe with a router that lists nothing is followed")
+	}
+}

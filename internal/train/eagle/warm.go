@@ -1,0 +1,157 @@
+package eagle
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/grovellm/grove/internal/train"
+)
+
+// Begun as random numbers an EAGLE head stays for long at the frequencies of tokens. But its target is known: the state that it is to
+// find after a token is nearly, in seven parts of ten, a linear function of the token's embedding and of the state before. So the
+// head begins as that function, solved for on examples: fc finds the state of a place in its taps; one query head of each group
+// looks at its own row, whose values are what embedding and feature say of the next state; and the MLP is that of the target's last
+// block, which turns nearly such rows into such states. Of an EAGLE-2 head fc reads embedding and state, and is that function by itself;
+// what comes after it begins small.
+
+// warm makes the layer begin as the linear function, and its MLP as the longest units of those of some blocks. first is the first token of
+// the texts that is an example.
+func (h *Head) warm(from []int, seed uint64, texts [][]int32, first int) error {
+	w := h.Begin()
+	s := h.samples(texts, first)
+	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
+	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
+	w.MLP(0, from...)
+	begin := h.warm3
+	if h.net.Version == 2 {
+		begin = h.warm2
+	}
+	if err := begin(w, s, rand.New(rand.NewPCG(seed, 1))); err != nil {
+		return err
+	}
+	h.Pack()
+	return nil
+}
+
+// warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm.
+func (h *Head) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
+	norm := func(v []float32) []float32 { // as the target's last leaves it
+		u := train.Unit(v)
+		for i, g := range h.net.GNorm.Weight {
+			u[i] *= g
+		}
+		return u
+	}
+	var rows, here [][]float32
+	for i := range s.here {
+		rows = append(rows, append(slices.Clone(s.embed[i]), norm(s.before[i])...))
+		here = append(here, norm(s.here[i]))
+	}
+	for _, name := range []string{"blk.0.attn_output.weight", "blk.0.ffn_down.weight"} {
+		for i := range w.Head[name].Data {
+			w.Head[name].Data[i] *= 0.1
+		}
+	}
+	return w.Fit("fc.weight", rows, here)
+}
+
+// warm3 solves for fc and attention of an EAGLE-3 head.
+func (h *Head) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
+	w.Copy("output_norm.weight", "output_norm.weight")
+	if err := w.Fit("fc.weight", s.taps, s.before); err != nil {
+		return err
+	}
+	return h.lookAtSelf(w, s, w.Head["fc.weight"].Data, r)
+}
+
+// samples are rows of text: the taps and the target's last state at the token before, the embedding of the token, and the state there.
+type samples struct{ taps, before, embed, here [][]float32 }
+
+func (h *Head) samples(texts [][]int32, first int) *samples {
+	layers, hidden := h.Target.Shape.Layers, h.net.Hidden
+	look := train.NewFrozen(h.Target.Network, append(slices.Clone(h.net.Taps), layers))
+	width := h.net.Width()
+	s := new(samples)
+	for _, text := range texts {
+		look.Read([][]int32{text})
+		rows := make([][]float32, len(text))
+		for p := range rows {
+			rows[p] = append(rows[p], look.Taps.Row(p)...)
+		}
+		for p := max(first, 1); p < len(text); p++ {
+			e := make([]float32, hidden)
+			h.net.Embed.Row(e, int(text[p]))
+			s.taps, s.before = append(s.taps, rows[p-1][:width]), append(s.before, rows[p-1][width:])
+			s.embed, s.here = append(s.embed, e), append(s.here, rows[p][width:])
+		}
+	}
+	return s
+}
+
+// A query that is the key of its own row scores about 8·sharpness there, and elsewhere about 0: enough to find it among a few hundred.
+const sharpness = 1.25
+
+// lookAtSelf makes the first query head of every group read its own row, and its values what is missing of the next state in the
+// feature. The other queries begin as they were drawn, and put out less.
+func (h *Head) lookAtSelf(w *train.Warming, s *samples, fc []float32, r *rand.Rand) error {
+	hidden, dim := h.net.Hidden, h.net.HeadDim
+	var rows, missing, said [][]float32
+	for i, taps := range s.taps {
+		g, d := make([]float32, hidden), make([]float32, hidden)
+		for o := range g {
+			for j, v := range fc[o*len(taps) : (o+1)*len(taps)] {
+				g[o] += v * taps[j]
+			}
+			d[o] = s.here[i][o] - g[o]
+		}
+		rows, missing = append(rows, append(train.Unit(s.embed[i]), train.Unit(g)...)), append(missing, d)
+	}
+	fit, err := train.Regress(rows, missing)
+	if err != nil {
+		return err
+	}
+	for _, x := range rows {
+		y := make([]float32, hidden)
+		for i, v := range x {
+			for o, m := range fit.RawRowView(i) {
+				y[o] += v * float32(m)
+			}
+		}
+		said = append(said, y)
+	}
+	basis, err := train.Principal(hidden, said) // the values of all heads may be fewer than its directions: they take the main ones
+	if err != nil {
+		return err
+	}
+	q, k, v, out := w.Head["blk.0.attn_q.weight"], w.Head["blk.0.attn_k.weight"], w.Head["blk.0.attn_v.weight"], w.Head["blk.0.attn_output.weight"]
+	for _, p := range [][]float32{q.Data, k.Data, out.Data} {
+		for i := range p {
+			p[i] *= 0.3
+		}
+	}
+	group := h.net.Heads / h.net.KVHeads
+	for n := range v.Rows {
+		head, d := n/dim, n%dim
+		query, key := train.Row(q, head*group*dim+d), train.Row(k, n)
+		for i := range hidden {
+			x := float32(r.NormFloat64() * math.Sqrt(sharpness/float64(hidden)))
+			query[i], key[i] = x, x
+		}
+		if n >= hidden {
+			continue
+		}
+		direction := hidden - 1 - n // eigenvectors come in order of rising eigenvalues
+		value := train.Row(v, n)
+		clear(value)
+		for o := range hidden {
+			b := basis.At(o, direction)
+			for i := range value {
+				value[i] += float32(fit.At(i, o) * b)
+			}
+			out.Data[o*out.Cols+head*group*dim+d] = float32(b)
+		}
+	}
+	return nil
+}

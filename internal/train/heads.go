@@ -1,0 +1,364 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tensor"
+)
+
+// What trainings of heads over a frozen target share, whatever the kind: the parts of a recipe, what a head is computed with, how a
+// learner is opened, and the way from the text to the files. A kind's own package has its recipe, gradient and measures.
+
+// OverTarget is a head over a frozen target, but for its own network.
+type OverTarget struct {
+	Params *nn.Params
+	Target Frozen
+	Exec   *nn.Exec
+	Tape   *nn.Tape
+
+	pages  nn.Pages
+	caches []*nn.Cache // of texts
+}
+
+// NewOverTarget begins a head that reads some layers of a target, and whose products run as kind; Made is called with its network.
+func NewOverTarget(target *Network, taps []int, pool *par.Pool, kind gemm.Type) OverTarget {
+	return OverTarget{Params: nn.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(pool)}
+}
+
+// Made ends what NewOverTarget began: pages are the memory of the network's caches.
+func (h *OverTarget) Made(pages func() nn.Pages) {
+	h.Tape = nn.NewTape(h.Exec, h.Params)
+	h.pages = pages()
+}
+
+// Init draws the weights, as those of a language model.
+func (h *OverTarget) Init(seed uint64) {
+	Initialise(h.Params, seed, h.pages.Layers)
+	h.Pack()
+}
+
+// Pack makes the head compute with its parameters as they stand.
+func (h *OverTarget) Pack() { h.Params.Pack(h.Tape.Products()) }
+
+// Cache is that of the i-th text.
+func (h *OverTarget) Cache(i int) *nn.Cache {
+	for i >= len(h.caches) {
+		h.caches = append(h.caches, h.pages.NewCache())
+	}
+	return h.caches[i]
+}
+
+// Basis is what the recipes of all kinds of heads have.
+type Basis struct {
+	Text      HeadText
+	Seed      uint64
+	Precision string // of products: f32 or bf16
+	Course    Course
+	Layers    Layering
+}
+
+// Check refuses what no head can be trained by.
+func (b Basis) Check() error {
+	if b.Course.Steps < 1 {
+		return fmt.Errorf("%d steps: want a positive number", b.Course.Steps)
+	}
+	return errors.Join(b.Text.check(), checkPrecision(b.Precision), b.Layers.check())
+}
+
+// Layering is the shape of a head's layers.
+type Layering struct {
+	Layers, Heads, KVHeads, HeadDim, FFN int
+	RopeBase                             float64
+}
+
+// Config is that of a model with such layers, and otherwise the target's.
+func (s Layering) Config(target Shape) model.Config {
+	c := target.Config()
+	c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Tied = s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, false
+	c.Rope = model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1}
+	return c
+}
+
+// check refuses layers that cannot be exported.
+func (s Layering) check() error {
+	for _, n := range []int{s.FFN, s.Heads * s.HeadDim} {
+		if _, err := tensor.Q8_0.Size(n); err != nil {
+			return fmt.Errorf("MLPs of width %d, %d heads of %d: %w", s.FFN, s.Heads, s.HeadDim, err)
+		}
+	}
+	return nil
+}
+
+// Hand is the number, in a list of the target's blocks that layers begin as, of a layer that begins otherwise.
+const Hand = -1
+
+// BlocksOf is the blocks of such a list.
+func BlocksOf(from []int) []int {
+	return slices.DeleteFunc(slices.Clone(from), func(b int) bool { return b == Hand })
+}
+
+// CheckFrom refuses layers that cannot begin as those of a list of the target's blocks.
+func (s Layering) CheckFrom(from []int, target *Shape) error {
+	switch {
+	case len(from) != s.Layers:
+		return fmt.Errorf("%d layers begin as the target's blocks %v: want as many of each, or random weights", s.Layers, from)
+	case s.Heads != target.Heads || s.KVHeads != target.KVHeads || s.HeadDim != target.HeadDim:
+		return fmt.Errorf("layers have %d heads and %d key/value heads of %d, the target's blocks, as which they begin, %d and %d of %d: want attention of the target's shape, or random weights",
+			s.Heads, s.KVHeads, s.HeadDim, target.Heads, target.KVHeads, target.HeadDim)
+	case s.FFN > target.FFN:
+		return fmt.Errorf("the head's MLPs are %d wide, the target's, as which they begin, %d: want no wider ones, or random weights", s.FFN, target.FFN)
+	}
+	return CheckBlocks(BlocksOf(from), target)
+}
+
+// CheckBlocks refuses blocks that the target has not.
+func CheckBlocks(from []int, target *Shape) error {
+	for _, b := range from {
+		if b < 0 || b >= target.Layers {
+			return fmt.Errorf("the target has no block %d: want 0 to %d", b, target.Layers-1)
+		}
+	}
+	return nil
+}
+
+// checkPrecision refuses products of a kind that training has not.
+func checkPrecision(precision string) error {
+	if precision != "f32" && precision != "bf16" {
+		return fmt.Errorf("precision %q: want f32 or bf16", precision)
+	}
+	return nil
+}
+
+// Heads is what learners of heads share, whatever the kind. A kind's learner embeds it and adds Gradient, Validate and Work.
+type Heads struct {
+	*HeadTexts
+	Job  *Job
+	Pool *par.Pool
+
+	over   *OverTarget
+	shape  headfile.Shape
+	output *nn.Linear // what the head's logits are made with
+	tokens []int32    // of its draft vocabulary
+
+	recipe any
+	source string // Fingerprint of the target
+}
+
+// Made is a head as its kind makes it over a target.
+type Made struct {
+	Over   *OverTarget
+	Shape  headfile.Shape
+	Output *nn.Linear
+	Tokens []int32 // of a draft vocabulary; nil: it is the whole one
+}
+
+// Open opens the texts, which are made where they are not there yet, and the job's target; then the head of a recipe, as build has
+// it, with drawn weights, and with those that warm, which may be nil, makes of them.
+func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, shape Shape, text *Corpus, build func(target *Network) (Made, error), warm func() error) (err error) {
+	l.Job, l.recipe = j, recipe
+	if l.HeadTexts, err = j.OpenTexts(ctx, b.Text, b.Seed, text); err != nil {
+		return err
+	}
+	l.Pool = par.New(j.Threads)
+	if err = l.begin(b, shape, build, warm); err != nil {
+		l.Pool.Close()
+	}
+	return err
+}
+
+func (l *Heads) begin(b Basis, shape Shape, build func(target *Network) (Made, error), warm func() error) error {
+	target, source, err := l.Job.openTarget(shape, l.Pool, b.Precision)
+	if err != nil {
+		return err
+	}
+	l.source = source
+	m, err := build(target)
+	if err != nil {
+		return err
+	}
+	l.over, l.shape, l.output, l.tokens = m.Over, m.Shape, m.Output, m.Tokens
+	l.over.Init(b.Seed)
+	if warm == nil {
+		return nil
+	}
+	if err := warm(); err != nil {
+		return fmt.Errorf("the head's beginning: %w", err)
+	}
+	return nil
+}
+
+// Params are those of the head.
+func (l *Heads) Params() *nn.Params { return l.over.Params }
+
+// Pack makes the head compute with its parameters as they stand.
+func (l *Heads) Pack() { l.over.Pack() }
+
+// Fingerprint is of recipe, target and texts.
+func (l *Heads) Fingerprint() string {
+	return Fingerprint(l.recipe, append([]string{l.source}, l.TextFingerprints()...)...)
+}
+
+// Workers are those that the head is trained on.
+func (l *Heads) Workers() *par.Pool { return l.Pool }
+
+// Close ends the workers.
+func (l *Heads) Close() error {
+	l.Pool.Close()
+	return nil
+}
+
+// Finish is what comes after the last step: nothing.
+func (l *Heads) Finish(context.Context, string) error { return nil }
+
+// Title says what is trained.
+func (l *Heads) Title(name string) string {
+	return fmt.Sprintf("the head %s: %d parameters", name, l.over.Params.Count())
+}
+
+// Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and head more.
+func (l *Heads) Work(head float64) (tokens int, operations float64) {
+	return l.Rows * l.TextLength(), l.over.Target.Shape.operations(l.TextLength())/3 + head
+}
+
+// Validate measures the head on every held-out source: measure returns its loss there, and sets figures, whose names the source's
+// comes before.
+func (l *Heads) Validate(measure func(t *HeldText, figure func(name string, v float64)) (nn.Loss, error)) (losses, figures map[string]float64, err error) {
+	losses, figures = map[string]float64{}, map[string]float64{}
+	for i := range l.Sources {
+		t := &l.Sources[i]
+		loss, err := measure(t, func(name string, v float64) { figures[t.Name+" "+name] = v })
+		if err != nil {
+			return nil, nil, err
+		}
+		losses[t.Name] = loss.Sum / loss.Weight
+	}
+	return losses, figures, nil
+}
+
+// Export writes the finished head in every form: GGUF, a folder, and where vLLM's speculators have the kind one for them. With a
+// draft vocabulary, and in folders of kinds that want it, the head has an output matrix, which is rows of its target's.
+func (l *Heads) Export(dir, name string, text *Corpus) error {
+	weights, err := headfile.Tensors(l.over.Params.All())
+	if err != nil {
+		return err
+	}
+	whole := weights
+	if l.shape.Kind().Output || l.tokens != nil {
+		own, err := rowsOf(l.output)
+		if err != nil {
+			return err
+		}
+		whole = append(weights, own)
+	}
+	if l.tokens != nil {
+		weights = whole
+	}
+	err = text.Export(dir, func(path string, t tensor.Type) error {
+		vocabulary := text.vocabulary
+		if t == tensor.Q8_0 { // which ships: the target's vocabulary is the same
+			vocabulary = nil
+		}
+		return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, vocabulary, t)
+	})
+	if err != nil {
+		return err
+	}
+	folder, speculators := l.shape.Folders()
+	if folder {
+		err = headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens)
+	}
+	if speculators && err == nil {
+		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, l.over.Target.Shape.Config())
+	}
+	return err
+}
+
+// rowsOf is an output matrix as a tensor.
+func rowsOf(output *nn.Linear) (tensor.Tensor, error) {
+	m := output.W
+	values := make([]float32, m.Out()*m.In())
+	for i := range m.Out() {
+		m.Row(values[i*m.In():(i+1)*m.In()], i)
+	}
+	return tensor.FromFloat32s("output.weight", tensor.F32, []int{m.Out(), m.In()}, values)
+}
+
+// Trained is weights that are trained, and an output matrix of some of the target's rows, which is not.
+type Trained struct {
+	*nn.Params
+	Output *gemm.Matrix // nil: the head has none of its own
+}
+
+// Has reports whether there is a tensor of those that there need not be: there are no biases.
+func (t Trained) Has(name string) bool { return name == "output.weight" && t.Output != nil }
+
+// Matrix is the output matrix, or a parameter.
+func (t Trained) Matrix(name string, rows, cols int) (*gemm.Matrix, error) {
+	if t.Has(name) {
+		return t.Output, nil
+	}
+	return t.Params.Matrix(name, rows, cols)
+}
+
+// Vector is a parameter.
+func (t Trained) Vector(name string, n int) ([]float32, error) { return t.Params.Vector(name, n), nil }
+
+// Table is a parameter.
+func (t Trained) Table(name string, rows, cols int) (nn.Table, error) {
+	return t.Params.Matrix(name, rows, cols)
+}
+
+// Apprentice is the learner of a stage of a job that makes a drafter's part.
+type Apprentice interface {
+	Learner
+	Title(name string) string
+	Workers() *par.Pool
+	Finish(ctx context.Context, dir string) error // what comes after the last step
+	Export(dir, name string, text *Corpus) error
+	Close() error
+}
+
+// Teach takes a learner, which open makes of the job's text, through its course in DIR/NAME, and exports what has become of it.
+func (j *Job) Teach(ctx context.Context, name string, vocab int, c Course, open func(text *Corpus) (Apprentice, error)) error {
+	text, err := j.Open(ctx, vocab)
+	if err != nil {
+		return err
+	}
+	defer text.Close()
+	l, err := open(text)
+	if err != nil {
+		return err
+	}
+	defer l.Close()
+	j.Notef("training %s", l.Title(name))
+	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: l.Workers(), SaveEvery: j.SavesEvery(), Report: j.Report}
+	if err := loop.Run(ctx, l); err != nil {
+		return err
+	}
+	if err := l.Finish(ctx, loop.Dir); err != nil {
+		return err
+	}
+	return l.Export(loop.Dir, "grove "+name, text)
+}
+
+// Export writes the plot of a finished run's loss, what a model card says of the training text, and, by write, the GGUF files.
+func (c *Corpus) Export(dir string, write func(path string, t tensor.Type) error) error {
+	if err := exportRun(dir, c); err != nil {
+		return err
+	}
+	for _, t := range exported {
+		if err := write(filepath.Join(dir, t.file), t.kind); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package jet
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Flags change what they name in the recipe of the shipped heads, and nothing else.
+func TestFlags(t *testing.T) {
+	three, half, ce := 3, 0.5, "ce"
+	for _, c := range []struct {
+		cmd    Flags
+		change func(r *Recipe)
+	}{
+		{Flags{Head: "causal"}, func(r *Recipe) {}},
+		{Flags{Head: "bidirectional"}, func(r *Recipe) { r.Causal = false }},
+		{Flags{Head: "causal", Gamma: &half, Loss: &ce}, func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
+		{Flags{Head: "causal", From: []int{-1}, Layers: &three}, func(r *Recipe) { r.From, r.Layers = nil, 3 }},
+		{Flags{Head: "causal", From: []int{-1, 5}}, func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},
+		{Flags{Head: "causal", Taps: []int{0, 6}, Steps: &three}, func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},
+		{Flags{Head: "causal", Block: &three}, func(r *Recipe) { r.Block, r.ShortBlock = 3, 3 }}, // none are longer
+	} {
+		want := NewRecipe(true)
+		c.change(&want)
+		if got := c.cmd.Recipe(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
+		}
+	}
+}

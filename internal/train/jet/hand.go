@@ -1,0 +1,138 @@
+package jet
+
+import (
+	"fmt"
+	"math"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// handOn makes a layer's attention look at the anchor, from every row but the anchor's own, and put its embedding into the row, as
+// far as the values of the key/value heads are wide. Its MLP begins by adding nothing.
+//
+// Queries and keys have one dimension that counts, of the slowest rotation, whose sign the normalisation leaves: a key is positive
+// for an embedding and negative for a mask token and for context, a query positive for a mask token.
+func (h *Head) handOn(w *train.Warming, layer int, texts [][]int32) error {
+	hidden, dim := h.net.Hidden, h.net.HeadDim
+	part := func(name string) *nn.Param { return w.Head[fmt.Sprintf("blk.%d.%s.weight", layer, name)] }
+	for _, name := range []string{"attn_norm", "attn_q_norm", "attn_k_norm"} {
+		for i := range part(name).Data {
+			part(name).Data[i] = 1
+		}
+	}
+	clear(part("ffn_down").Data)
+
+	var tokens [][]float32
+	size := 0.0
+	for _, text := range texts {
+		for _, id := range text {
+			v := make([]float32, hidden)
+			h.net.Embed.Row(v, int(id))
+			size += train.Length(v) / math.Sqrt(float64(hidden))
+			tokens = append(tokens, train.Unit(v))
+		}
+	}
+	size /= float64(len(tokens))
+	for id := range h.net.Vocab { // rare ones too
+		v := make([]float32, hidden)
+		h.net.Embed.Row(v, id)
+		tokens = append(tokens, train.Unit(v))
+	}
+	mask := make([]float32, hidden)
+	h.net.Embed.Row(mask, int(h.net.Mask))
+	masks := [][]float32{train.Unit(mask)}
+
+	key, err := divide(hidden, set{tokens, 1, 1}, set{masks, -1, float64(len(tokens)) / 4}, set{h.contexts(texts), -1, 1})
+	if err != nil {
+		return err
+	}
+	query, err := divide(hidden, set{tokens, -1, 1}, set{masks, 1, float64(len(tokens))})
+	if err != nil {
+		return err
+	}
+	slow := dim/2 - 1 // the pair that turns least
+	aim := func(p *nn.Param, v []float64) {
+		for r := range p.Rows {
+			x := train.Row(p, r)
+			for i := range x {
+				x[i] *= 0.02
+				if r%dim == slow {
+					x[i] = float32(v[i])
+				}
+			}
+		}
+	}
+	aim(part("attn_q"), query)
+	aim(part("attn_k"), key)
+	part("attn_q_norm").Data[slow] = 2
+
+	basis, err := train.Principal(hidden, tokens)
+	if err != nil {
+		return err
+	}
+	v, out := part("attn_v"), part("attn_output")
+	clear(out.Data)
+	group := h.net.Heads / h.net.KVHeads
+	for r := range v.Rows {
+		for i := range hidden {
+			b := basis.At(i, hidden-1-r) // eigenvectors come in order of rising eigenvalues
+			v.Data[r*v.Cols+i] = float32(b)
+			for g := range group {
+				c := ((r/dim)*group+g)*dim + r%dim
+				out.Data[i*out.Cols+c] = float32(b * size / float64(group))
+			}
+		}
+	}
+	return nil
+}
+
+// contexts is what the layers would read of some texts.
+func (h *Head) contexts(texts [][]int32) (rows [][]float32) {
+	h.Tape.Detach()
+	for _, text := range texts {
+		h.Target.Read([][]int32{text})
+		m := nn.NewMat(len(text), h.net.Hidden)
+		h.Exec.Linear(nn.Source{X: h.Target.Taps}, nn.Proj{Linear: &h.net.Fuse, Dst: m})
+		for i := range m.Rows {
+			x := m.Row(i)
+			s := math.Sqrt(float64(len(x))) / max(train.Length(x), 1e-9)
+			for j := range x {
+				x[j] *= float32(s) * h.net.ContextNorm.Weight[j]
+			}
+			rows = append(rows, x)
+		}
+	}
+	return rows
+}
+
+// set is vectors and the number a direction should give for each; all of them weigh weight each.
+type set struct {
+	rows   [][]float32
+	value  float64
+	weight float64
+}
+
+// divide finds the direction whose products with the vectors of the sets are nearest to their values.
+func divide(n int, sets ...set) ([]float64, error) {
+	a, b := mat.NewSymDense(n, nil), mat.NewVecDense(n, nil)
+	for _, s := range sets {
+		for _, x := range s.rows {
+			v := mat.NewVecDense(n, train.Widen(x))
+			a.SymRankOne(a, s.weight, v)
+			b.AddScaledVec(b, s.weight*s.value, v)
+		}
+	}
+	for i := range n {
+		a.SetSym(i, i, a.At(i, i)*1.001)
+	}
+	var c mat.Cholesky
+	if !c.Factorize(a) {
+		return nil, fmt.Errorf("embeddings and context do not span the hidden size of %d", n)
+	}
+	var x mat.VecDense
+	err := c.SolveVecTo(&x, b)
+	return x.RawVector().Data, err
+}

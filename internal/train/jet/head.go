@@ -1,0 +1,171 @@
+// Package jet trains block heads: JetSpec's and DFlash's.
+package jet
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head is a block head in training over a frozen target (paper 003 §2.3; reference jetspec.md §4).
+//
+// Of every text the target makes the taps of all tokens, and the distributions of the places from the first anchor on, once.
+// Anchors are drawn at random; each gets a block that hangs off the text just before its anchor, and all blocks of some texts run
+// in one pass. Row k of a block learns what the target says at the place k−1 after the anchor. Row 0, and rows beyond the text,
+// have no loss.
+type Head struct {
+	train.OverTarget
+
+	net   *jet.Network
+	trees []*tree.Tree // of texts
+
+	trunks, branches nn.Forest
+	x                nn.Buffer
+	bufs             jet.Buffers
+	tokens           []int32 // of the blocks
+	soft             nn.Soft
+	targets          nn.Targets
+}
+
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
+func NewHead(c jet.Config, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind)}
+	var err error
+	if h.net, err = jet.NewNetwork(c, train.Trained{Params: h.Params}, target.Net); err != nil {
+		return nil, err
+	}
+	h.Made(h.net.Pages)
+	return h, c.Fits(target.Shape.Config())
+}
+
+// Config is the head's shape.
+func (h *Head) Config() *jet.Config { return &h.net.Config }
+
+// objective is what the rows of blocks learn.
+type objective struct {
+	share       float32 // of the divergence; the rest is cross-entropy against the text
+	divergence  nn.Divergence
+	temperature float32
+	gamma       float64 // row k counts exp(−(k−1)/gamma); 0: all rows alike
+}
+
+// weight is that of row k of a block.
+func (o *objective) weight(k int) float32 {
+	if o.gamma == 0 {
+		return 1
+	}
+	return float32(math.Exp(-float64(k-1) / o.gamma))
+}
+
+// total is the weight of all rows of the blocks of one text.
+func (o *objective) total(anchors []int, block, length int) float64 {
+	sum := 0.0
+	for _, a := range anchors {
+		for k := 1; k < block && a+k < length; k++ {
+			sum += float64(o.weight(k))
+		}
+	}
+	return sum
+}
+
+// gradient runs blocks under the anchors of some texts of one length and adds scale times the loss's gradient to the
+// parameters'.
+func (h *Head) gradient(texts [][]int32, anchors [][]int, block int, o objective, scale float32) (nn.Loss, error) {
+	h.Tape.Reset()
+	h.Tape.Attach()
+	x, err := h.forward(texts, anchors, block, o)
+	if err != nil {
+		return nn.Loss{}, err
+	}
+	l := h.Exec.CrossEntropy(nn.Source{X: x, Norm: &h.net.Norm}, &h.net.Head, h.targets, scale)
+	h.Tape.Backward()
+	return l, nil
+}
+
+// forward runs the blocks up to the last norm's input: the rows of a block for each anchor, in the order of texts and
+// anchors. It leaves their targets in h.targets.
+func (h *Head) forward(texts [][]int32, anchors [][]int, block int, o objective) (nn.Mat, error) {
+	length := len(texts[0])
+	for i, as := range anchors {
+		if len(as) == 0 || !slices.IsSorted(as) || as[0] < 1 || as[len(as)-1] > length-2 {
+			return nn.Mat{}, fmt.Errorf("text %d: anchors at %v: want some, ascending, each after the first token and before the last of %d", i, as, length)
+		}
+	}
+	h.teach(texts, anchors, block, o)
+	h.layOut(texts, anchors, block)
+	h.net.Context(h.Exec, &h.trunks, h.Target.Taps, &h.bufs)
+	x := h.Exec.Mat(&h.x, len(h.tokens), h.net.Hidden)
+	h.net.Run(h.Exec, &h.branches, h.tokens, x, &h.bufs)
+
+	t := &h.targets
+	t.Token, t.Weight = t.Token[:0], t.Weight[:0]
+	for i, text := range texts {
+		for _, a := range anchors[i] {
+			for k := range block {
+				id := int32(-1)
+				if k > 0 && a+k < length {
+					id = text[a+k]
+				}
+				t.Token, t.Weight = append(t.Token, id), append(t.Weight, o.weight(k))
+			}
+		}
+	}
+	return x, nil
+}
+
+// teach runs the target over the texts: their taps, and the distributions of the places that some row may predict.
+func (h *Head) teach(texts [][]int32, anchors [][]int, block int, o objective) {
+	length := len(texts[0])
+	first := length
+	for _, as := range anchors {
+		first = min(first, as[0])
+	}
+	x := h.Target.Read(texts)
+
+	h.targets.Soft, h.targets.Share = nil, o.share
+	if o.share == 0 {
+		return
+	}
+	h.targets.Soft = &h.soft
+	s := &h.soft
+	s.Divergence, s.Temperature, s.Row = o.divergence, o.temperature, s.Row[:0]
+	places := length - 1 - first // the last token's distribution is of what comes after the text
+	h.Target.Distributions(s, x, len(texts), first, length-1, &h.net.Head)
+	for i := range texts {
+		for _, a := range anchors[i] {
+			for k := range block {
+				s.Row = append(s.Row, int32(i*places+min(max(a+k-1-first, 0), places-1)))
+			}
+		}
+	}
+}
+
+// layOut makes a trunk of every text, and hangs a block of so many rows under the token before each of its anchors.
+func (h *Head) layOut(texts [][]int32, anchors [][]int, block int) {
+	h.trunks.Reset()
+	h.branches.Reset()
+	h.tokens = h.tokens[:0]
+	shape := h.net.Config
+	shape.Block = block
+	for i, text := range texts {
+		if i == len(h.trees) {
+			h.trees = append(h.trees, new(tree.Tree))
+		}
+		t, cache := h.trees[i], h.Cache(i)
+		t.ResetChain(text)
+		h.trunks.Add(cache, t, 0)
+		for _, a := range anchors[i] {
+			shape.Branch(t, a-1, text[a])
+		}
+		cache.Reserve(0, t.Len())
+		h.branches.Add(cache, t, len(text))
+		h.tokens = append(h.tokens, t.Token[len(text):]...)
+	}
+}

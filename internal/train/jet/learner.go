@@ -1,0 +1,72 @@
+package jet
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/bpe"
+	"github.com/grovellm/grove/nn"
+)
+
+// learner is a block head as a learner.
+type learner struct {
+	train.Heads
+	r       *Recipe
+	head    *Head
+	anchors [][]int // of a step
+}
+
+// open opens the job's target and makes the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text *train.Corpus) (*learner, error) {
+	mask, ok := text.Tok.Find(bpe.Mask)
+	if !ok {
+		return nil, fmt.Errorf("the vocabulary in %s has no token %s, which stands for what a block drafts: train in another folder", j.Dir, bpe.Mask)
+	}
+	l := &learner{r: r}
+	var warm func() error
+	if len(r.From) > 0 {
+		warm = func() error { return l.head.warm(r.From, l.Examples()) }
+	}
+	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
+		if l.head, err = NewHead(r.config(shape, mask), target, l.Pool, train.KindOf(r.Precision)); err != nil {
+			return m, err
+		}
+		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
+	}, warm)
+}
+
+// Work counts the target's distributions, the context's products and the blocks.
+func (l *learner) Work() (tokens int, operations float64) {
+	c := l.head.Config()
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
+	context := len(c.Taps)*c.Hidden*c.Hidden + c.Layers*c.Hidden*2*kv
+	blocks := float64(l.r.Anchors*c.Block) / float64(l.TextLength()) // block rows per token of text
+	return l.Heads.Work(6*float64(context) + blocks*(6*float64(c.Layers*layer)+4*float64(c.Vocab*c.Hidden)))
+}
+
+// Gradient is that of a step's texts.
+func (l *learner) Gradient(step int) (nn.Loss, error) {
+	r, o := l.r, l.r.objective()
+	d, first, texts := l.Step(step)
+	block, anchors := r.Block, r.Anchors
+	if float64(step) < r.ShortUntil*float64(r.Steps) {
+		block, anchors = r.ShortBlock, anchors*r.Block/r.ShortBlock // as many rows
+	}
+	l.anchors = l.anchors[:0]
+	weight := 0.0
+	for i, text := range texts {
+		l.anchors = append(l.anchors, train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First, d.Length-2, block, anchors, r.Circles))
+		weight += o.total(l.anchors[i], block, d.Length)
+	}
+	var total nn.Loss
+	for at := 0; at < len(texts); at += r.MicroRows {
+		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.anchors[at:at+r.MicroRows], block, o, float32(1/weight))
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		total.Add(part)
+	}
+	return total, nil
+}

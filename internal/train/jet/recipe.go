@@ -1,0 +1,109 @@
+package jet
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// Recipe is what a block head's weights are a function of, with the target and the text.
+type Recipe struct {
+	Causal                               bool // rows of a block see those before them, else all
+	Block                                int  // rows, the anchor's included
+	Layers, Heads, KVHeads, HeadDim, FFN int
+	RopeBase                             float64
+	Taps                                 []int
+	From                                 []int // the target's blocks that the layers begin as, or hand; empty: random weights
+	Seed                                 uint64
+	Precision                            string // of products: f32 or bf16
+	train.Course
+
+	train.HeadText // anchors lie where a head learns, see there
+
+	// For the share ShortUntil of the steps blocks have ShortBlock rows, and there are as many more of them: what the first rows
+	// learn the later ones build on.
+	ShortBlock int
+	ShortUntil float64
+
+	Anchors int // blocks of a text
+
+	Loss        string  // kl, reverse-kl or ce
+	Temperature float32 // of the divergence
+	Gamma       float64 // row k of a block counts exp(−(k−1)/Gamma); 0: all alike
+}
+
+// NewRecipe is the recipe of the shipped block heads, causal (JetSpec) or not (DFlash).
+func NewRecipe(causal bool) Recipe {
+	r := Recipe{
+		Causal: causal, Block: 16, Layers: 7, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 352, RopeBase: 10000, Taps: []int{1, 2, 3, 4, 5},
+		From: []int{train.Hand, 0, 1, 2, 3, 4, 5}, Seed: 4, Precision: "bf16",
+		Course:     train.Course{Steps: 1700, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
+		HeadText:   train.DefaultHeadText(),
+		ShortBlock: 8, ShortUntil: 0.5, Anchors: 64,
+		Loss: "kl", Temperature: 1, Gamma: 4,
+	}
+	r.Optimizer.MuonRate = 0.01
+	return r
+}
+
+// Basis is what recipes of all heads have.
+func (r *Recipe) Basis() train.Basis {
+	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
+		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+}
+
+// Check refuses a recipe that cannot be followed to its end for a target.
+func (r *Recipe) Check(target *train.Shape) error {
+	if err := r.Basis().Check(); err != nil {
+		return err
+	}
+	switch {
+	case r.Anchors < 1:
+		return fmt.Errorf("texts with %d blocks each: want a positive number", r.Anchors)
+	case !slices.Contains([]string{"kl", "reverse-kl", "ce"}, r.Loss):
+		return fmt.Errorf("loss %q: want kl, reverse-kl or ce", r.Loss)
+	case !(r.ShortUntil >= 0 && r.ShortUntil <= 1) || r.ShortUntil > 0 && (r.ShortBlock < 2 || r.ShortBlock > r.Block):
+		return fmt.Errorf("blocks of %d rows for the share %g of the steps: want 2 to %d, and a share from 0 to 1", r.ShortBlock, r.ShortUntil, r.Block)
+	case !(r.Temperature > 0):
+		return fmt.Errorf("temperature %g of the divergence: want a number above 0", r.Temperature)
+	case !(r.Gamma >= 0):
+		return fmt.Errorf("gamma %g: want 0 (rows count alike) or more", r.Gamma)
+	case r.Held.Length-r.Block <= r.Held.Prompt:
+		return fmt.Errorf("blocks of %d rows: held-out texts of %d tokens have no room for one after the %d that are given", r.Block, r.Held.Length, r.Held.Prompt)
+	}
+	c := r.config(*target, 0)
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return r.checkFrom(target)
+}
+
+func (r *Recipe) objective() objective {
+	o := objective{share: 1, temperature: r.Temperature, gamma: r.Gamma}
+	switch r.Loss {
+	case "ce":
+		o.share = 0
+	case "reverse-kl":
+		o.divergence = nn.ReverseKL
+	}
+	return o
+}
+
+// config is the head's shape over a target.
+func (r *Recipe) config(target train.Shape, mask int32) jet.Config {
+	return jet.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask, Taps: r.Taps, TargetLayers: target.Layers}
+}
+
+// Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in DIR/jet/generated, for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe, target train.Shape) error {
+	if err := r.Check(&target); err != nil {
+		return err
+	}
+	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, target, text)
+	})
+}

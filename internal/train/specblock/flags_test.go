@@ -1,0 +1,28 @@
+package specblock
+
+import (
+	"reflect"
+	"testing"
+)
+
+// Flags change what they name in the recipe of the shipped head, and nothing else. The command gives those that can be turned off.
+func TestFlags(t *testing.T) {
+	three, half := 3, 0.5
+	for _, c := range []struct {
+		flags  Flags
+		change func(r *Recipe)
+	}{
+		{Flags{}, func(r *Recipe) {}},
+		{Flags{Blocks: &three, RankTexts: &three, RankSteps: &three}, func(r *Recipe) { r.Rounds, r.Ranks.Texts, r.Ranks.Steps = 3, 3, 3 }},
+		{Flags{From: []int{1, 2}, Balance: &half, Only: "go"}, func(r *Recipe) { r.From, r.Layers, r.Balance, r.Only = []int{1, 2}, 2, 0.5, "go" }},
+		{Flags{From: []int{-1}, Taps: []int{2}}, func(r *Recipe) { r.From, r.Taps = nil, []int{2} }},
+		{Flags{Broadcast: true}, func(r *Recipe) { r.Broadcast = true }},
+	} {
+		want := NewRecipe()
+		c.change(&want)
+		c.flags.ValidPrefix, c.flags.OnPath, c.flags.Shift = true, true, true
+		if got := c.flags.Recipe(); !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.flags, got, want)
+		}
+	}
+}

@@ -1,0 +1,181 @@
+// Package specblock trains SpecBlock heads.
+package specblock
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// Head is a SpecBlock head in training over a frozen target (paper 004 §3.3; reference specblock.md §3).
+//
+// The first blocks of all entries of a text are computed in one pass, since each sees the rows of those before it. Of some, drawn at
+// random, the rows are taught, and later blocks go on from them: a second from a row of the first, a third from one of the second, on
+// the head's own states and the text's tokens. All that start after as many blocks run in one pass, over the keys and values that the
+// passes before it left, and the gradient goes back through all passes.
+type Head struct {
+	train.OverTarget
+
+	net     *specblock.Network
+	texts   [][]int32 // of the last pass
+	layouts []*specblock.Layout
+	rounds  []*round
+	tokens  []int32
+	bufs    specblock.Buffers
+	soft    nn.Soft
+	first   int // place of a text whose distribution is the first of its ones in soft
+	judging judging
+}
+
+// start is where blocks are taught: the place of the token that the first is given, the last committed one, and for every block after
+// that the row of the block before it, from 1, from which it starts.
+type start struct {
+	at   int
+	cuts []int
+}
+
+// round is blocks that as many others come before.
+type round struct {
+	forest nn.Forest
+	states nn.Mat // of all rows of the pass
+	blocks []block
+	said   []said  // by the rows of the blocks, in their order
+	from   []int32 // rows of the round before that its blocks start from
+
+	x, cond, taught, features, scores nn.Buffer
+}
+
+// block is a block that is taught: row k of it is to say token at+1+k of a text.
+type block struct {
+	text, at int
+	row      int // its first, in the states of its round
+	node     int // the same in the text's layout
+	start    int // number of the start that it belongs to, counted through all texts
+}
+
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
+func NewHead(c specblock.Config, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind), judging: newJudging(pool)}
+	var err error
+	if h.net, err = specblock.NewNetwork(c, train.Trained{Params: h.Params}, nil, target.Net); err != nil {
+		return nil, err
+	}
+	h.Made(h.net.Pages)
+	return h, c.Fits(target.Shape.Config())
+}
+
+// Config is the head's shape.
+func (h *Head) Config() *specblock.Config { return &h.net.Config }
+
+// forward runs the first blocks of all entries of some texts of one length, and as many rounds of blocks in all. Afterwards
+// rounds[b].states are the rows of round b before the last norm, rounds[b].said is what they say, and soft has the target's
+// distributions from place h.first on. Blocks whose token the text does not have, or not the one after it, are left out.
+//
+// onPath keeps to starts that drafting comes to: where the row of a cut comes after a wrong one of its block, the block starts from an
+// earlier one. What the text has there is that row's first guess or an alternative.
+func (h *Head) forward(texts [][]int32, starts [][]start, rounds int, onPath bool) error {
+	length, block := len(texts[0]), h.net.Block
+	h.first = length
+	for i, list := range starts {
+		for _, s := range list {
+			if s.at < 1 || s.at > length-2 || len(s.cuts) < rounds-1 || slices.ContainsFunc(s.cuts, func(c int) bool { return c < 1 || c > block }) {
+				return fmt.Errorf("text %d of %d tokens: a start at %d with cuts %v: want a place after the first token and before the last, and %d cuts of 1 to %d",
+					i, length, s.at, s.cuts, rounds-1, block)
+			}
+			h.first = min(h.first, s.at)
+		}
+	}
+	h.texts = texts
+	for len(h.rounds) < rounds {
+		h.rounds = append(h.rounds, new(round))
+	}
+	for _, r := range h.rounds {
+		r.blocks, r.said = r.blocks[:0], r.said[:0]
+	}
+	h.trunk(starts)
+	for b := 1; b < rounds && h.goOn(b, starts, onPath); b++ {
+	}
+	return nil
+}
+
+// trunk runs the first blocks. The last token of a text has no entry: nothing comes after it.
+func (h *Head) trunk(starts [][]start) {
+	n, entries := h.net, len(h.texts[0])-1
+	read := make([][]int32, len(h.texts))
+	for i, text := range h.texts {
+		read[i] = text[:entries]
+	}
+	x := h.Target.Read(read)
+	h.soft.Temperature = 1
+	h.Target.Distributions(&h.soft, x, len(h.texts), h.first, entries, &n.Head)
+
+	r := h.rounds[0]
+	r.forest.Reset()
+	h.tokens = h.tokens[:0]
+	number := 0
+	for i, text := range h.texts {
+		if i == len(h.layouts) {
+			h.layouts = append(h.layouts, new(specblock.Layout))
+		}
+		n.Text(h.layouts[i], 0, text[1:])
+		h.Cache(i).Reserve(0, h.layouts[i].Tree.Len())
+		h.layouts[i].Add(&r.forest, h.Cache(i), 0)
+		h.tokens = append(h.tokens, text[1:]...)
+		for _, s := range starts[i] {
+			entry := s.at - 1
+			r.blocks = append(r.blocks, block{text: i, at: s.at, row: (i*entries + entry) * n.Block, node: entry * n.Block, start: number})
+			number++
+		}
+	}
+	c := h.Exec.Mat(&r.cond, h.Target.Taps.Rows, n.Hidden)
+	n.Condition(h.Exec, h.Target.Taps, c)
+	r.states = h.Exec.Mat(&r.x, len(h.tokens)*n.Block, n.Hidden)
+	n.Run(h.Exec, &r.forest, c, h.tokens, r.states, &h.bufs)
+	h.judge(r)
+}
+
+// goOn runs the blocks that start from those of the round before b, and reports whether there are any.
+func (h *Head) goOn(b int, starts [][]start, onPath bool) bool {
+	n, r, last := h.net, h.rounds[b], h.rounds[b-1]
+	r.forest.Reset()
+	r.from, h.tokens = r.from[:0], h.tokens[:0]
+	from := make([]int, len(h.texts))
+	for i, l := range h.layouts[:len(h.texts)] {
+		from[i] = l.Tree.Len()
+	}
+	cuts := slices.Concat(starts...)
+	for i, p := range last.blocks {
+		cut := cuts[p.start].cuts[b-1]
+		if onPath { // rows with the same chance each, of those that are on it
+			cut = (cut*valid(last.said[i*n.Block:(i+1)*n.Block]) + n.Block - 1) / n.Block
+		}
+		at := p.at + cut
+		if at > len(h.texts[p.text])-2 {
+			continue
+		}
+		token := h.texts[p.text][at]
+		r.blocks = append(r.blocks, block{text: p.text, at: at, row: len(r.blocks) * n.Block, start: p.start,
+			node: n.Branch(h.layouts[p.text], p.node+cut-1, token, n.Block)})
+		r.from, h.tokens = append(r.from, int32(p.row+cut-1)), append(h.tokens, token)
+	}
+	if len(r.blocks) == 0 {
+		return false
+	}
+	for i, l := range h.layouts[:len(h.texts)] {
+		if rows := l.Tree.Len() - from[i]; rows > 0 {
+			h.Cache(i).Reserve(from[i], rows)
+			l.Add(&r.forest, h.Cache(i), from[i])
+		}
+	}
+	c := h.Exec.Mat(&r.cond, len(r.blocks), n.Hidden)
+	h.Exec.Gather(last.states, r.from, c)
+	r.states = h.Exec.Mat(&r.x, len(r.blocks)*n.Block, n.Hidden)
+	n.Run(h.Exec, &r.forest, c, h.tokens, r.states, &h.bufs)
+	h.judge(r)
+	return true
+}

@@ -1,0 +1,161 @@
+package specblock
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/speculate"
+)
+
+// tinySpecBlock is a recipe for the tiny target of tinyJob.
+func tinySpecBlock(steps int) Recipe {
+	return Recipe{
+		Block: 3, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 16, FFN: 32, RankWidth: 32, RopeBase: 10000, Taps: []int{0, 1, 2}, Shift: true, Broadcast: true,
+		Seed: 3, Precision: "f32",
+		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		HeadText: traintest.HeadText(), Anchors: 5, Rounds: 2, Settle: 0.3, Decay: 0.8, ValidPrefix: true,
+		Ranks: RankFit{Texts: 6, Apart: 4, Rows: 64, Course: train.Course{Steps: 40, Optimizer: newRankFit().Optimizer}},
+	}
+}
+
+// A head learns what the target says; one that was interrupted ends in the weights of one left alone, on another number of threads;
+// what is exported opens as a head of the target, and what is measured is written down.
+func TestSpecBlock(t *testing.T) {
+	j, shape := traintest.JobWithTarget(t)
+	r := tinySpecBlock(30)
+	alone, first, last := traintest.Watched(j, func(p train.Progress) bool { return p.Steps == r.Steps })
+	var notes []string
+	alone.Note = func(s string) { notes = append(notes, s) }
+	if err := Train(context.Background(), alone, "specblock", r, shape); err != nil {
+		t.Fatal(err)
+	}
+	if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1.2 ||
+		last.Figures["held place 01"] < 0.2 || last.Figures["held rank F1"] == 0 {
+		t.Errorf("loss %.3f at first, %.3f at step %d; held out %v %v", first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
+	}
+	if table := notes[len(notes)-1]; !strings.Contains(table, "a second block after row") || !strings.Contains(table, "recall") {
+		t.Errorf("the last note is %q, want the tables", table)
+	}
+
+	traintest.Interrupted(t, j, "specblock", []int{17, 35}, traintest.WholeFile, []string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j train.Job, name string) error {
+		return Train(ctx, j, name, r, shape)
+	})
+	ranksComeAfter(t, j, r, shape)
+	other := r
+	other.ValidPrefix = false
+	if err := Train(context.Background(), j, "specblock", other, shape); err == nil {
+		t.Error("another recipe goes on with its checkpoint")
+	}
+
+	m := traintest.TargetOf(t, &j)
+	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
+		h := traintest.Opened(t, &j, "specblock", file, m, specblock.Open)
+		if want := r.config(shape); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != shape.Layers || h.RankOffset == want.RankOffset {
+			t.Errorf("%s: the head opens as %+v", file, h.Config)
+		}
+	}
+	specBlockServes(t, &j, &r, shape, m)
+	specBlockWarm(t, &j, shape)
+}
+
+// specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that its rows in training foretell, to
+// the last.
+func specBlockServes(t *testing.T, j *train.Job, r *Recipe, shape train.Shape, m *model.Model) {
+	served, err := specblock.Open(draft.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")}, draft.Target{Model: m})
+	if err != nil {
+		t.Fatal(err)
+	}
+	chains := specblock.Options{Tree: specblock.Ranked, Blocks: r.Rounds, Uniform: 1, Nodes: 60, Raw: true}
+	d, err := specblock.New(chains, served.Network, drafttest.As(m))
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	text, err := j.Open(context.Background(), shape.Vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	l, err := open(context.Background(), j, r, shape, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Pool.Close()
+	done := train.Loop{Course: r.Course, Dir: filepath.Join(j.Dir, "specblock"), Pool: l.Pool}
+	if err := done.Run(context.Background(), l); err != nil { // which only loads the weights
+		t.Fatal(err)
+	}
+	h := l.head
+	h.Tape.Detach()
+
+	var prompts [][]int32
+	for _, text := range l.Examples() {
+		prompts = append(prompts, text[:6])
+	}
+	out, stats := drafttest.Generate(t, m, d, speculate.Options{Budget: 60, Uncontrolled: true}, sample.Params{}, prompts)
+	rounds := 0
+	for i, prompt := range prompts {
+		text := slices.Concat(prompt, out[i])
+		end := len(text)
+		text = append(text, make([]int32, r.Rounds*r.Block)...) // of what comes later nothing counts
+		var starts []start
+		for at := len(prompt); at < end; at++ {
+			starts = append(starts, start{at, slices.Repeat([]int{r.Block}, r.Rounds-1)})
+		}
+		if err := h.forward([][]int32{text}, [][]start{starts}, r.Rounds, false); err != nil {
+			t.Fatal(err)
+		}
+		right := make([]int, len(starts))
+		for b, round := range h.rounds[:r.Rounds] {
+			for i, s := range round.said {
+				if at := round.blocks[i/r.Block].start; right[at] == b*r.Block+i%r.Block && s.right {
+					right[at]++
+				}
+			}
+		}
+		for n := 0; n < end-1-len(prompt); n += right[n] + 1 {
+			rounds++
+		}
+	}
+	if stats.Rounds != rounds || stats.Tau() < 1.2 {
+		t.Errorf("%d rounds with τ %.3f, foretold %d", stats.Rounds, stats.Tau(), rounds)
+	}
+}
+
+// specBlockWarm: a head that begins as the target says the next token before it has learned anything, and goes on from what it said;
+// one that begins as random numbers does not.
+func specBlockWarm(t *testing.T, j *train.Job, shape train.Shape) {
+	text, err := j.Open(context.Background(), shape.Vocab)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer text.Close()
+	right := func(from []int) (first, second float64) {
+		r := tinySpecBlock(1)
+		r.From, r.FFN, r.Taps = from, 64, []int{1, 2}
+		l, err := open(context.Background(), j, &r, shape, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Pool.Close()
+		m, err := l.head.measure(&l.Sources[0], r.Rounds, train.HeldTexts, train.HeldTokens, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m.Places[0].Share(), m.After[0][0].Share()
+	}
+	warm1, warm2 := right([]int{0, 1})
+	if cold, _ := right(nil); warm1 < 0.5 || warm2 < 0.5 || cold > 0.2 {
+		t.Errorf("first rows are right %.2f of the time for a head that begins as its target, %.2f after a first row; %.2f for a random one", warm1, warm2, cold)
+	}
+}

@@ -1,0 +1,102 @@
+package specblock
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// learner is a SpecBlock head as a learner.
+type learner struct {
+	train.Heads
+	r      *Recipe
+	head   *Head
+	starts [][]start // of a step
+}
+
+// open opens the job's target and makes the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text *train.Corpus) (*learner, error) {
+	l := &learner{r: r}
+	var warm func() error
+	if len(r.From) > 0 {
+		warm = func() error { return l.head.warm(r.From, l.Examples()) }
+	}
+	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
+		if l.head, err = NewHead(r.config(shape), target, l.Pool, train.KindOf(r.Precision)); err != nil {
+			return m, err
+		}
+		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
+	}, warm)
+}
+
+// Export writes the finished head, and what it makes of held-out text.
+func (l *learner) Export(dir, name string, text *train.Corpus) error {
+	if err := l.Heads.Export(dir, name, text); err != nil {
+		return err
+	}
+	return l.report(dir)
+}
+
+// Work counts the target's distributions, the rows of first and later blocks, and their logits: forward for all of them, and
+// for those that are taught, of which half is assumed, once more and back.
+func (l *learner) Work() (tokens int, operations float64) {
+	c, r := l.head.Config(), l.r
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN + 2*c.Hidden*c.Hidden
+	taught := float64(r.Anchors*c.Block*r.Rounds) / float64(l.TextLength()) // rows per token of text
+	rows := float64(c.Block) + taught*float64(r.Rounds-1)/float64(r.Rounds)
+	return l.Heads.Work(6*rows*float64(c.Layers*layer) + taught*4*float64(c.Vocab*c.Hidden))
+}
+
+// settled says that later blocks and the rank head are taught too.
+func (l *learner) settled(step int) bool {
+	return float64(step) >= l.r.Settle*float64(l.r.Steps)
+}
+
+// Gradient is that of a step's texts.
+func (l *learner) Gradient(step int) (nn.Loss, error) {
+	r := l.r
+	d, first, texts := l.Step(step)
+	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
+	rounds, anchors := r.Rounds, r.Anchors
+	if !l.settled(step) {
+		rounds, anchors = 1, anchors*rounds // as many rows
+	}
+	l.starts = l.starts[:0]
+	for i, text := range texts {
+		l.starts = append(l.starts, l.draw(d, first+i, text, rounds, anchors))
+	}
+	var total nn.Loss
+	scale := float32(r.MicroRows) / float32(len(texts)*rounds)
+	for at := 0; at < len(texts); at += r.MicroRows {
+		part, err := l.head.gradient(texts[at:at+r.MicroRows], l.starts[at:at+r.MicroRows], rounds, t, scale)
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		total.Add(part)
+	}
+	return total, nil
+}
+
+// draw draws where blocks of a text, which has a number, are taught.
+func (l *learner) draw(d *train.Deal, number int, text []int32, rounds, anchors int) []start {
+	r := l.r
+	seed, n := r.Seed<<32+uint64(d.Length), uint64(number)
+	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds)
+}
+
+// drawCuts makes starts of anchors, from each of which so many rounds of blocks are taught: every later block starts from any row of
+// the one before it, each with the same chance (§3.3, cross-block training).
+func drawCuts(seed, number uint64, anchors []int, block, rounds int) []start {
+	r := rand.New(rand.NewPCG(seed, number))
+	starts := make([]start, len(anchors))
+	for i, a := range anchors {
+		starts[i].at = a
+		for range rounds - 1 {
+			starts[i].cuts = append(starts[i].cuts, 1+r.IntN(block))
+		}
+	}
+	return starts
+}

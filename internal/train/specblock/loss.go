@@ -1,0 +1,214 @@
+package specblock
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// said is what a row says, against the text and its target.
+type said struct {
+	here  bool // the text has the token that the row is to say
+	valid bool // and the rows before it in its block said what the text says: m of equation 5
+	right bool // its likeliest token is the text's
+	rank  int  // among the row's tokens, from 1, of the target's likeliest
+
+	features [specblock.Features]float32
+}
+
+// judging is the memory of judge.
+type judging struct {
+	exec           *nn.Exec // without a tape
+	states, logits nn.Buffer
+	rows, token    []int32
+	top            [][specblock.FeatureLogits]float32 // per worker
+	index          [][specblock.FeatureLogits]int32
+}
+
+func newJudging(pool *par.Pool) judging {
+	n := pool.Threads()
+	return judging{exec: nn.NewExec(pool), top: make([][specblock.FeatureLogits]float32, n), index: make([][specblock.FeatureLogits]int32, n)}
+}
+
+// judge computes what the rows of a round's blocks say. No tape records that.
+func (h *Head) judge(r *round) {
+	j, n := &h.judging, h.net
+	j.rows = j.rows[:0]
+	for _, b := range r.blocks {
+		for k := range n.Block {
+			j.rows = append(j.rows, int32(b.row+k))
+		}
+	}
+	r.said = append(r.said[:0], make([]said, len(j.rows))...)
+	const part = 256 // rows whose logits live at a time
+	for from := 0; from < len(j.rows); from += part {
+		rows := j.rows[from:min(from+part, len(j.rows))]
+		x, logits := j.states.Mat(len(rows), n.Hidden), j.logits.Mat(len(rows), n.Head.W.Out())
+		j.exec.Gather(r.states, rows, x)
+		j.exec.Linear(nn.Source{X: x, Norm: &n.Norm}, nn.Proj{Linear: &n.Head, Dst: logits})
+		j.exec.Pool().Run(len(rows), train.Tasks(func(worker, i int) {
+			b, k := r.blocks[(from+i)/n.Block], (from+i)%n.Block
+			if place := b.at + k; place < len(h.texts[b.text])-1 {
+				h.say(&r.said[from+i], worker, logits.Row(i), h.texts[b.text][place+1], h.soft.Best(h.distribution(b.text, place)))
+			}
+		}))
+	}
+	for i := range r.said {
+		s := &r.said[i]
+		s.valid = s.here && (i%n.Block == 0 || r.said[i-1].valid && r.said[i-1].right)
+	}
+}
+
+// valid is the number of rows of a block that are.
+func valid(block []said) (n int) {
+	for i := range block {
+		if block[i].valid {
+			n++
+		}
+	}
+	return n
+}
+
+// distribution is the number of what the target says after the token at a place of a text.
+func (h *Head) distribution(text, place int) int {
+	return text*(len(h.texts[text])-1-h.first) + place - h.first
+}
+
+// say judges a row by its logits; token is the text's, best the target's likeliest.
+func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
+	j := &h.judging
+	top, index := j.top[worker][:], j.index[worker][:]
+	n := simd.TopK(logits, index, top)
+	s.here, s.right, s.rank = true, index[0] == token, 1
+	for _, l := range logits {
+		if l > logits[best] {
+			s.rank++
+		}
+	}
+	specblock.FeaturesOf(top[:n], s.features[:])
+}
+
+// teaching is how rows are taught.
+type teaching struct {
+	decay      float64 // row k of a block counts decay^k
+	everywhere bool    // also rows that come after a wrong one: without the valid-prefix mask
+	onPath     bool    // blocks start from no row that comes after a wrong one
+	rank       bool    // and the rank head
+	balance    float64 // see learnRanks
+}
+
+// weigh lists the rows of a round that are taught, and what each counts: decay^k over the number of blocks.
+func (t *teaching) weigh(block int, all []said) (rows []int32, weight []float32) {
+	for i := range all {
+		if all[i].valid || t.everywhere && all[i].here {
+			rows = append(rows, int32(i))
+			weight = append(weight, float32(math.Pow(t.decay, float64(i%block))*float64(block)/float64(len(all))))
+		}
+	}
+	return rows, weight
+}
+
+// gradient runs rounds of blocks of some texts of one length, and adds scale times the gradient of the rounds' losses to the
+// parameters'.
+func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t teaching, scale float32) (nn.Loss, error) {
+	h.Tape.Reset()
+	h.Tape.Attach()
+	if err := h.forward(texts, starts, rounds, t.onPath); err != nil {
+		return nn.Loss{}, err
+	}
+	var total nn.Loss
+	for _, r := range h.rounds[:rounds] {
+		if len(r.blocks) == 0 {
+			continue
+		}
+		rows, weight := t.weigh(h.net.Block, r.said)
+		x := h.statesOf(r, rows)
+		total.Add(h.loss(r, rows, x, weight, scale))
+		if t.rank {
+			h.learnRanks(r, rows, x, t.balance, scale)
+		}
+	}
+	h.Tape.Backward()
+	return total, nil
+}
+
+// loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each place in a block, however few of its
+// rows are valid; here all rows that are count alike, so a place counts as much as its rows are come to.
+func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) nn.Loss {
+	j, n := &h.judging, h.net
+	j.token, h.soft.Row = j.token[:0], h.soft.Row[:0]
+	for _, i := range rows {
+		b := r.blocks[int(i)/n.Block]
+		place := b.at + int(i)%n.Block
+		j.token = append(j.token, h.texts[b.text][place+1])
+		h.soft.Row = append(h.soft.Row, int32(h.distribution(b.text, place)))
+	}
+	targets := nn.Targets{Token: j.token, Weight: weight, Soft: &h.soft, Share: 1}
+	return h.Exec.CrossEntropy(nn.Source{X: x, Norm: &n.Norm}, &n.Head, targets, scale)
+}
+
+// statesOf gathers the states of rows of a round's blocks.
+func (h *Head) statesOf(r *round, rows []int32) nn.Mat {
+	at := make([]int32, len(rows)) // a tape keeps it
+	for i, row := range rows {
+		at[i] = int32(r.blocks[int(row)/h.net.Block].row) + row%int32(h.net.Block)
+	}
+	x := h.Exec.Mat(&r.taught, len(rows), h.net.Hidden)
+	h.Exec.Gather(r.states, at, x)
+	return x
+}
+
+// ranks computes the rank head's scores for rows of a round's blocks, whose states are x.
+func (h *Head) ranks(r *round, rows []int32, x nn.Mat) nn.Mat {
+	features := r.features.Mat(len(rows), specblock.Features)
+	for i, row := range rows {
+		copy(features.Row(i), r.said[row].features[:])
+	}
+	out := h.Exec.Mat(&r.scores, len(rows), specblock.RankBuckets)
+	h.net.Rank(h.Exec, x, features, out, &h.bufs)
+	return out
+}
+
+// rankScale keeps the rank head, which reads states as large as they are, from making most of the gradient's length, by which all
+// of it is clipped. Its parameters are its own, and the optimiser takes no heed of their gradient's size.
+const rankScale = 1e-3
+
+// learnRanks takes in, under a tape, the mean cross-entropy of the buckets of rows of a round's blocks (§3.3, rank-head supervision).
+// Rows of rare buckets count more, those of a bucket together as its share of the rows to the power of 1 − balance.
+func (h *Head) learnRanks(r *round, rows []int32, x nn.Mat, balance float64, scale float32) {
+	out := h.ranks(r, rows, x)
+	bucket := make([]int8, len(rows))
+	var count [specblock.RankBuckets]float64
+	for i, row := range rows {
+		bucket[i] = int8(specblock.BucketOf(r.said[row].rank))
+		count[bucket[i]]++
+	}
+	all := 0.0
+	for _, n := range count {
+		all += math.Pow(n, 1-balance)
+	}
+	var weight [specblock.RankBuckets]float32
+	for b, n := range count {
+		weight[b] = rankScale * scale * float32(math.Pow(n, -balance)/all)
+	}
+	learnBuckets(out, bucket, weight)
+}
+
+// learnBuckets takes in, under a tape, the cross-entropy of rows with scores against their buckets, each weighed as its bucket is.
+func learnBuckets(scores nn.Mat, bucket []int8, weight [specblock.RankBuckets]float32) (l nn.Loss) {
+	d, _ := scores.Grad()
+	for i, b := range bucket {
+		p, g, w := scores.Row(i), d.Row(i), weight[b]
+		lse := simd.LogSumExp(p)
+		for c := range p {
+			g[c] = w * float32(math.Exp(float64(p[c]-lse)))
+		}
+		g[b] -= w
+		l.Add(nn.Loss{Sum: float64(w) * float64(lse-p[b]), Weight: float64(w), Rows: 1})
+	}
+	return l
+}

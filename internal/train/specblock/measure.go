@@ -1,0 +1,173 @@
+package specblock
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// Validate measures on every held-out source the loss, of all rows, right or wrong before; α by place in the chain; τ, the tokens that
+// a verified chain of the head's brings per round; and the rank head's mean F1.
+func (l *learner) Validate() (losses, figures map[string]float64, err error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+		m, err := l.head.measure(t, l.r.Rounds, train.HeldTexts, train.HeldTokens, l.r.Block)
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		figure("chain", m.Chain())
+		for k, c := range m.Places {
+			figure(fmt.Sprintf("place %02d", k+1), c.Share())
+		}
+		if l.r.RankWidth > 0 {
+			figure("rank F1", m.Ranks.MeanF1())
+		}
+		return m.loss, nil
+	})
+}
+
+// measure is what a SpecBlock head makes of held-out text of a source.
+type measure struct {
+	Source string
+	Places []count   // α_k of appendix C: right rows of those before which, in the whole chain, all were right
+	After  [][]count // the same of the rows of a second block that starts from row s of a first
+	Ranks  confusion // of rows before which, in the whole chain, all were right
+
+	Tokens, Rounds float64 // that verified chains bring
+
+	loss nn.Loss
+}
+
+// count is right ones of so many.
+type count struct{ right, of int }
+
+func (c *count) add(right bool) {
+	c.of++
+	if right {
+		c.right++
+	}
+}
+
+// Share of right ones, 0 of none.
+func (c count) Share() float64 { return float64(c.right) / math.Max(1, float64(c.of)) }
+
+// Chain is τ of chains as long as all blocks together.
+func (m *measure) Chain() float64 { return m.Tokens / m.Rounds }
+
+// confusion counts rows by the bucket of the target's token, and by the one that the rank head chose.
+type confusion [specblock.RankBuckets][specblock.RankBuckets]int
+
+// Bucket is how well a bucket is told from the others (table 3); Share is of all rows.
+func (c *confusion) Bucket(b int) (share, precision, recall, f1 float64) {
+	var all, of, chosen float64
+	for i := range c {
+		for k, n := range c[i] {
+			all += float64(n)
+			if i == b {
+				of += float64(n)
+			}
+			if k == b {
+				chosen += float64(n)
+			}
+		}
+	}
+	hit := float64(c[b][b])
+	precision, recall = hit/math.Max(1, chosen), hit/math.Max(1, of)
+	return of / math.Max(1, all), precision, recall, 2 * hit / math.Max(1, chosen+of)
+}
+
+// MeanF1 is the plain mean of the buckets' F1.
+func (c *confusion) MeanF1() float64 {
+	sum := 0.0
+	for b := range c {
+		_, _, _, f1 := c.Bucket(b)
+		sum += f1
+	}
+	return sum / float64(len(c))
+}
+
+// measure has the head draft at every one of the first tokens that the target said in the first texts. Chains are whole blocks, one
+// after the other; second blocks are also started from other rows of the first, from row least on.
+func (h *Head) measure(t *train.HeldText, rounds, texts, tokens, least int) (*measure, error) {
+	h.Tape.Detach()
+	block := h.net.Block
+	m := &measure{Source: t.Name, Places: make([]count, rounds*block)}
+	for range block {
+		m.After = append(m.After, make([]count, block))
+	}
+	err := t.Each(texts, tokens, rounds*block, func(text []int32, places []int) error {
+		for cut := block; cut == block || cut >= least && rounds > 1; cut-- {
+			starts := make([]start, len(places))
+			for i, p := range places {
+				starts[i] = start{p, slices.Repeat([]int{cut}, rounds-1)}
+			}
+			n := rounds
+			if cut < block {
+				n = 2
+			}
+			if err := h.forward([][]int32{text}, [][]start{starts}, n, false); err != nil {
+				return err
+			}
+			h.drafts(m, cut, n, len(starts))
+		}
+		return nil
+	})
+	return m, err
+}
+
+// drafts takes in what the blocks of a forward pass say, all of which started from row cut of the blocks before them.
+func (h *Head) drafts(m *measure, cut, rounds, starts int) {
+	block := h.net.Block
+	right := make([]int, starts) // rows at the head of each chain, so far
+	for b, r := range h.rounds[:rounds] {
+		var drafted []int32 // rows of the blocks
+		for i, at := range r.blocks {
+			if right[at.start] < b*cut {
+				continue // nobody would go on from there
+			}
+			for k, row := range r.said[i*block : (i+1)*block] {
+				if !row.valid {
+					break
+				}
+				drafted = append(drafted, int32(i*block+k))
+				if cut == block {
+					m.Places[b*block+k].add(row.right)
+				}
+				if b == 1 {
+					m.After[cut-1][k].add(row.right)
+				}
+				if row.right && (b == 0 || cut == block) {
+					right[at.start]++
+				}
+			}
+		}
+		if cut == block {
+			h.tally(m, r, drafted)
+		}
+	}
+	for n := 0; cut == block && n < starts; m.Rounds++ {
+		m.Tokens += math.Min(float64(right[n]+1), float64(starts-n)) // those accepted, and the target's own
+		n += right[n] + 1
+	}
+}
+
+// tally takes in the loss of a round's rows, and what the rank head makes of those that drafting comes to.
+func (h *Head) tally(m *measure, r *round, drafted []int32) {
+	var rows []int32
+	for i, s := range r.said {
+		if s.here {
+			rows = append(rows, int32(i))
+		}
+	}
+	m.loss.Add(h.loss(r, rows, h.statesOf(r, rows), nil, 1))
+	if h.net.RankWidth == 0 || len(drafted) == 0 {
+		return
+	}
+	out := h.ranks(r, drafted, h.statesOf(r, drafted))
+	for i, row := range drafted {
+		m.Ranks[specblock.BucketOf(r.said[row].rank)][specblock.Chosen(out.Row(i), &h.net.RankOffset)]++
+	}
+}

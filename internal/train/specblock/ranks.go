@@ -1,0 +1,256 @@
+package specblock
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"path/filepath"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// The rank head learns beside the trunk, whose distributions change until the end, and mostly from the same few texts of a step. So when
+// the trunk is finished a rank head is fitted to it from new: the rows of many texts that the trunk has not learned from are kept with
+// their buckets, and dealt in any order. It learns by plain cross-entropy, so that its scores are chances, with which trees are weighed;
+// what is added to them where one bucket is chosen is fitted apart, on rows of other texts (specblock_offsets.go).
+
+// RankFit is how a finished trunk gets its rank head.
+type RankFit struct {
+	Texts int // as many steps of the trunk's are texts read of; 0: the rank head stays as it was trained beside the trunk
+	Apart int // and of as many more for the offsets
+	Rows  int // of a step
+	train.Course
+}
+
+func newRankFit() RankFit {
+	f := RankFit{Texts: 200, Apart: 40, Rows: 1024,
+		Course: train.Course{Steps: 400, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.8, Floor: 0.02, Cosine: true}, Optimizer: train.DefaultOptimizer(), Clip: 1}}
+	f.Optimizer.Muon, f.Optimizer.Rate, f.Optimizer.Decay = false, 2e-3, 0.01
+	return f
+}
+
+func (f *RankFit) check() error {
+	switch {
+	case f.Texts < 0:
+		return fmt.Errorf("the rank head is fitted to the texts of %d steps: want 0 or more", f.Texts)
+	case f.Texts > 0 && (f.Apart < 1 || f.Rows < 1 || f.Steps < 1):
+		return fmt.Errorf("the rank head is fitted by %d steps of %d rows, its offsets to the texts of %d: want positive numbers", f.Steps, f.Rows, f.Apart)
+	}
+	return nil
+}
+
+// Finish fits the rank head to the finished trunk, in DIR/ranks.
+func (l *learner) Finish(ctx context.Context, dir string) error {
+	f := &l.r.Ranks
+	if f.Texts == 0 || l.r.RankWidth == 0 {
+		return nil
+	}
+	l.Job.Notef("reading %d steps of text for the rank head", f.Apart)
+	first := l.r.Steps // of the steps that the trunk has not seen
+	apart, err := l.readRanks(ctx, first, first+f.Apart)
+	if err != nil {
+		return err
+	}
+	k, err := newRankLearner(l, apart, func() (*rankRows, error) {
+		l.Job.Notef("reading %d more", f.Texts)
+		return l.readRanks(ctx, first+f.Apart, first+f.Apart+f.Texts)
+	})
+	if err != nil {
+		return err
+	}
+	loop := train.Loop{Course: f.Course, Dir: filepath.Join(dir, "ranks"), Pool: l.Pool, SaveEvery: l.Job.SavesEvery(), Report: l.Job.Report}
+	if err := loop.Run(ctx, k); err != nil {
+		return err
+	}
+	k.install()
+	l.head.net.RankOffset = bestOffsets(k.scores(apart), apart.bucket)
+	return nil
+}
+
+// rankRows are rows of blocks: what the rank head reads of each, and its bucket.
+type rankRows struct {
+	states, features []float32
+	bucket           []int8
+}
+
+// readRanks runs the trunk over the texts of some steps, and keeps the rows that drafting comes to: those that only right ones of
+// their blocks come before, of blocks that start from such rows.
+func (l *learner) readRanks(ctx context.Context, from, to int) (*rankRows, error) {
+	h, rows := l.head, new(rankRows)
+	h.Tape.Detach()
+	for step := from; step < to; step++ {
+		d, first, texts := l.Step(step)
+		for i, text := range texts {
+			if err := ctx.Err(); err != nil {
+				return nil, err
+			}
+			starts := l.draw(d, first+i, text, l.r.Rounds, l.r.Anchors)
+			if err := h.forward([][]int32{text}, [][]start{starts}, l.r.Rounds, true); err != nil {
+				return nil, err
+			}
+			for _, r := range h.rounds[:l.r.Rounds] {
+				for k, s := range r.said {
+					if s.valid {
+						at := r.blocks[k/h.net.Block].row + k%h.net.Block
+						rows.states = append(rows.states, r.states.Row(at)...)
+						rows.features = append(rows.features, s.features[:]...)
+						rows.bucket = append(rows.bucket, int8(specblock.BucketOf(s.rank)))
+					}
+				}
+			}
+		}
+	}
+	return rows, nil
+}
+
+// rankLearner is a rank head, over a trunk that stays as it is, as a learner. Its parameters are those of a head that reads states and
+// features of size one: install takes that into the weights.
+type rankLearner struct {
+	trunk  *learner
+	of     string // what tells the trunk apart
+	read   func() (*rankRows, error)
+	rows   *rankRows // of which it learns; nil before the first step
+	order  []int     // in which they are dealt
+	epoch  int
+	bucket []int8 // of a step
+
+	ranks         specblock.Network // the rank head of one, and nothing else
+	params        *nn.Params
+	exec          *nn.Exec
+	tape          *nn.Tape
+	bufs          specblock.Buffers
+	in, said, out nn.Buffer
+
+	state    float32 // by which states are multiplied
+	features [specblock.Features]float32
+}
+
+// newRankLearner makes the learner of a rank head over l's trunk. Sizes are those of apart; read gets the rows to learn from.
+func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
+	k := &rankLearner{trunk: l, read: read, params: nn.NewParams(gemm.F32), exec: nn.NewExec(l.Pool)}
+	c := &l.head.net.Config
+	k.ranks.RankWidth = c.RankWidth
+	for _, p := range []struct {
+		linear     *nn.Linear
+		name       string
+		rows, cols int
+	}{{&k.ranks.RankHidden, "rank_hidden", c.RankWidth, c.Hidden}, {&k.ranks.RankFeatures, "rank_features", c.RankWidth, specblock.Features}, {&k.ranks.RankOut, "rank_out", specblock.RankBuckets, c.RankWidth}} {
+		w, err := k.params.Matrix(p.name+".weight", p.rows, p.cols)
+		if err != nil {
+			return nil, err
+		}
+		p.linear.W = w
+	}
+	k.tape = nn.NewTape(k.exec, k.params)
+	train.Initialise(k.params, l.r.Seed, 1)
+	k.state = 1 / deviation(apart.states, 0, 1)
+	for i := range k.features {
+		k.features[i] = 1 / deviation(apart.features, i, specblock.Features)
+	}
+	hash := sha256.New()
+	for _, p := range l.head.Params.All() {
+		if err := train.WriteFloats(hash, p.Data); err != nil {
+			return nil, err
+		}
+	}
+	k.of = hex.EncodeToString(hash.Sum(nil))
+	return k, nil
+}
+
+// Params, Pack and the rest make it a Learner.
+func (k *rankLearner) Params() *nn.Params { return k.params }
+func (k *rankLearner) Pack()              { k.params.Pack(k.tape.Products()) }
+
+// Fingerprint is of the recipe, the trunk and what that was made of.
+func (k *rankLearner) Fingerprint() string {
+	return train.Fingerprint(&k.trunk.r.Ranks, k.trunk.Fingerprint(), k.of)
+}
+
+// Work counts the rank head's products alone.
+func (k *rankLearner) Work() (tokens int, operations float64) {
+	return k.trunk.r.Ranks.Rows, 6 * float64(k.params.Count())
+}
+
+// Validate measures the head as it is on held-out text.
+func (k *rankLearner) Validate() (losses, figures map[string]float64, err error) {
+	k.install()
+	return k.trunk.Validate()
+}
+
+// Gradient is that of a step's rows.
+func (k *rankLearner) Gradient(step int) (nn.Loss, error) {
+	if k.rows == nil {
+		var err error
+		if k.rows, err = k.read(); err != nil {
+			return nn.Loss{}, err
+		}
+	}
+	n := k.trunk.r.Ranks.Rows
+	at := make([]int, n)
+	for i := range at {
+		at[i] = k.deal(step*n + i)
+	}
+	k.tape.Reset()
+	k.tape.Attach()
+	out := k.run(k.rows, at)
+	k.bucket = k.bucket[:0]
+	for _, row := range at {
+		k.bucket = append(k.bucket, k.rows.bucket[row])
+	}
+	even := [specblock.RankBuckets]float32{}
+	for b := range even {
+		even[b] = 1 / float32(n)
+	}
+	l := learnBuckets(out, k.bucket, even)
+	k.tape.Backward()
+	return l, nil
+}
+
+// deal is the number of the i-th row that is dealt: every epoch has all rows, in an order of its own.
+func (k *rankLearner) deal(i int) int {
+	n := len(k.rows.bucket)
+	if epoch := i / n; k.order == nil || epoch != k.epoch {
+		k.epoch, k.order = epoch, rand.New(rand.NewPCG(k.trunk.r.Seed, uint64(epoch))).Perm(n)
+	}
+	return k.order[i%n]
+}
+
+// run computes the scores of some rows.
+func (k *rankLearner) run(rows *rankRows, at []int) nn.Mat {
+	hidden := k.trunk.head.net.Hidden
+	in, said := k.in.Mat(len(at), hidden), k.said.Mat(len(at), specblock.Features)
+	for i, row := range at {
+		for c, v := range rows.states[row*hidden : (row+1)*hidden] {
+			in.Row(i)[c] = v * k.state
+		}
+		for c, v := range rows.features[row*specblock.Features : (row+1)*specblock.Features] {
+			said.Row(i)[c] = v * k.features[c]
+		}
+	}
+	out := k.exec.Mat(&k.out, len(at), specblock.RankBuckets)
+	k.ranks.Rank(k.exec, in, said, out, &k.bufs)
+	return out
+}
+
+// install makes the trunk's head have the rank head as it is.
+func (k *rankLearner) install() {
+	head := train.ByName(k.trunk.head.Params)
+	for _, p := range k.params.All() {
+		to := head[p.Name]
+		for i, v := range p.Data {
+			switch p.Name {
+			case "rank_hidden.weight":
+				v *= k.state
+			case "rank_features.weight":
+				v *= k.features[i%specblock.Features]
+			}
+			to.Data[i] = v
+		}
+	}
+	k.trunk.head.Pack()
+}

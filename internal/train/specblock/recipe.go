@@ -1,0 +1,103 @@
+package specblock
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/train"
+)
+
+// Recipe is what a SpecBlock head's weights are a function of, with the target and the text.
+type Recipe struct {
+	Block                                int // rows: the tokens that a pass says after each start
+	Layers, Heads, KVHeads, HeadDim, FFN int
+	RankWidth                            int // of the rank head; 0: none
+	RopeBase                             float64
+	Taps                                 []int
+	From                                 []int // the target's blocks that the layers begin as; empty: random weights
+	Shift, Broadcast                     bool  // see specblock.Config; off for comparison
+	RankNormed                           bool
+	Seed                                 uint64
+	Precision                            string // of products: f32 or bf16
+	train.Course
+
+	train.HeadText
+	Anchors int // of a text: places where blocks are taught
+
+	Rounds int     // blocks that are taught one after the other, the first included, and the rank head with them, once the trunk has
+	Settle float64 // settled, after this share of the steps: until then first blocks alone, as many more of them
+
+	Decay       float64 // row k of a block counts Decay^k
+	ValidPrefix bool    // rows after a wrong one of their block are not taught (§3.3)
+	OnPath      bool    // and no block starts from them, unlike the paper's
+	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count alike; 1: buckets do
+
+	Ranks RankFit `json:"-"` // comes after the trunk, on which it has no influence
+}
+
+// NewRecipe is the recipe of the shipped SpecBlock head.
+func NewRecipe() Recipe {
+	r := Recipe{
+		Block: 4, Layers: 4, Heads: 4, KVHeads: 2, HeadDim: 64, FFN: 512, RankWidth: 256, RopeBase: 10000, Taps: []int{1, 3, 5},
+		From: []int{2, 3, 4, 5}, Shift: true, Seed: 5, Precision: "bf16",
+		Course:   train.Course{Steps: 1600, Schedule: train.Schedule{Warmup: 0.04, Cooldown: 0.65, Floor: 0.02}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 250},
+		HeadText: train.DefaultHeadText(), Anchors: 256, Rounds: 2, Settle: 0.15, Decay: 1, ValidPrefix: true, OnPath: true,
+		Ranks: newRankFit(),
+	}
+	r.Optimizer.MuonRate, r.Optimizer.Rate = 0.003, 0.002
+	r.Rows, r.MicroRows = 2, 1 // many places of few texts: most of the work is the trunks'
+	return r
+}
+
+// Basis is what recipes of all heads have.
+func (r *Recipe) Basis() train.Basis {
+	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
+		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+}
+
+// Check refuses a recipe that cannot be followed to its end for a target.
+func (r *Recipe) Check(target *train.Shape) error {
+	if err := r.Basis().Check(); err != nil {
+		return err
+	}
+	switch {
+	case r.Anchors < 1:
+		return fmt.Errorf("texts with %d starts each: want a positive number", r.Anchors)
+	case r.Rounds < 1:
+		return fmt.Errorf("%d blocks one after the other: want 1 or more", r.Rounds)
+	case !(r.Settle >= 0 && r.Settle <= 1):
+		return fmt.Errorf("the trunk settles in the share %g of the steps: want 0 to 1", r.Settle)
+	case !(r.Decay > 0 && r.Decay <= 1):
+		return fmt.Errorf("decay %g: want a number above 0, at most 1 (rows count alike)", r.Decay)
+	case !(r.Balance >= 0 && r.Balance <= 1):
+		return fmt.Errorf("balance %g: want 0 (rows count alike) to 1 (buckets do)", r.Balance)
+	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:
+		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block, r.Held.Length, r.Held.Prompt)
+	}
+	if err := r.Ranks.check(); err != nil {
+		return err
+	}
+	c := r.config(*target)
+	if err := c.Validate(); err != nil || len(r.From) == 0 {
+		return err
+	}
+	return r.Basis().Layers.CheckFrom(r.From, target)
+}
+
+// config is the head's shape over a target.
+func (r *Recipe) config(target train.Shape) specblock.Config {
+	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth, Shift: r.Shift, Broadcast: r.Broadcast,
+		RankNormed: r.RankNormed, Taps: r.Taps, TargetLayers: target.Layers}
+}
+
+// Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of the target's is in
+// DIR/jet/generated, for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe, target train.Shape) error {
+	if err := r.Check(&target); err != nil {
+		return err
+	}
+	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, target, text)
+	})
+}

@@ -1,0 +1,86 @@
+package specblock
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// A SpecBlock head, too, begins as its target. Layer i begins as block from[i], and a row goes from one to the next as it is. What the
+// first of these blocks would read at the place of a block's token is not known, since the target has not read that token yet; but it
+// is nearly a linear function of the token's embedding and of the state that the target ended with at the token before, and that state
+// one of its taps. Both functions are solved for: they are what W_fuse and W_cond begin as. So the first row of a block begins to say
+// what the target says; its own last state is nearly the target's, and a later block can go on from it at once. Training has to teach
+// the other rows.
+
+// warm makes layer i begin as block from[i] of the target. Its texts are examples of what the head will read.
+func (h *Head) warm(from []int, texts [][]int32) error {
+	h.Tape.Detach()
+	w := h.Begin()
+	for layer, b := range from {
+		w.Block(layer, b)
+	}
+	w.Copy("output_norm.weight", "output_norm.weight")
+	for i := range h.net.Shifts {
+		own, before := w.Head[fmt.Sprintf("blk.%d.shift_own.weight", i)], w.Head[fmt.Sprintf("blk.%d.shift_prev.weight", i)]
+		clear(own.Data)
+		for d := range own.Rows {
+			own.Data[d*own.Cols+d] = 1
+		}
+		shrink(before)
+	}
+	shrink(w.Head["fuse_query.weight"])
+	if err := h.begin(w, from[0], texts); err != nil {
+		return err
+	}
+	h.Pack()
+	return nil
+}
+
+// shrink leaves a little of what was drawn.
+func shrink(p *nn.Param) {
+	for i := range p.Data {
+		p.Data[i] *= 0.1
+	}
+}
+
+// begin solves for W_cond, which is to make of a token's taps the state that the target ends with there, and for the parts of W_fuse that
+// make of this state and the next token's embedding, both normalised, what a block of the target reads at that token. A later block's
+// condition is such a state too: the head's own.
+func (h *Head) begin(w *train.Warming, block int, texts [][]int32) error {
+	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
+	look := train.NewFrozen(h.Target.Network, append(append([]int(nil), h.net.Taps...), h.Target.Shape.Layers, block))
+	entries := len(texts[0]) - 1
+	taps, embedded := nn.NewMat(len(texts)*entries, width), make([]float32, hidden)
+	var in, state, embeds, read [][]float32
+	for t, text := range texts {
+		look.Read([][]int32{text})
+		for i := range entries {
+			here, next := look.Taps.Row(i), look.Taps.Row(i+1)
+			in = append(in, taps.Row(t*entries+i))
+			copy(in[len(in)-1], here)
+			state = append(state, append([]float32(nil), here[width:width+hidden]...))
+			h.net.Embed.Row(embedded, int(text[i+1]))
+			embeds = append(embeds, train.Unit(embedded))
+			read = append(read, append([]float32(nil), next[width+hidden:]...))
+		}
+	}
+	m, err := train.Regress(in, state)
+	if err != nil {
+		return err
+	}
+	train.Solved(w.Head["fc.weight"], m, 0)
+	h.Pack()
+	conditions := nn.NewMat(taps.Rows, hidden)
+	h.net.Condition(h.Exec, taps, conditions)
+	for i, e := range embeds {
+		in[i] = append(e[:hidden:hidden], train.Unit(conditions.Row(i))...)
+	}
+	if m, err = train.Regress(in, read); err != nil {
+		return err
+	}
+	train.Solved(w.Head["fuse_token.weight"], m, 0)
+	train.Solved(w.Head["fuse_cond.weight"], m, hidden)
+	return nil
+}

@@ -1,0 +1,264 @@
+package train
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/model"
+)
+
+// HeadText is the part of a head's recipe that says what it learns from. All kinds of heads learn from the same texts, which the
+// target generates once.
+type HeadText struct {
+	// Text is "generated", what the target goes on to say after beginnings of the training text (a head learns where it said
+	// it), or "corpus", the training text as it is.
+	Text string
+	Only string `json:",omitempty"` // a source of the training text: texts that come from it, or begin with it, alone
+
+	Short     Generated
+	Long      Generated // of twice the length; every LongEvery-th step takes half as many of these. 0 files: none
+	LongEvery int
+
+	Rows      int     // texts of a step
+	MicroRows int     // texts whose activations live at a time; divides Rows, and Rows/2 where there are long ones
+	Circles   float64 // share of the places that are taken where a text goes round in circles
+
+	Held Generated // held-out text of each validation source, for measures on the way
+}
+
+// DefaultHeadText is the text of the shipped heads.
+func DefaultHeadText() HeadText {
+	return HeadText{
+		Text:  "generated",
+		Short: Generated{Files: 28, Texts: 512, Prompt: 192, Length: 512, Greedy: 0.5},
+		Long:  Generated{Files: 3, Texts: 512, Prompt: 704, Length: 1024, Greedy: 0.5}, LongEvery: 8,
+		Rows: 4, MicroRows: 2, Circles: 0.5,
+		Held: Generated{Files: 1, Texts: 64, Prompt: 192, Length: 512, Greedy: 1},
+	}
+}
+
+func (t *HeadText) check() error {
+	switch {
+	case t.Rows < 1:
+		return fmt.Errorf("%d texts of a step: want a positive number", t.Rows)
+	case t.MicroRows < 1 || t.Rows%t.MicroRows != 0:
+		return fmt.Errorf("%d texts in parts of %d: want a divisor", t.Rows, t.MicroRows)
+	case t.long() && (t.LongEvery < 2 || t.Rows/2 < 1 || t.Rows/2%t.MicroRows != 0 || t.Long.Length != 2*t.Short.Length):
+		return fmt.Errorf("texts of %d tokens in every %d-th step, %d of them in parts of %d: want texts of twice the length of the others, in steps in between, and a divisor of half the texts of a step",
+			t.Long.Length, t.LongEvery, t.Rows/2, t.MicroRows)
+	case !slices.Contains([]string{"generated", "corpus"}, t.Text):
+		return fmt.Errorf("text %q: want generated or corpus", t.Text)
+	case !(t.Circles >= 0 && t.Circles <= 1):
+		return fmt.Errorf("circles %g: want a share, 0 to 1", t.Circles)
+	case t.Short.Files < 1 || t.Short.Texts < 1:
+		return fmt.Errorf("%d files of %d texts: want one or more", t.Short.Files, t.Short.Texts)
+	case t.Short.Prompt < 2 || t.Short.Length < t.Short.Prompt+2:
+		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", t.Short.Length, t.Short.Prompt)
+	case t.long() && (t.Long.Prompt < 2 || t.Long.Length < t.Long.Prompt+2):
+		return fmt.Errorf("texts of %d tokens, %d of them given: want 2 given or more, and 2 more after them", t.Long.Length, t.Long.Prompt)
+	}
+	return nil
+}
+
+func (t *HeadText) long() bool { return t.Long.Files > 0 }
+
+// dealer deals rows of text by number.
+type dealer interface {
+	Row(n uint64, dst []int32)
+	Fingerprint() string
+}
+
+// Deal is texts of one length, and from which token on a head learns: with generated text the last that was given, after which
+// the target begins to speak.
+type Deal struct {
+	dealer
+	Length, First int
+}
+
+// HeadTexts is the texts of a HeadText, at hand.
+type HeadTexts struct {
+	HeadText
+	Sources []HeldText // held-out text
+
+	short Deal
+	long  Deal // without a dealer: none
+
+	rows [][]int32 // of a step
+}
+
+// HeldText is what the target says, at temperature 0, after beginnings that nobody was trained on: texts of length
+// tokens, the first prompt of each given.
+type HeldText struct {
+	Name           string
+	Tokens         []int32
+	Length, Prompt int
+}
+
+// OpenTexts gets the texts of a recipe with a seed: the target's own, in DIR/jet/generated, made where they are not there yet, or
+// the corpus; and held-out text of the target's.
+func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corpus) (*HeadTexts, error) {
+	m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: j.Threads})
+	if err != nil {
+		return nil, err
+	}
+	defer m.Close()
+	h, dir := &HeadTexts{HeadText: t}, filepath.Join(j.Dir, "jet", "generated")
+	for _, s := range text.valid {
+		alone := *s
+		alone.Weight = 1
+		tokens, err := t.Held.tokens(ctx, j, m, filepath.Join(dir, "heldout", s.Name), []*data.Set{&alone})
+		if err != nil {
+			return nil, err
+		}
+		h.Sources = append(h.Sources, HeldText{s.Name, tokens, t.Held.Length, t.Held.Prompt})
+	}
+	for i, g := range []Generated{t.Short, t.Long} {
+		if g.Files == 0 {
+			continue
+		}
+		d := Deal{Length: g.Length, First: 1}
+		if t.Text == "corpus" {
+			sets, err := t.sources(text.train)
+			if err != nil {
+				return nil, err
+			}
+			if d.dealer, err = data.NewMix(sets, g.Length-1, seed+uint64(i)); err != nil { // a mix adds a token to each row
+				return nil, err
+			}
+		} else {
+			tokens, err := g.tokens(ctx, j, m, filepath.Join(dir, []string{"short", "long"}[i]), text.train)
+			if err != nil {
+				return nil, err
+			}
+			if tokens, err = t.begun(tokens, g, text.train); err != nil {
+				return nil, err
+			}
+			if d.dealer, err = data.NewRows(tokens, g.Length, seed+uint64(i)); err != nil {
+				return nil, err
+			}
+			d.First = g.Prompt - 1
+		}
+		if i == 0 {
+			h.short = d
+		} else {
+			h.long = d
+		}
+	}
+	return h, nil
+}
+
+// sources keeps of the training text what Only names.
+func (t *HeadText) sources(all []*data.Set) ([]*data.Set, error) {
+	if t.Only == "" {
+		return all, nil
+	}
+	var names []string
+	for _, s := range all {
+		if s.Name == t.Only {
+			return []*data.Set{s}, nil
+		}
+		names = append(names, s.Name)
+	}
+	return nil, fmt.Errorf("the training text has no source %q: want one of %s", t.Only, strings.Join(names, ", "))
+}
+
+// begun keeps of generated texts those whose beginning came from the source that Only names: the others stay in the files, for
+// other heads.
+func (t *HeadText) begun(tokens []int32, g Generated, sets []*data.Set) ([]int32, error) {
+	if t.Only == "" {
+		return tokens, nil
+	}
+	if _, err := t.sources(sets); err != nil {
+		return nil, err
+	}
+	mix, err := g.beginnings(sets)
+	if err != nil {
+		return nil, err
+	}
+	var kept []int32
+	for i := range len(tokens) / g.Length {
+		if mix.Source(uint64(i)) == t.Only {
+			kept = append(kept, tokens[i*g.Length:(i+1)*g.Length]...)
+		}
+	}
+	return kept, nil
+}
+
+// Examples are some texts that the head will read.
+func (t *HeadTexts) Examples() [][]int32 { return t.Sample(16) }
+
+// TextLength is the number of tokens of the short texts.
+func (t *HeadTexts) TextLength() int { return t.short.Length }
+
+// FirstPlace is the place of the first token of the short texts from which a head learns.
+func (t *HeadTexts) FirstPlace() int { return t.short.First }
+
+// Sample is the first n texts that the head will read.
+func (t *HeadTexts) Sample(n int) (texts [][]int32) {
+	for i := range n {
+		texts = append(texts, make([]int32, t.short.Length))
+		t.short.Row(uint64(i), texts[i])
+	}
+	return texts
+}
+
+// TextFingerprints are of the texts that are dealt.
+func (t *HeadTexts) TextFingerprints() []string {
+	f := []string{t.short.Fingerprint()}
+	if t.long.dealer != nil {
+		f = append(f, t.long.Fingerprint())
+	}
+	return f
+}
+
+// phase is what a step's texts are, how many, and the number of the first of them. Every LongEvery-th step takes long ones.
+func (t *HeadTexts) phase(step int) (d *Deal, first, rows int) {
+	if t.long.dealer == nil {
+		return &t.short, step * t.Rows, t.Rows
+	}
+	every := t.LongEvery
+	if step%every == every-1 {
+		return &t.long, step / every * (t.Rows / 2), t.Rows / 2
+	}
+	return &t.short, (step - step/every) * t.Rows, t.Rows
+}
+
+// Step reads the texts of a step, which last until the next is read; first is the number of the first of them.
+func (t *HeadTexts) Step(step int) (d *Deal, first int, texts [][]int32) {
+	d, first, rows := t.phase(step)
+	for i := range rows {
+		if i == len(t.rows) {
+			t.rows = append(t.rows, nil)
+		}
+		if len(t.rows[i]) != d.Length {
+			t.rows[i] = make([]int32, d.Length)
+		}
+		d.Row(uint64(first+i), t.rows[i])
+	}
+	return d, first, t.rows[:rows]
+}
+
+// Measures on the way read the first HeldTexts texts of a source, and of what the target said in each the first HeldTokens tokens.
+const (
+	HeldTexts  = 8
+	HeldTokens = 128
+)
+
+// Each calls f with the first n texts of a source, and with the places after which a head drafts: so many tokens that the target said,
+// of which none is among the last few.
+func (t *HeldText) Each(n, tokens, last int, f func(text []int32, places []int) error) error {
+	for i := range min(n, len(t.Tokens)/t.Length) {
+		var places []int
+		for p := t.Prompt; p < min(t.Prompt+tokens, t.Length-last); p++ {
+			places = append(places, p)
+		}
+		if err := f(t.Tokens[i*t.Length:(i+1)*t.Length], places); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,201 @@
+// What heads begin as: parts of their target, and solutions of least squares.
+
+package train
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/grovellm/grove/nn"
+)
+
+// Regress finds the matrix whose products with the rows of x, x·M, are nearest to those of y; a little ridge keeps it small where x has
+// nothing to say.
+func Regress(x, y [][]float32) (*mat.Dense, error) {
+	a := dense(x)
+	var xx, xy mat.Dense
+	xx.Mul(a.T(), a)
+	xy.Mul(a.T(), dense(y))
+	n := len(x[0])
+	s := mat.NewSymDense(n, nil)
+	for i := range n {
+		for j := i; j < n; j++ {
+			s.SetSym(i, j, xx.At(i, j))
+		}
+		s.SetSym(i, i, xx.At(i, i)*1.01)
+	}
+	var c mat.Cholesky
+	if !c.Factorize(s) {
+		return nil, fmt.Errorf("the %d examples do not span %d dimensions", len(x), n)
+	}
+	var m mat.Dense
+	err := c.SolveTo(&m, &xy)
+	return &m, err
+}
+
+// Principal is the eigenvectors of the vectors' second moments, one a column.
+func Principal(n int, rows [][]float32) (*mat.Dense, error) {
+	a := mat.NewSymDense(n, nil)
+	for _, x := range rows {
+		a.SymRankOne(a, 1, mat.NewVecDense(n, Widen(x)))
+	}
+	var e mat.EigenSym
+	if !e.Factorize(a, true) {
+		return nil, fmt.Errorf("the embeddings' principal directions were not found")
+	}
+	var m mat.Dense
+	e.VectorsTo(&m)
+	return &m, nil
+}
+
+// Widen makes a vector of float64s.
+func Widen(x []float32) []float64 {
+	v := make([]float64, len(x))
+	for i := range x {
+		v[i] = float64(x[i])
+	}
+	return v
+}
+
+// dense is the matrix of some rows.
+func dense(rows [][]float32) *mat.Dense {
+	m := mat.NewDense(len(rows), len(rows[0]), nil)
+	for i, r := range rows {
+		m.SetRow(i, Widen(r))
+	}
+	return m
+}
+
+// Unit is a vector as a norm with weights of one leaves it.
+func Unit(v []float32) []float32 {
+	s := float32(math.Sqrt(float64(len(v))) / max(Length(v), 1e-9))
+	u := make([]float32, len(v))
+	for i, x := range v {
+		u[i] = s * x
+	}
+	return u
+}
+
+// Begin is what makes the parameters of a head begin as its target's.
+func (h *OverTarget) Begin() *Warming {
+	return &Warming{Head: ByName(h.Params), Target: ByName(h.Target.Params)}
+}
+
+// ByName is parameters by their names.
+func ByName(params *nn.Params) map[string]*nn.Param {
+	m := map[string]*nn.Param{}
+	for _, p := range params.All() {
+		m[p.Name] = p
+	}
+	return m
+}
+
+// Warming makes the parameters of a head begin as what those of its target are.
+type Warming struct{ Head, Target map[string]*nn.Param }
+
+func (w *Warming) Copy(name, from string) { copy(w.Head[name].Data, w.Target[from].Data) }
+
+// Fuse makes a projection of joined taps their mean, beside a little of what was drawn.
+func (w *Warming) Fuse(name string, drawn float32) {
+	fc := w.Head[name]
+	taps := fc.Cols / fc.Rows
+	for i := range fc.Data {
+		fc.Data[i] *= drawn
+	}
+	for t := range taps {
+		for i := range fc.Rows {
+			fc.Data[i*fc.Cols+t*fc.Rows+i] += 1 / float32(taps)
+		}
+	}
+}
+
+// Fit makes a matrix the best linear function from x to y.
+func (w *Warming) Fit(name string, x, y [][]float32) error {
+	m, err := Regress(x, y)
+	if err != nil {
+		return err
+	}
+	Solved(w.Head[name], m, 0)
+	return nil
+}
+
+// Solved makes p rows of m, from one on, transposed.
+func Solved(p *nn.Param, m *mat.Dense, from int) {
+	for r := range p.Rows {
+		for c := range p.Cols {
+			p.Data[r*p.Cols+c] = float32(m.At(from+c, r))
+		}
+	}
+}
+
+// MeanNorm makes a norm the mean of those before the attention of some blocks: what it normalises is to be read by layers that
+// begin as these.
+func (w *Warming) MeanNorm(name string, blocks []int) {
+	norm := w.Head[name]
+	clear(norm.Data)
+	for _, b := range blocks {
+		for i, v := range w.Target[fmt.Sprintf("blk.%d.attn_norm.weight", b)].Data {
+			norm.Data[i] += v / float32(len(blocks))
+		}
+	}
+}
+
+// Block copies a block of the target.
+func (w *Warming) Block(layer, b int) {
+	name := func(part string) (head, target string) {
+		return fmt.Sprintf("blk.%d.%s.weight", layer, part), fmt.Sprintf("blk.%d.%s.weight", b, part)
+	}
+	for _, part := range []string{"attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm", "ffn_norm"} {
+		w.Copy(name(part))
+	}
+	w.MLP(layer, b)
+}
+
+// MLP makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are longest.
+func (w *Warming) MLP(layer int, blocks ...int) {
+	at := func(m map[string]*nn.Param, layer int, part string) *nn.Param {
+		return m[fmt.Sprintf("blk.%d.%s.weight", layer, part)]
+	}
+	gate, up, down := at(w.Head, layer, "ffn_gate"), at(w.Head, layer, "ffn_up"), at(w.Head, layer, "ffn_down")
+	type unit struct {
+		block, row int
+		size       float64
+	}
+	var units []unit
+	for _, b := range blocks {
+		gateT, upT, downT := at(w.Target, b, "ffn_gate"), at(w.Target, b, "ffn_up"), at(w.Target, b, "ffn_down")
+		for u := range gateT.Rows {
+			// A unit's weight in the output is, for inputs of one length, about the product of the lengths of its weights.
+			var d float64
+			for i := range downT.Rows {
+				d += float64(downT.Data[i*downT.Cols+u]) * float64(downT.Data[i*downT.Cols+u])
+			}
+			units = append(units, unit{b, u, Length(Row(gateT, u)) * Length(Row(upT, u)) * math.Sqrt(d)})
+		}
+	}
+	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(b.size, a.size) })
+	for i, u := range units[:min(gate.Rows, len(units))] {
+		downT := at(w.Target, u.block, "ffn_down")
+		copy(Row(gate, i), Row(at(w.Target, u.block, "ffn_gate"), u.row))
+		copy(Row(up, i), Row(at(w.Target, u.block, "ffn_up"), u.row))
+		for j := range down.Rows {
+			down.Data[j*down.Cols+i] = downT.Data[j*downT.Cols+u.row]
+		}
+	}
+}
+
+// Row is a row of a matrix.
+func Row(p *nn.Param, i int) []float32 { return p.Data[i*p.Cols : (i+1)*p.Cols] }
+
+// Length is the length of a vector.
+func Length(v []float32) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
+}
