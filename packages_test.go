@@ -80,3 +80,30 @@ func TestFloors(t *testing.T) {
 		t.Errorf("%d packages can be imported by others: at most %d", public, publicPackages)
 	}
 }
+
+// A kind of head is known to few files outside its own packages: to those that list the kinds, and for EAGLE and block heads to
+// routers, measurements and checks that are of that kind alone.
+func TestFewFilesImportHeads(t *testing.T) {
+	cmd := exec.Command("go", "list", "-f", `{{$dir := .Dir}}{{range .GoFiles}}{{$dir}}/{{.}}{{"\n"}}{{end}}`, "./...")
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for kind, most := range map[string]int{"specblock": 3, "eagle": 10, "jet": 6} {
+		var found []string
+		for file := range strings.FieldsSeq(string(out)) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			inside := strings.Contains(file, "/draft/"+kind+"/") || strings.Contains(file, "/train/"+kind+"/")
+			if !inside && regexp.MustCompile(`"`+module+`/(draft|internal/train)/`+kind+`"`).Match(text) {
+				found = append(found, file)
+			}
+		}
+		if len(found) > most || len(found) == 0 {
+			t.Errorf("%d files import the packages of %s, want %d at most:\n%s", len(found), kind, most, strings.Join(found, "\n"))
+		}
+	}
+}

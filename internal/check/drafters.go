@@ -37,6 +37,17 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 	return draft.New(name, target)
 }
 
+// headDrafters describe drafters of each kind of head.
+var headDrafters = []func(rng *rand.Rand) string{randomBlock, randomEagle, randomSpecBlock}
+
+// randomHeads describes a drafter of each kind of head.
+func randomHeads(rng *rand.Rand) (names []string) {
+	for _, random := range headDrafters {
+		names = append(names, random(rng))
+	}
+	return names
+}
+
 // randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.
 func randomModelDrafter(rng *rand.Rand, vocab int) string {
 	return "lm:shape=" + randomTrees(rng) + randomList(rng, min(vocab, 300))
@@ -99,13 +110,8 @@ func randomMerge(rng *rand.Rand, vocab int) string {
 		first = randomModelDrafter(rng, vocab)
 	}
 	second := randomModelDrafter(rng, vocab)
-	switch rng.IntN(4) {
-	case 0:
-		second = randomBlock(rng)
-	case 1:
-		second = randomEagle(rng)
-	case 2:
-		second = randomSpecBlock(rng)
+	if rng.IntN(4) > 0 {
+		second = headDrafters[rng.IntN(len(headDrafters))](rng)
 	}
 	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, second)
 }

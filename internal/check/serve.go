@@ -56,7 +56,7 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) err
 		return err
 	}
 	drafters := map[string]draft.Drafter{}
-	for _, name := range []string{"lookup", "hostile", randomModelDrafter(rng, vocab), randomBlock(rng), randomEagle(rng), randomSpecBlock(rng), randomMerge(rng, vocab)} {
+	for _, name := range append(randomHeads(rng), "lookup", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, vocab)) {
 		if rng.IntN(2) == 0 {
 			if drafters[name], err = drafter(ctx, name, rng, scripts, v, opened); err != nil {
 				return err

@@ -50,7 +50,9 @@ func tokensCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) er
 			return err
 		}
 	}
-	for _, name := range []string{"lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomBlock(rng), randomBlock(rng), randomEagle(rng), randomEagle(rng), randomSpecBlock(rng), randomMerge(rng, vocab)} {
+	names := append(randomHeads(rng), randomHeads(rng)...)
+	names = append(names, "lookup", "oracle", "beyond", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, vocab))
+	for _, name := range names {
 		if err := compareTokens(ctx, v, rng, scripts, name, level, tokens); err != nil {
 			return err
 		}
