@@ -86,17 +86,35 @@ func HashFile(path string) (string, error) {
 	return hex.EncodeToString(sum[:16]), err
 }
 
-// OutputOf packs the rows of some tokens of the output head, for products of a kind.
-func (n *Network) OutputOf(tokens []int32, kind gemm.Type) (*gemm.Matrix, error) {
+// OutputRows are the rows of a head's output by their tokens; nil: row i is of token i.
+type OutputRows map[int32]int32
+
+// Row is a token's row, -1 where the draft vocabulary has it not: what the head cannot say it does not learn.
+func (o OutputRows) Row(token int32) int32 {
+	if o == nil {
+		return token
+	}
+	if r, ok := o[token]; ok {
+		return r
+	}
+	return -1
+}
+
+// OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens it returns nothing.
+func (n *Network) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Matrix, error) {
+	if tokens == nil {
+		return nil, nil, nil
+	}
 	params := nn.NewParams(kind) // which nobody trains
 	w, err := params.Matrix("output.weight", len(tokens), n.Shape.Hidden)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	rows := params.Of(w).Mat()
+	rows, of := params.Of(w).Mat(), OutputRows{}
 	for i, t := range tokens {
 		n.Net.Head.W.Row(rows.Row(i), int(t))
+		of[t] = int32(i)
 	}
 	params.Pack(nn.NewProducts(n.exec.Pool(), kind))
-	return w, nil
+	return of, w, nil
 }

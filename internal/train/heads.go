@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -194,6 +195,14 @@ func (l *Heads) begin(b Basis, shape Shape, build func(target *Network) (Made, e
 		return fmt.Errorf("the head's beginning: %w", err)
 	}
 	return nil
+}
+
+// FrequentTokens are the n most frequent tokens of the text that the head learns from, the most frequent first; of none it is nil.
+func (l *Heads) FrequentTokens(n, vocab int, text *Corpus) []int32 {
+	if n == 0 {
+		return nil
+	}
+	return shortlist.Count(vocab, text.Tok, "the text a head learns from", l.Sample(4096)...).Order[:n]
 }
 
 // Params are those of the head.

@@ -29,7 +29,7 @@ type Head struct {
 
 	features, asked, wanted, logits nn.Buffer
 
-	said map[int32]int32 // of a token its row of the head's output; nil: all are in order
+	said train.OutputRows
 	soft nn.Soft
 }
 
@@ -48,14 +48,8 @@ func NewHead(c eagle.Config, tokens []int32, target *train.Network, pool *par.Po
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind)}
 	w := train.Trained{Params: h.Params}
 	var err error
-	if tokens != nil {
-		h.said = map[int32]int32{}
-		for i, t := range tokens {
-			h.said[t] = int32(i)
-		}
-		if w.Output, err = target.OutputOf(tokens, kind); err != nil {
-			return nil, err
-		}
+	if h.said, w.Output, err = target.OutputOf(tokens, kind); err != nil {
+		return nil, err
 	}
 	if h.net, err = eagle.NewNetwork(c, w, tokens, target.Net); err != nil {
 		return nil, err

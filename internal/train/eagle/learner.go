@@ -7,7 +7,6 @@ import (
 
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // learner is an EAGLE head as a learner.
@@ -25,9 +24,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text 
 		warm = func() error { return l.head.warm(r.From, r.Seed, l.Sample(32), l.FirstPlace()) }
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
-		if r.DraftVocab > 0 {
-			m.Tokens = shortlist.Count(shape.Vocab, text.Tok, "the text a head learns from", l.Sample(4096)...).Order[:r.DraftVocab]
-		}
+		m.Tokens = l.FrequentTokens(r.DraftVocab, shape.Vocab, text)
 		if l.head, err = NewHead(r.config(shape), m.Tokens, target, l.Pool, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}

@@ -97,23 +97,12 @@ func (h *Head) question(l *lesson, step, first int) (q question) {
 			}
 			p += step
 			q.tokens = append(q.tokens, text[p])
-			q.targets.Token = append(q.targets.Token, h.rowOf(text[p+1]))
+			q.targets.Token = append(q.targets.Token, h.said.Row(text[p+1]))
 			h.soft.Row = append(h.soft.Row, int32(i*(length-1-first)+p-first))
 			q.states = append(q.states, int32(i*length+p))
 		}
 	}
 	return q
-}
-
-// rowOf is a token's row of the output, -1 where the draft vocabulary has it not: what the head cannot say it does not learn.
-func (h *Head) rowOf(token int32) int32 {
-	if h.said == nil {
-		return token
-	}
-	if r, ok := h.said[token]; ok {
-		return r
-	}
-	return -1
 }
 
 // answer is the loss of some rows, times scale each.

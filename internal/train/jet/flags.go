@@ -22,6 +22,9 @@ type Flags struct {
 	Steps     *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
 	Rows      *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
 	Anchors   *int     `help:"Blocks of a text; twice as many if they are half as long." placeholder:"N" group:"Training"`
+	Optimizer *string  `recipe:"-" enum:"muon,adamw" help:"Optimiser of the matrices: Muon, or AdamW, which the paper uses for all." placeholder:"muon|adamw" group:"Training"`
+	AdamRate  *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
+	ShortTime *float64 `recipe:"ShortUntil" name:"curriculum" help:"Share of the steps, at first, with blocks half as long; 0 means none." placeholder:"S" group:"Training"`
 	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 	Seed      *uint64  `help:"Seed of first weights, order of texts and anchors." placeholder:"N" group:"Training"`
 
@@ -60,6 +63,9 @@ Examples:
 func (f *Flags) Recipe() Recipe {
 	r := NewRecipe(f.Head == "causal")
 	train.SetFlags(&r, f)
+	if f.Optimizer != nil {
+		r.Optimizer.Muon = *f.Optimizer == "muon"
+	}
 	r.ShortBlock = min(r.ShortBlock, r.Block)
 	if train.SetFrom(&r.From, f.From) && f.Layers == nil {
 		r.Layers = len(r.From)

@@ -7,7 +7,7 @@ import (
 
 // Flags change what they name in the recipe of the shipped heads, and nothing else.
 func TestFlags(t *testing.T) {
-	three, half, ce := 3, 0.5, "ce"
+	three, half, none, rate, ce, adamw := 3, 0.5, 0.0, float32(1e-3), "ce", "adamw"
 	for _, c := range []struct {
 		cmd    Flags
 		change func(r *Recipe)
@@ -15,6 +15,9 @@ func TestFlags(t *testing.T) {
 		{Flags{Head: "causal"}, func(r *Recipe) {}},
 		{Flags{Head: "bidirectional"}, func(r *Recipe) { r.Causal = false }},
 		{Flags{Head: "causal", Gamma: &half, Loss: &ce}, func(r *Recipe) { r.Gamma, r.Loss = 0.5, "ce" }},
+		{Flags{Head: "causal", Optimizer: &adamw, AdamRate: &rate, ShortTime: &none, Gamma: &none}, func(r *Recipe) { // the paper's
+			r.Optimizer.Muon, r.Optimizer.Rate, r.ShortUntil, r.Gamma = false, 1e-3, 0, 0
+		}},
 		{Flags{Head: "causal", From: []int{-1}, Layers: &three}, func(r *Recipe) { r.From, r.Layers = nil, 3 }},
 		{Flags{Head: "causal", From: []int{-1, 5}}, func(r *Recipe) { r.From, r.Layers = []int{-1, 5}, 2 }},
 		{Flags{Head: "causal", Taps: []int{0, 6}, Steps: &three}, func(r *Recipe) { r.Taps, r.Steps = []int{0, 6}, 3 }},

@@ -26,17 +26,19 @@ type Flags struct {
 	OnPath      bool     `help:"Start no later blocks from rows after a wrong one." default:"true" negatable:"" group:"Training"`
 	RankTexts   *int     `recipe:"Ranks.Texts" help:"Fit the rank head to the texts of N more steps at the end; 0 means not at all." placeholder:"N" group:"Training"`
 	RankSteps   *int     `recipe:"Ranks.Steps" help:"Steps of that fit." placeholder:"N" group:"Training"`
+	PlaceMeans  bool     `help:"Weight each place of a block by the rows of it in the loss, as the paper does (equation 6)." default:"false" negatable:"" group:"Training"`
 	Rate        *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
 	Seed        *uint64  `help:"Seed of first weights, order of texts and starts." placeholder:"N" group:"Training"`
 
-	Block     *int  `help:"Rows of a block." placeholder:"K" group:"Shape"`
-	Layers    *int  `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`
-	From      []int `recipe:"-" help:"Layer of the target, from 0, that each layer is copied from; -1 alone means random weights." placeholder:"N" group:"Shape"`
-	FFN       *int  `name:"ffn" help:"Width of the MLPs, a multiple of 32; at most the target's for copied layers." placeholder:"N" group:"Shape"`
-	RankWidth *int  `help:"Width of the rank head; 0 means none." placeholder:"N" group:"Shape"`
-	Taps      []int `help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
-	Shift     bool  `help:"Between layers, add the row before to each row." default:"true" negatable:"" group:"Shape"`
-	Broadcast bool  `help:"Give every row of a block the condition and the token, as the paper does, not only the first." default:"false" negatable:"" group:"Shape"`
+	Block      *int  `help:"Rows of a block." placeholder:"K" group:"Shape"`
+	Layers     *int  `help:"Layers of the head; default: as many as --from lists." placeholder:"N" group:"Shape"`
+	From       []int `recipe:"-" help:"Layer of the target, from 0, that each layer is copied from; -1 alone means random weights." placeholder:"N" group:"Shape"`
+	FFN        *int  `name:"ffn" help:"Width of the MLPs, a multiple of 32; at most the target's for copied layers." placeholder:"N" group:"Shape"`
+	DraftVocab *int  `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
+	RankWidth  *int  `help:"Width of the rank head; 0 means none." placeholder:"N" group:"Shape"`
+	Taps       []int `help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
+	Shift      bool  `help:"Between layers, add the row before to each row." default:"true" negatable:"" group:"Shape"`
+	Broadcast  bool  `help:"Give every row of a block the condition and the token, as the paper does, not only the first." default:"false" negatable:"" group:"Shape"`
 }
 
 // Help explains the command.

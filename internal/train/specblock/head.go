@@ -22,6 +22,7 @@ type Head struct {
 	train.OverTarget
 
 	net     *specblock.Network
+	outputs train.OutputRows
 	texts   [][]int32 // of the last pass
 	layouts []*specblock.Layout
 	rounds  []*round
@@ -58,11 +59,16 @@ type block struct {
 	start    int // number of the start that it belongs to, counted through all texts
 }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
-func NewHead(c specblock.Config, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft vocabulary;
+// nil: all.
+func NewHead(c specblock.Config, tokens []int32, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind), judging: newJudging(pool)}
+	w := train.Trained{Params: h.Params}
 	var err error
-	if h.net, err = specblock.NewNetwork(c, train.Trained{Params: h.Params}, nil, target.Net); err != nil {
+	if h.outputs, w.Output, err = target.OutputOf(tokens, kind); err != nil {
+		return nil, err
+	}
+	if h.net, err = specblock.NewNetwork(c, w, tokens, target.Net); err != nil {
 		return nil, err
 	}
 	h.Made(h.net.Pages)

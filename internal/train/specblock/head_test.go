@@ -65,6 +65,7 @@ func TestSpecBlock(t *testing.T) {
 		}
 	}
 	specBlockServes(t, &j, &r, shape, m)
+	specBlockVocabulary(t, j, shape, m)
 	specBlockWarm(t, &j, shape)
 }
 
@@ -157,5 +158,25 @@ func specBlockWarm(t *testing.T, j *train.Job, shape train.Shape) {
 	warm1, warm2 := right([]int{0, 1})
 	if cold, _ := right(nil); warm1 < 0.5 || warm2 < 0.5 || cold > 0.2 {
 		t.Errorf("first rows are right %.2f of the time for a head that begins as its target, %.2f after a first row; %.2f for a random one", warm1, warm2, cold)
+	}
+}
+
+// specBlockVocabulary: a head whose output has part of the vocabulary learns, by the paper's mean of each place, and opens with its
+// tokens; as it is trained, so it drafts.
+func specBlockVocabulary(t *testing.T, j train.Job, shape train.Shape, m *model.Model) {
+	r := tinySpecBlock(20)
+	r.DraftVocab, r.PlaceMeans, r.Ranks.Texts = 96, true, 0
+	alone, first, last := traintest.Watched(j, traintest.EveryStep)
+	if err := Train(context.Background(), alone, "part", r, shape); err != nil {
+		t.Fatal(err)
+	}
+	if last.Loss > 0.9*first.Loss || last.Figures["held chain"] <= 1 {
+		t.Errorf("loss %.3f at first, %.3f at the end; held out %v", first.Loss, last.Loss, last.Figures)
+	}
+	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
+		h := traintest.Opened(t, &j, "part", file, m, specblock.Open)
+		if h.DraftVocab != 96 || len(h.Network.Tokens) != 96 || !h.OwnHead {
+			t.Errorf("%s: the head opens with %d tokens of %d, its own output %v", file, len(h.Network.Tokens), h.DraftVocab, h.OwnHead)
+		}
 	}
 }

@@ -24,10 +24,12 @@ func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text 
 		warm = func() error { return l.head.warm(r.From, l.Examples()) }
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
-		if l.head, err = NewHead(r.config(shape), target, l.Pool, train.KindOf(r.Precision)); err != nil {
+		m.Tokens = l.FrequentTokens(r.DraftVocab, shape.Vocab, text)
+		if l.head, err = NewHead(r.config(shape), m.Tokens, target, l.Pool, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
-		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
+		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
+		return m, nil
 	}, warm)
 }
 
@@ -47,7 +49,7 @@ func (l *learner) Work() (tokens int, operations float64) {
 	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN + 2*c.Hidden*c.Hidden
 	taught := float64(r.Anchors*c.Block*r.Rounds) / float64(l.TextLength()) // rows per token of text
 	rows := float64(c.Block) + taught*float64(r.Rounds-1)/float64(r.Rounds)
-	return l.Heads.Work(6*rows*float64(c.Layers*layer) + taught*4*float64(c.Vocab*c.Hidden))
+	return l.Heads.Work(6*rows*float64(c.Layers*layer) + taught*4*float64(c.Output()*c.Hidden))
 }
 
 // settled says that later blocks and the rank head are taught too.
@@ -59,7 +61,7 @@ func (l *learner) settled(step int) bool {
 func (l *learner) Gradient(step int) (nn.Loss, error) {
 	r := l.r
 	d, first, texts := l.Step(step)
-	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
+	t := teaching{decay: r.Decay, everywhere: !r.ValidPrefix, onPath: r.OnPath, placeMeans: r.PlaceMeans, rank: l.settled(step) && r.RankWidth > 0, balance: r.Balance}
 	rounds, anchors := r.Rounds, r.Anchors
 	if !l.settled(step) {
 		rounds, anchors = 1, anchors*rounds // as many rows

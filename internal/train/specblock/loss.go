@@ -78,12 +78,12 @@ func (h *Head) distribution(text, place int) int {
 	return text*(len(h.texts[text])-1-h.first) + place - h.first
 }
 
-// say judges a row by its logits; token is the text's, best the target's likeliest.
+// say judges a row by its logits; token is the text's, best the row of the output whose token the target finds likeliest.
 func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 	j := &h.judging
 	top, index := j.top[worker][:], j.index[worker][:]
 	n := simd.TopK(logits, index, top)
-	s.here, s.right, s.rank = true, index[0] == token, 1
+	s.here, s.right, s.rank = true, index[0] == h.outputs.Row(token), 1
 	for _, l := range logits {
 		if l > logits[best] {
 			s.rank++
@@ -99,15 +99,25 @@ type teaching struct {
 	onPath     bool    // blocks start from no row that comes after a wrong one
 	rank       bool    // and the rank head
 	balance    float64 // see learnRanks
+	placeMeans bool    // each place of a block counts as the mean of its rows
 }
 
-// weigh lists the rows of a round that are taught, and what each counts: decay^k over the number of blocks.
+// weigh lists the rows of a round that are taught, and what each counts: decay^k over the number of blocks, or of the rows of place k
+// that are taught (equation 6).
 func (t *teaching) weigh(block int, all []said) (rows []int32, weight []float32) {
+	count := make([]int, block)
 	for i := range all {
 		if all[i].valid || t.everywhere && all[i].here {
 			rows = append(rows, int32(i))
-			weight = append(weight, float32(math.Pow(t.decay, float64(i%block))*float64(block)/float64(len(all))))
+			count[i%block]++
 		}
+	}
+	for _, i := range rows {
+		k, n := int(i)%block, len(all)/block
+		if t.placeMeans {
+			n = count[k]
+		}
+		weight = append(weight, float32(math.Pow(t.decay, float64(k))/float64(n)))
 	}
 	return rows, weight
 }
@@ -137,14 +147,14 @@ func (h *Head) gradient(texts [][]int32, starts [][]start, rounds int, t teachin
 }
 
 // loss is that of rows of a round's blocks, whose states are x. Equation 6 has the mean of each place in a block, however few of its
-// rows are valid; here all rows that are count alike, so a place counts as much as its rows are come to.
+// rows are valid (teaching.placeMeans); else all rows that are count alike, so a place counts as much as its rows are come to.
 func (h *Head) loss(r *round, rows []int32, x nn.Mat, weight []float32, scale float32) nn.Loss {
 	j, n := &h.judging, h.net
 	j.token, h.soft.Row = j.token[:0], h.soft.Row[:0]
 	for _, i := range rows {
 		b := r.blocks[int(i)/n.Block]
 		place := b.at + int(i)%n.Block
-		j.token = append(j.token, h.texts[b.text][place+1])
+		j.token = append(j.token, h.outputs.Row(h.texts[b.text][place+1]))
 		h.soft.Row = append(h.soft.Row, int32(h.distribution(b.text, place)))
 	}
 	targets := nn.Targets{Token: j.token, Weight: weight, Soft: &h.soft, Share: 1}

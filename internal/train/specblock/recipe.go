@@ -33,6 +33,11 @@ type Recipe struct {
 	OnPath      bool    // and no block starts from them, unlike the paper's
 	Balance     float64 `json:",omitempty"` // of the rank head's buckets: 0: rows count alike; 1: buckets do
 
+	// Forms of the paper: the head's own output is of so many of the most frequent tokens (A.1), 0: of all; each place in a block counts
+	// as the mean of its own rows (equation 6), however few are valid.
+	DraftVocab int  `json:",omitempty"`
+	PlaceMeans bool `json:",omitempty"`
+
 	Ranks RankFit `json:"-"` // comes after the trunk, on which it has no influence
 }
 
@@ -72,6 +77,8 @@ func (r *Recipe) Check(target *train.Shape) error {
 		return fmt.Errorf("decay %g: want a number above 0, at most 1 (rows count alike)", r.Decay)
 	case !(r.Balance >= 0 && r.Balance <= 1):
 		return fmt.Errorf("balance %g: want 0 (rows count alike) to 1 (buckets do)", r.Balance)
+	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
+		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	case r.Held.Length-r.Rounds*r.Block <= r.Held.Prompt:
 		return fmt.Errorf("%d blocks of %d rows: held-out texts of %d tokens have no room for them after the %d that are given", r.Rounds, r.Block, r.Held.Length, r.Held.Prompt)
 	}
@@ -88,7 +95,7 @@ func (r *Recipe) Check(target *train.Shape) error {
 // config is the head's shape over a target.
 func (r *Recipe) config(target train.Shape) specblock.Config {
 	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth, Shift: r.Shift, Broadcast: r.Broadcast,
-		RankNormed: r.RankNormed, Taps: r.Taps, TargetLayers: target.Layers}
+		RankNormed: r.RankNormed, DraftVocab: r.DraftVocab, Taps: r.Taps, TargetLayers: target.Layers}
 }
 
 // Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of the target's is in

@@ -26,7 +26,7 @@ func TestStartsAreIndependent(t *testing.T) {
 		r.Block, r.Layers = rapid.IntRange(1, 4).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "layers")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
 		r.Shift, r.Broadcast = rapid.Bool().Draw(t, "shift"), rapid.Bool().Draw(t, "broadcast")
-		h, err := NewHead(r.config(shape), target, pool, gemm.F32)
+		h, err := NewHead(r.config(shape), nil, target, pool, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,6 +111,7 @@ func TestValidPrefix(t *testing.T) {
 	}{
 		{teaching{decay: 1}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25}},
 		{teaching{decay: 0.5}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 0.125, 0.0625, 0.25, 0.125, 0.25, 0.25, 0.125}},
+		{teaching{decay: 0.5, placeMeans: true}, []int32{0, 1, 2, 3, 4, 6, 9, 10}, []float32{0.25, 1. / 6, 0.25, 0.25, 1. / 6, 0.25, 0.25, 1. / 6}},
 		{teaching{decay: 1, everywhere: true}, []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10}, slices.Repeat([]float32{0.25}, 11)},
 	} {
 		rows, weight := c.weigh(3, all)
@@ -126,7 +127,7 @@ func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *par.Pool) {
 	target, shape, pool := traintest.Target(t, 5)
 	r := tinySpecBlock(1)
 	r.Taps = []int{1, 2}
-	h, err := NewHead(r.config(shape), target, pool, gemm.F32)
+	h, err := NewHead(r.config(shape), nil, target, pool, gemm.F32)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -240,22 +241,23 @@ func TestDrawCuts(t *testing.T) {
 func TestSpecBlockRecipeRefuses(t *testing.T) {
 	shape := traintest.Shape()
 	traintest.Refuses(t, func() Recipe { return tinySpecBlock(40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
-		"no block 2":      func(r *Recipe) { r.From = []int{0, 2} },
-		"as many of":      func(r *Recipe) { r.From = []int{0} },
-		"no wider":        func(r *Recipe) { r.From, r.FFN = []int{0, 1}, 96 },
-		"attention of":    func(r *Recipe) { r.From, r.KVHeads = []int{0, 1}, 2 },
-		"whole blocks":    func(r *Recipe) { r.FFN = 48 },
-		"tapped layers":   func(r *Recipe) { r.Taps = []int{1, 3} },
-		"0 tapped layers": func(r *Recipe) { r.Taps = nil },
-		"precision":       func(r *Recipe) { r.Precision = "f16" },
-		"in parts of 2":   func(r *Recipe) { r.Rows = 3 },
-		"room":            func(r *Recipe) { r.Block = 9 },
-		"0 blocks one":    func(r *Recipe) { r.Rounds = 0 },
-		"settles":         func(r *Recipe) { r.Settle = math.NaN() },
-		"balance":         func(r *Recipe) { r.Balance = 2 },
-		"decay":           func(r *Recipe) { r.Decay = 0 },
-		"block size is 0": func(r *Recipe) { r.Block = 0 },
-		"0 starts each":   func(r *Recipe) { r.Anchors = 0 },
+		"no block 2":          func(r *Recipe) { r.From = []int{0, 2} },
+		"as many of":          func(r *Recipe) { r.From = []int{0} },
+		"no wider":            func(r *Recipe) { r.From, r.FFN = []int{0, 1}, 96 },
+		"attention of":        func(r *Recipe) { r.From, r.KVHeads = []int{0, 1}, 2 },
+		"whole blocks":        func(r *Recipe) { r.FFN = 48 },
+		"tapped layers":       func(r *Recipe) { r.Taps = []int{1, 3} },
+		"0 tapped layers":     func(r *Recipe) { r.Taps = nil },
+		"precision":           func(r *Recipe) { r.Precision = "f16" },
+		"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
+		"room":                func(r *Recipe) { r.Block = 9 },
+		"0 blocks one":        func(r *Recipe) { r.Rounds = 0 },
+		"settles":             func(r *Recipe) { r.Settle = math.NaN() },
+		"balance":             func(r *Recipe) { r.Balance = 2 },
+		"decay":               func(r *Recipe) { r.Decay = 0 },
+		"block size is 0":     func(r *Recipe) { r.Block = 0 },
+		"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
+		"0 starts each":       func(r *Recipe) { r.Anchors = 0 },
 	})
 	r, target := NewRecipe(), train.TargetRecipe().Shape
 	if err := r.Check(&target); err != nil {
