@@ -47,7 +47,7 @@ func TestAdapt(t *testing.T) {
 		}
 		return m
 	}
-	const drafter = "jet:tree=ddtree"
+	const drafter = "jetspec:tree=ddtree"
 	m := open()
 	for i := range int32(24) {
 		prompt := []int32{1 + i, 2, 3}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/grovellm/grove/draft"
@@ -22,6 +21,7 @@ import (
 type drafting struct {
 	model *model.Model // the draft model that the model was opened with; may be nil
 	heads []draft.Head // as it was opened with
+	auto  string       // what the drafter "auto" stands for; empty: draft.Resolve's choice
 
 	shared draft.Shared // what drafters made for all of them
 
@@ -121,7 +121,7 @@ func (m *Model) drafter(text string) (draft.Drafter, error) {
 	if err == nil {
 		return m.learning(d)
 	}
-	name, _, _ := strings.Cut(text, ":")
+	name, _, _ := draft.Split(text)
 	if slices.ContainsFunc(draft.Families(), func(f draft.Family) bool { return f.Name == name }) {
 		return nil, optionf("Drafter", "%v", err)
 	}

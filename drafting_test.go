@@ -29,7 +29,7 @@ var spied struct {
 }
 
 func init() {
-	draft.Register(draft.Family{Name: "spy", Help: "for tests", New: func(options string, t draft.Target) (draft.Drafter, error) {
+	draft.Register(draft.Family{Name: "spy", Help: "for tests", New: func(options string, _ draft.Modifiers, t draft.Target) (draft.Drafter, error) {
 		spied.Lock()
 		defer spied.Unlock()
 		spied.last = t

@@ -32,6 +32,10 @@ type Options struct {
 	Heads    []string
 	HeadGGUF [][]byte
 
+	// Auto is what the drafter "auto" stands for, in the same syntax; empty: the best of what the model was opened with, by
+	// draft.Resolve.
+	Auto string
+
 	// Adapt, where it is set, lets drafters with trained heads learn from what is generated; nil: none does.
 	Adapt *AdaptOptions
 
@@ -109,7 +113,7 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	if err != nil {
 		return nil, errors.Join(err, m.Close())
 	}
-	g.drafting.adapt = o.Adapt
+	g.drafting.adapt, g.drafting.auto = o.Adapt, o.Auto
 	if o.ChatTemplate != "" {
 		layout, err := g.parseTemplate(o.ChatTemplate)
 		if err != nil {
@@ -169,7 +173,7 @@ func (m *Model) Config() model.Config { return m.m.Config }
 func (m *Model) Target() draft.Target {
 	return draft.Target{
 		Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft,
-		Heads: m.drafting.heads, Shared: &m.drafting.shared,
+		Heads: m.drafting.heads, Shared: &m.drafting.shared, Auto: m.drafting.auto,
 	}
 }
 

@@ -67,7 +67,7 @@ func TestHeads(t *testing.T) {
 	}
 	request := grove.Request{MaxTokens: 30, IgnoreEnd: true, Uncontrolled: true}
 	want := collect(t, m, "a b c", request)
-	for _, d := range []string{"jetspec", "dflash", "jet:head=bidirectional", "jetspec:model=" + causal} {
+	for _, d := range []string{"jetspec", "dflash", "jetspec:head=bidirectional", "jetspec:model=" + causal} {
 		request.Drafter = d
 		r := collect(t, m, "a b c", request)
 		if !slices.Equal(r.Tokens, want.Tokens) {
@@ -130,7 +130,7 @@ func TestHeadsOfAllKinds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "eagle3:shortlist=dynaspec", "eagle3:model=" + at("eagle3")} {
+	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "eagle3+dynaspec", "eagle3:model=" + at("eagle3")} {
 		request.Drafter = d
 		r := collect(t, m, "a b c", request)
 		if !slices.Equal(r.Tokens, want.Tokens) {

@@ -30,6 +30,8 @@ type Target struct {
 	// lasts as long as the target; nil: nothing is kept.
 	Heads  []Head
 	Shared *Shared
+
+	Auto string // what the drafter "auto" stands for; empty: see Resolve
 }
 
 // Family is a kind of drafter.
@@ -45,8 +47,19 @@ type Family struct {
 	// none. See Parse for its tags.
 	Options any
 
+	// Modifiers are the names of those that the family takes; New gets them read.
+	Modifiers []string
+
+	// Parts says that what follows "name:" are drafters, each with its own modifiers: all of it is passed to New as options.
+	Parts bool
+
+	// Auto is the text of the drafter that Auto may choose, and Rank its place among the families' choices, the least first;
+	// empty: it is never chosen.
+	Auto string
+	Rank int
+
 	// New makes a drafter. options is what followed "name:", which Parse reads if it is a list of key=value.
-	New func(options string, target Target) (Drafter, error)
+	New func(options string, m Modifiers, target Target) (Drafter, error)
 }
 
 var (
@@ -76,26 +89,77 @@ func all() []Family {
 	return slices.Clone(families)
 }
 
-// Plain is the word for plain decoding wherever a drafter is named. It is no drafter.
-const Plain = "plain"
+// Plain is the word for plain decoding wherever a drafter is named, and Auto for the best drafter that a target was opened
+// with. Neither is a family.
+const (
+	Plain = "plain"
+	Auto  = "auto"
+)
 
-// New makes the drafter that text describes: "name", or "name:" and its options, "lookup:min=3,branches=2".
+// New makes the drafter that text describes: a family's name, options after a colon, and modifiers, each after a plus:
+// "eagle3:depth=5+text+freq:size=4096". "auto" is the drafter that Resolve names.
 func New(text string, target Target) (Drafter, error) {
-	name, options, _ := strings.Cut(text, ":")
-	for _, f := range all() {
-		if f.Name == name {
-			d, err := f.New(options, target)
-			if err != nil {
-				return nil, fmt.Errorf("drafter %q: %w", text, err)
-			}
-			return d, nil
-		}
+	resolved, err := Resolve(text, target)
+	if err != nil {
+		return nil, err
 	}
+	name, options, modifiers := Split(resolved)
 	var names []string
+	for _, f := range all() {
+		if f.Name != name {
+			continue
+		}
+		var m Modifiers
+		var err error
+		if f.Parts {
+			_, options, _ = strings.Cut(resolved, ":")
+		} else {
+			m, err = f.modifiers(modifiers)
+		}
+		var d Drafter
+		if err == nil {
+			d, err = f.New(options, m, target)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("drafter %q: %w", text, err)
+		}
+		return d, nil
+	}
 	for _, f := range Families() {
 		names = append(names, f.Name)
 	}
-	return nil, fmt.Errorf("drafter %q: there is no %q: want one of %s", text, name, strings.Join(names, ", "))
+	hint := ""
+	if slices.ContainsFunc(AllModifiers, func(m Modifier) bool { return m.Name == name }) {
+		hint = " (it is a modifier: write it after a drafter's name, as in eagle3+" + name + ", and in merge within round brackets)"
+	}
+	return nil, fmt.Errorf("drafter %q: there is no %q%s: want one of %s, or %s", text, name, hint, strings.Join(names, ", "), Auto)
+}
+
+// Resolve replaces the name auto in a drafter's text by the target's own choice, or else by the first choice of a family that
+// can be made for the target. Modifiers stay. Other texts are returned as they are.
+func Resolve(text string, target Target) (string, error) {
+	name, options, modifiers := Split(text)
+	if name != Auto {
+		return text, nil
+	}
+	if options != "" {
+		return "", fmt.Errorf("drafter %q: %s has no options: want those of the drafter that it stands for", text, Auto)
+	}
+	chosen := target.Auto
+	if chosen == "" {
+		families := slices.DeleteFunc(all(), func(f Family) bool { return f.Auto == "" })
+		slices.SortStableFunc(families, func(a, b Family) int { return a.Rank - b.Rank })
+		for _, f := range families {
+			if _, err := New(f.Auto, target); err == nil {
+				chosen = f.Auto
+				break
+			}
+		}
+	}
+	if chosen == "" {
+		return "", fmt.Errorf("drafter %q: no drafter can run: open the model with a head or a draft model", text)
+	}
+	return strings.Join(append([]string{chosen}, modifiers...), "+"), nil
 }
 
 // Parse reads "key=value,key=value" into the struct that into points at; a key that is absent leaves its
@@ -177,11 +241,13 @@ type Option struct {
 }
 
 // Listed returns the family's options with their defaults.
-func (f *Family) Listed() (list []Option) {
-	if f.Options == nil {
+func (f *Family) Listed() []Option { return listed(f.Options) }
+
+func listed(options any) (list []Option) {
+	if options == nil {
 		return nil
 	}
-	for _, o := range optionsOf(reflect.ValueOf(f.Options).Elem()) {
+	for _, o := range optionsOf(reflect.ValueOf(options).Elem()) {
 		list = append(list, Option{o.key, o.value.Interface(), o.help})
 	}
 	return list

@@ -38,7 +38,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestRegistry(t *testing.T) {
-	Register(Family{Name: "zz-test", Help: "nothing", Options: &fakeOptions{N: 7}, New: func(options string, target Target) (Drafter, error) {
+	Register(Family{Name: "zz-test", Help: "nothing", Options: &fakeOptions{N: 7}, New: func(options string, m Modifiers, target Target) (Drafter, error) {
 		return nil, errors.New("got " + options)
 	}})
 	if _, err := New("zz-test:a=b:c", Target{}); err == nil || !strings.Contains(err.Error(), "got a=b:c") {
@@ -54,7 +54,7 @@ func TestRegistry(t *testing.T) {
 		t.Error(d)
 	}
 	// A family for tests can be used and is not listed.
-	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Target) (Drafter, error) { return nil, errors.New("found") }})
+	Register(Family{Name: "zz-hidden", Test: true, New: func(string, Modifiers, Target) (Drafter, error) { return nil, errors.New("found") }})
 	if _, err := New("zz-hidden", Target{}); err == nil || !strings.Contains(err.Error(), "found") {
 		t.Errorf("a family for tests: %v", err)
 	}
@@ -82,4 +82,69 @@ func FuzzParse(f *testing.F) {
 			t.Error("a field without a tag was set")
 		}
 	})
+}
+
+// A text comes apart at its pluses, but not at those within a path.
+func TestSplit(t *testing.T) {
+	for text, want := range map[string][]string{
+		"eagle3":                           {"eagle3", ""},
+		"eagle3:k=2,depth=3":               {"eagle3", "k=2,depth=3"},
+		"eagle3+text":                      {"eagle3", "", "text"},
+		"eagle3:k=2 + text + freq:size=64": {"eagle3", "k=2", "text", "freq:size=64"},
+		"linear:model=c++/a+b.gguf,k=3+freq:ranks=x+y.gguf": {"linear", "model=c++/a+b.gguf,k=3", "freq:ranks=x+y.gguf"},
+		"": {"", ""},
+	} {
+		name, options, modifiers := Split(text)
+		if d := cmp.Diff(want, append([]string{name, options}, modifiers...)); d != "" {
+			t.Errorf("%q: %s", text, d)
+		}
+	}
+}
+
+// A family gets the modifiers that it takes, and an error lists them where another is named.
+func TestModifiers(t *testing.T) {
+	var got Modifiers
+	Register(Family{Name: "zz-modified", Test: true, Modifiers: []string{"text", "freq", "context"}, New: func(_ string, m Modifiers, _ Target) (Drafter, error) {
+		got = m
+		return nil, nil
+	}})
+	if _, err := New("zz-modified+context:size=3,extra=4+text", Target{}); err != nil || !got.Text || got.List.Method != "context" || got.List.Size != 3 || got.List.Extra != 4 {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err := New("zz-modified", Target{}); err != nil || got != (Modifiers{}) {
+		t.Errorf("without modifiers: %+v, %v", got, err)
+	}
+	for text, want := range map[string]string{
+		"zz-modified+dynaspec": "takes +text, +freq, +context", "zz-modified+text+text": "twice", "zz-modified+freq+context": "one shortlist",
+		"zz-modified+freq:extra=3": "size, ranks", "zz-modified+text:n=3": "no options", "zz-test+text": "no modifiers", "text": "it is a modifier",
+	} {
+		if _, err := New(text, Target{}); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want an error that says %q", text, err, want)
+		}
+	}
+}
+
+// Auto is the target's choice, or the first of the families' choices that can be made; modifiers stay.
+func TestResolve(t *testing.T) {
+	made := func(ok bool) func(string, Modifiers, Target) (Drafter, error) {
+		return func(string, Modifiers, Target) (Drafter, error) {
+			if !ok {
+				return nil, errors.New("no head")
+			}
+			return nil, nil
+		}
+	}
+	Register(Family{Name: "zz-first", Test: true, Auto: "zz-first", Rank: -2, New: made(false)})
+	Register(Family{Name: "zz-second", Test: true, Auto: "zz-second:k=3+text", Rank: -1, Modifiers: []string{"text", "freq"}, New: made(true)})
+	for text, want := range map[string]string{"auto": "zz-second:k=3+text", "auto+freq:size=9": "zz-second:k=3+text+freq:size=9", "zz-first": "zz-first"} {
+		if got, err := Resolve(text, Target{}); got != want || err != nil {
+			t.Errorf("%s is %q, %v: want %q", text, got, err, want)
+		}
+	}
+	if got, err := Resolve("auto", Target{Auto: "lookup"}); got != "lookup" || err != nil {
+		t.Errorf("the target's choice is %q, %v", got, err)
+	}
+	if _, err := New("auto:k=3", Target{}); err == nil || !strings.Contains(err.Error(), "no options") {
+		t.Errorf("auto with options: %v", err)
+	}
 }

@@ -66,7 +66,7 @@ func TestHeads(t *testing.T) {
 		{"block head, causal", "block heads", []string{"jetspec"}},
 		{"block head, bidirectional", "block heads", []string{"ddtree", "dflash"}},
 		{"EAGLE-3 head", "EAGLE and router", []string{"eagle3", "eagle3:tree=linear"}},
-		{"router", "EAGLE and router", []string{"eagle3:shortlist=dynaspec"}},
+		{"router", "EAGLE and router", []string{"eagle3+dynaspec"}},
 		{"SpecBlock head", "SpecBlock", []string{"specblock"}},
 	}
 	bytes := map[string]int{}

@@ -10,11 +10,11 @@ import (
 
 // Options choose a method, as drafters' texts say them.
 type Options struct {
-	Method string `draft:"shortlist" help:"compute drafts for a part of the vocabulary: freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: for all of it"`
-	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with context a sixteenth, with dynaspec as the router has it"`
-	Extra  int    `draft:"extra" help:"for context and dynaspec: tokens added from the text; 0: 1024, with dynaspec 512; -1: none, with dynaspec"`
+	Method string // freq, freq-pa, context, dynaspec or dynaspec-fixed; empty: the whole vocabulary
+	Size   int    `draft:"size" help:"tokens of the shortlist; 0: a quarter of the vocabulary, with +context a sixteenth, with +dynaspec as the router has it"`
+	Extra  int    `draft:"extra" help:"tokens added from the text; 0: 1024, with +dynaspec 512; -1: none, with +dynaspec"`
 	Ranks  string `draft:"ranks" help:"file of token ranks (see grove ranks); empty: by token id, about the order of frequency in byte-pair vocabularies"`
-	Router string `draft:"router" help:"for dynaspec: GGUF file of the router; empty: the one the model was opened with"`
+	Router string `draft:"router" help:"GGUF file of the router; empty: the one the model was opened with"`
 }
 
 // Routed reports whether the method needs a router.
@@ -71,7 +71,7 @@ func Open(o Options, d Drafter) (Method, error) {
 		}
 		return NewContext(d.Pool, head, r, size, extra)
 	}
-	return nil, fmt.Errorf("shortlist=%s: want freq, freq-pa, context, dynaspec or dynaspec-fixed", o.Method)
+	return nil, fmt.Errorf("shortlist %q: want freq, freq-pa, context, dynaspec or dynaspec-fixed", o.Method)
 }
 
 // ranks are those of the tokens that may be drafted.
@@ -99,9 +99,9 @@ func (o *Options) openRouted(d *Drafter, head *Head) (Method, error) {
 	r := d.Routing
 	switch {
 	case d.Embed == nil:
-		return nil, fmt.Errorf("shortlist=%s: only EAGLE heads have what a router reads: want freq, freq-pa or context", o.Method)
+		return nil, fmt.Errorf("+%s: only EAGLE heads have what a router reads: want freq, freq-pa or context", o.Method)
 	case r == nil:
-		return nil, fmt.Errorf("shortlist=%s: there is no router: name one with router=FILE, or open the model with one", o.Method)
+		return nil, fmt.Errorf("+%s: there is no router: name one with router=FILE, or open the model with one", o.Method)
 	}
 	routed := RoutedOptions{Clusters: r.Listed, Extra: min(routedExtra, head.W.Out())}
 	if o.Method == "dynaspec" { // what later steps have less, the first may have more

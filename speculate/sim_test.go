@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -88,7 +88,7 @@ type simDrafter struct {
 	turns                     func(position int) float64 // overrides right, where given
 	drawn                     draft.Distributions        // of its proposals
 	proposals                 []draft.Proposal
-	first                     clues.FirstPass
+	first                     textrank.FirstPass
 }
 
 type simState struct{ at, read int }

@@ -10,7 +10,7 @@ import (
 type adaptCmd struct {
 	modelFlags
 
-	Drafter string `short:"d" help:"The drafter; default: the one that grove run would use." placeholder:"NAME"`
+	Drafter string `short:"d" help:"The drafter (${default})." default:"auto" placeholder:"NAME"`
 	Reset   bool   `help:"Delete what was learned."`
 	Export  string `help:"Write the adapted head to this GGUF file, for --head." placeholder:"FILE"`
 }
@@ -35,16 +35,12 @@ func (cmd *adaptCmd) Run(p *program) error {
 		return err
 	}
 	defer p.close(m)
-	name := cmd.Drafter
-	if name == "" {
-		name = cmd.drafter(m)
-	}
-	a, err := m.Adapter(name)
+	a, err := m.Adapter(cmd.Drafter)
 	if err != nil {
 		return err
 	}
 	if cmd.Export != "" {
-		if err := m.ExportHead(name, cmd.Export); err != nil {
+		if err := m.ExportHead(cmd.Drafter, cmd.Export); err != nil {
 			return err
 		}
 		fmt.Fprintln(p.stderr, cmd.Export)
@@ -58,7 +54,7 @@ func (cmd *adaptCmd) Run(p *program) error {
 	if p.JSON {
 		return p.printJSON(s)
 	}
-	fmt.Fprintf(p.stdout, "%s: learned from %d queries and %d rejected drafts\n", name, s.Queries, s.Rejected)
+	fmt.Fprintf(p.stdout, "%s: learned from %d queries and %d rejected drafts\n", cmd.Drafter, s.Queries, s.Rejected)
 	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of the whole head; %d rejected, %d rolled back; %.1f s of processor time\n",
 		s.Updates[adapt.Head], s.Updates[adapt.Full], s.Refused, s.Rollbacks, s.Seconds)
 	fmt.Fprintf(p.stdout, "accepted length against the original head, at the last comparison: %+.1f %%\n", 100*s.Gain)

@@ -17,7 +17,7 @@ type benchServeCmd struct {
 	Data      string   `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
 	Prompts   int      `help:"Prompts of the suite, 1 to 10000 (${default})." default:"16" placeholder:"N"`
 	Length    int      `name:"prompt-tokens" help:"Tokens of a prompt at most, 1 to 1048576 (${default})." default:"64" placeholder:"N"`
-	Drafters  []string `help:"Drafters to compare with plain decoding; default: the one that grove run takes." sep:"none" placeholder:"NAME"`
+	Drafters  []string `help:"Drafters to compare with plain decoding; default: auto." sep:"none" placeholder:"NAME"`
 	Clients   []int    `help:"Callers at the same time, 1 to 1024 each (${default})." default:"1,4,8,16" placeholder:"N"`
 	Requests  int      `help:"Requests of each caller, 1 to 1000 (${default})." default:"2" placeholder:"N"`
 	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
@@ -64,7 +64,7 @@ func (cmd *benchServeCmd) Run(p *program) error {
 	}
 	defer p.close(m)
 	if len(cmd.Drafters) == 0 {
-		cmd.Drafters = []string{draft.Plain, cmd.drafter(m)}
+		cmd.Drafters = []string{draft.Plain, draft.Auto}
 	}
 	o := bench.ServeOptions{
 		Model: m, Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,

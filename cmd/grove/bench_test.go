@@ -92,7 +92,7 @@ func TestBenchSpec(t *testing.T) {
 		t.Errorf("suites %+v", r.Suites)
 	}
 	// How far trees are to be believed is another report, of the same kind of run.
-	out = must(t, "", "bench", "spec", "-m", model, "--draft-model", model, "--preset", "jetspec-appendix-a", "--suite", file, "--methods", "linear:k=3,raw=true,fixed:d=2,b=2,raw=true",
+	out = must(t, "", "bench", "spec", "-m", model, "--draft-model", model, "--preset", "jetspec-appendix-a", "--suite", file, "--methods", "linear:k=3,fixed:d=2,b=2",
 		"--prompts", "2", "-n", "24", "--threads", "2", "--out", dir)
 	if !strings.Contains(out, "| < 0.5 (faithful) | 100% | 100% |") {
 		t.Errorf("a model is not its own faithful draft model:\n%s", out)

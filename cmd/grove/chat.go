@@ -57,9 +57,6 @@ func (cmd *chatCmd) Run(p *program) error {
 		return err
 	}
 	defer p.close(m)
-	if request.Drafter == "" {
-		request.Drafter = cmd.drafter(m)
-	}
 	layout, err := m.Layout() // a model that cannot chat is better refused now than after the first question
 	if err != nil {
 		return err

@@ -195,18 +195,36 @@ func valuesOf(v *kong.Value, word string) []string {
 	return nil
 }
 
-// drafterWords lists the drafters; after a colon the options of one, with what stands before them.
-func drafterWords(word string) []string {
-	name, options, colon := strings.Cut(word, ":")
-	if !colon {
-		return drafterNames()
-	}
+// drafterWords lists the drafters; after a plus the modifiers of one; after a colon the options of either, with the text before them.
+func drafterWords(word string) (list []string) {
+	plus := strings.LastIndexByte(word, '+')
+	before, last := word[:plus+1], word[plus+1:]
+	name, options, colon := strings.Cut(last, ":")
 	done := options[:strings.LastIndexByte(options, ',')+1]
-	var list []string
+	add := func(own string, listed []draft.Option) {
+		switch {
+		case !colon:
+			list = append(list, before+own)
+		case own == name:
+			for _, o := range listed {
+				list = append(list, before+own+":"+done+o.Key+"=")
+			}
+		}
+	}
+	if plus < 0 {
+		for _, f := range draft.Families() {
+			add(f.Name, f.Listed())
+		}
+		if !colon {
+			list = append(list, draft.Plain, draft.Auto)
+		}
+		return list
+	}
+	family, _, _ := draft.Split(word)
 	for _, f := range draft.Families() {
-		if f.Name == name {
-			for _, o := range f.Listed() {
-				list = append(list, name+":"+done+o.Key+"=")
+		for _, m := range draft.AllModifiers {
+			if f.Name == family && slices.Contains(f.Modifiers, m.Name) {
+				add(m.Name, m.Listed())
 			}
 		}
 	}

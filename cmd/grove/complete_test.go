@@ -56,8 +56,10 @@ func TestCompletions(t *testing.T) {
 	})
 	for line, want := range map[string]string{
 		"run -d eag":                        "eagle2 eagle3",
-		"run --drafter eagle3:wid":          "eagle3:width=",
-		"run -d eagle3:width=3,bra":         "eagle3:width=3,branch=",
+		"run --drafter eagle3:dep":          "eagle3:depth=",
+		"run -d eagle3:depth=3,k":           "eagle3:depth=3,k=",
+		"run -d eagle3:k=3+te":              "eagle3:k=3+text",
+		"run -d eagle3+text+freq:si":        "eagle3+text+freq:size=",
 		"run --drafter=look":                "--drafter=lookup",
 		"run --color=a":                     "--color=auto --color=always",
 		"--threads 2 run --color n":         "never",

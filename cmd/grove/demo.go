@@ -18,7 +18,7 @@ type demoCmd struct {
 	MaxTokens int    `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
 	All       bool   `help:"Compare all drafters, with grove's model padded and as it is."`
 	SVG       string `name:"svg" help:"Draw the first rounds as an animated SVG into this file." placeholder:"FILE"`
-	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." placeholder:"NAME" group:"Speculation"`
+	Drafter   string `short:"d" help:"What proposes the trees (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget    int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included." default:"0" placeholder:"N" group:"Speculation"`
 
 	sampleFlags `kong:"embed,set='temperature=0.5',set='topp=0.95',set='seed=27'"` // at temperature 0 it repeats itself
@@ -65,8 +65,8 @@ func (cmd *demoCmd) Run(p *program) error {
 	}
 	r := grove.Request{MaxTokens: cmd.MaxTokens, Sampling: sampling, Budget: cmd.Budget, Drafter: cmd.Drafter}
 	own := cmd.Model == "" && cmd.Pad == ""
-	if cmd.Model == "" && cmd.Pad != "0" && cmd.Drafter == "" && cmd.Budget == 0 && !cmd.All {
-		r.Drafter, r.Budget, r.Uncontrolled = "best-first", demoBudget, true
+	if cmd.Model == "" && cmd.Pad != "0" && cmd.Drafter == draft.Auto && cmd.Budget == 0 && !cmd.All {
+		r.Drafter, r.Budget, r.Uncontrolled = "best-first+text", demoBudget, true
 	}
 	if cmd.Prompt == "" {
 		cmd.Prompt = demoPrompt
@@ -94,9 +94,6 @@ func (cmd *demoCmd) show(p *program, r grove.Request) error {
 		return err
 	}
 	defer p.close(m)
-	if r.Drafter == "" {
-		r.Drafter = cmd.drafter(m)
-	}
 	if _, err := draft.New(r.Drafter, m.Target()); err != nil {
 		return &grove.OptionError{Field: "Drafter", Reason: err.Error()}
 	}

@@ -22,10 +22,12 @@ func (draftersCmd) Help() string {
 heads that are given. With a name it explains that drafter: its options with their defaults and ranges, what
 it needs, and its paper.
 
-Options follow a colon: --drafter eagle3:width=4,depth=10.
+Options follow a colon, and modifiers a plus: --drafter eagle3:depth=5+text+freq:size=4096. The drafter auto, the
+default, stands for the best that the model was opened with.
 
 Examples:
     grove drafters
+    grove drafters auto
     grove drafters eagle3
     grove drafters -m FILE --head HEAD`
 }
@@ -41,7 +43,7 @@ type drafterInfo struct {
 
 func (cmd *draftersCmd) Run(p *program) error {
 	var family draft.Family
-	if cmd.Name != "" && cmd.Name != draft.Plain {
+	if cmd.Name != "" && cmd.Name != draft.Plain && cmd.Name != draft.Auto {
 		families := draft.Families()
 		at := slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == cmd.Name })
 		if at < 0 {
@@ -59,16 +61,24 @@ func (cmd *draftersCmd) Run(p *program) error {
 		return cmd.list(p, m)
 	case cmd.Name == draft.Plain:
 		return p.explainPlain()
+	case cmd.Name == draft.Auto:
+		return cmd.explainAuto(p, m)
 	}
 	return cmd.explain(p, m, &family)
 }
 
 // list prints a line for each drafter.
 func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
-	usual := cmd.drafter(m)
-	list := []drafterInfo{{Name: draft.Plain, Help: plainHelp, Ready: true}}
+	auto, err := draft.Resolve(draft.Auto, m.Target())
+	if err != nil {
+		return err
+	}
+	list := []drafterInfo{
+		{Name: draft.Auto, Help: "the best for what is open: " + auto, Ready: true, Default: true},
+		{Name: draft.Plain, Help: plainHelp, Ready: true},
+	}
 	for _, f := range draft.Families() {
-		list = append(list, drafterInfo{f.Name, f.Help, f.Needs, ready(&f, m) == nil, f.Name == usual})
+		list = append(list, drafterInfo{Name: f.Name, Help: f.Help, Needs: f.Needs, Ready: ready(&f, m) == nil})
 	}
 	if p.JSON {
 		return p.printJSON(list)
@@ -85,6 +95,10 @@ func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
 		}
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", d.Name, state, d.Help)
 	}
+	fmt.Fprint(t, "\nModifiers:\n\n")
+	for _, o := range draft.AllModifiers {
+		fmt.Fprintf(t, "  +%s\t\t%s\n", o.Name, o.Help)
+	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
@@ -95,6 +109,26 @@ func (cmd *draftersCmd) list(p *program, m *grove.Model) error {
 }
 
 const plainHelp = "plain decoding: one token a pass"
+
+// explainAuto says what auto stands for.
+func (cmd *draftersCmd) explainAuto(p *program, m *grove.Model) error {
+	text, err := draft.Resolve(draft.Auto, m.Target())
+	if err != nil {
+		return err
+	}
+	if p.JSON {
+		return p.printJSON(struct {
+			drafterInfo
+			Text string `json:"text"`
+		}{drafterInfo{Name: draft.Auto, Help: "the best for what is open", Ready: true, Default: true}, text})
+	}
+	w := newHelpWriter(p.stdout)
+	w.paragraph(draft.Auto + ": the default drafter")
+	w.paragraph(fmt.Sprintf("For %s it is %s.", modelName(m, cmd.Model), text))
+	w.paragraph("It is the best for what is open: of heads eagle3, jetspec, specblock, ddtree and eagle2, in this order; " +
+		"best-first with a draft model; else lookup.")
+	return w.flush()
+}
 
 func (p *program) explainPlain() error {
 	if p.JSON {
@@ -124,9 +158,11 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 			About   string   `json:"about"`
 			Paper   string   `json:"paper,omitempty"`
 			Options []option `json:"options"`
+
+			Modifiers []string `json:"modifiers,omitempty"`
 		}{
-			drafterInfo{f.Name, f.Help, f.Needs, problem == nil, f.Name == cmd.drafter(m)},
-			strings.Join(strings.Fields(f.About), " "), f.Paper, options,
+			drafterInfo{Name: f.Name, Help: f.Help, Needs: f.Needs, Ready: problem == nil},
+			strings.Join(strings.Fields(f.About), " "), f.Paper, options, f.Modifiers,
 		})
 	}
 	w := newHelpWriter(p.stdout)
@@ -148,6 +184,20 @@ func (cmd *draftersCmd) explain(p *program, m *grove.Model, f *draft.Family) err
 		s := section{title: fmt.Sprintf("Options with their defaults, as in -d %s:%s=%v", f.Name, first.Key, first.Default)}
 		for _, o := range options {
 			s.rows = append(s.rows, [2]string{fmt.Sprintf("%s=%v", o.Key, o.Default), o.Help})
+		}
+		w.section(s)
+	}
+	if len(f.Modifiers) > 0 {
+		s := section{title: "Modifiers with their options"}
+		for _, m := range draft.AllModifiers {
+			if !slices.Contains(f.Modifiers, m.Name) {
+				continue
+			}
+			text := "+" + m.Name
+			for i, o := range m.Listed() {
+				text += fmt.Sprintf("%c%s=", ":,"[min(i, 1)], o.Key)
+			}
+			s.rows = append(s.rows, [2]string{text, m.Help})
 		}
 		w.section(s)
 	}
@@ -180,12 +230,12 @@ func ready(f *draft.Family, m *grove.Model) error {
 
 // compared are the drafters that are compared where none is named, if they can run.
 var compared = []string{
-	"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock",
+	"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock", "auto",
 }
 
 // drafterNames lists what --drafter takes.
 func drafterNames() []string {
-	names := []string{draft.Plain}
+	names := []string{draft.Auto, draft.Plain}
 	for _, f := range draft.Families() {
 		names = append(names, f.Name)
 	}

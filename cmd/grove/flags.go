@@ -55,7 +55,7 @@ type generateFlags struct {
 
 	sampleFlags
 
-	Drafter string `short:"d" help:"What proposes the trees, such as eagle3; plain for none (see grove drafters)." placeholder:"NAME" group:"Speculation"`
+	Drafter string `short:"d" help:"What proposes the trees, such as eagle3+text; plain for none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 	Budget  int    `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096, root included; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
 	Accept  string `help:"Acceptance: coupled (the text of plain decoding) or rejection (the papers')." enum:"coupled,rejection" default:"coupled" placeholder:"RULE" group:"Speculation"`
 

@@ -48,7 +48,7 @@ func TestHead(t *testing.T) {
 	}
 	common := []string{"run", "-m", target, "-n", "20", "--ignore-end", "--uncontrolled", "one two"}
 	want := must(t, "", append(common, "-d", "plain")...)
-	for _, args := range [][]string{{"-d", "jetspec", "--head", at("q.gguf")}, {"-d", "jet", "--head", at("folder")}, {"-d", "jetspec:model=" + at("again")}} {
+	for _, args := range [][]string{{"-d", "jetspec", "--head", at("q.gguf")}, {"-d", "jetspec:tree=ddtree", "--head", at("folder")}, {"-d", "jetspec:model=" + at("again")}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
 		}

@@ -7,10 +7,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/jet"
-	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/hub"
 	"github.com/grovellm/grove/models"
@@ -64,6 +60,12 @@ func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error)
 	if f.Adapt != "" {
 		o.Adapt = &grove.AdaptOptions{Dir: f.Adapt}
 	}
+	switch {
+	case f.DraftModel != "" && len(f.Head) == 0:
+		o.Auto = "best-first+text"
+	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
+		o.Auto = "lookup" // beside a pass of the small model a pass of a drafter hardly pays
+	}
 	var err error
 	if o.Pad, o.PadType, err = f.padding(); err != nil {
 		return nil, err
@@ -100,38 +102,6 @@ func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error)
 		}
 	}
 	return m, nil
-}
-
-// drafter is that of a request for m that names none.
-func (f *modelFlags) drafter(m *grove.Model) string {
-	switch {
-	case f.DraftModel != "" && len(f.Head) == 0:
-		return "best-first"
-	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
-		return "lookup" // beside a pass of the small model a pass of a drafter hardly pays
-	}
-	target := m.Target()
-	for _, d := range headed {
-		if d.find(target) == nil {
-			return d.name
-		}
-	}
-	if m.HasDraft() {
-		return "best-first"
-	}
-	return "lookup"
-}
-
-// headed are drafters that run heads, the best first.
-var headed = []struct {
-	name string
-	find func(draft.Target) error // an error where the target has no such head
-}{
-	{"eagle3", func(t draft.Target) error { _, err := eagle.Find(t, 3); return err }},
-	{"jetspec", func(t draft.Target) error { _, err := jet.Find(t, true); return err }},
-	{"specblock", func(t draft.Target) error { _, err := specblock.Find(t); return err }},
-	{"ddtree", func(t draft.Target) error { _, err := jet.Find(t, false); return err }},
-	{"eagle2", func(t draft.Target) error { _, err := eagle.Find(t, 2); return err }},
 }
 
 // padding reads the flags: no parameters for no padding.

@@ -25,13 +25,13 @@ type ranksCmd struct {
 
 func (ranksCmd) Help() string {
 	return `Counts how often each token occurs in text, or in text that the model generates, and writes the tokens in that
-order. Drafters can then compute drafts for the most frequent tokens only: shortlist=freq, freq-pa or context with
+order. Drafters can then compute drafts for the most frequent tokens only: +freq, +freq-pa or +context with
 ranks=FILE. The model still verifies over all tokens, so the text stays the same.
 
 Examples:
     grove ranks go.gguf --source /usr/local/go/src,kind=go
     grove ranks generated.gguf --text book.txt --generate 100000
-    grove run -d best-first:shortlist=freq,size=4096,ranks=go.gguf --stats "func main() {"`
+    grove run -d best-first+freq:size=4096,ranks=go.gguf --stats "func main() {"`
 }
 
 func (cmd *ranksCmd) Run(p *program) error {

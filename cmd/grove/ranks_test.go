@@ -26,7 +26,7 @@ func TestRanks(t *testing.T) {
 	}
 	want := run("plain")
 	for _, file := range []string{counted, own} {
-		if got := run("best-first:shortlist=freq,size=512,ranks=" + file); got != want {
+		if got := run("best-first+freq:size=512,ranks=" + file); got != want {
 			t.Errorf("with %s: %q, want %q", filepath.Base(file), got, want)
 		}
 	}

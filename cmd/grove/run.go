@@ -51,9 +51,6 @@ func (cmd *runCmd) Run(p *program) error {
 		return err
 	}
 	defer p.close(m)
-	if request.Drafter == "" {
-		request.Drafter = cmd.drafter(m)
-	}
 	tokens, err := m.Tokenize(prompt)
 	if err != nil {
 		return err

@@ -25,7 +25,7 @@ type serveCmd struct {
 
 	Template string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE" group:"Model"`
 	Alias    string `help:"Name of the model for clients; default: the file's." placeholder:"NAME" group:"Model"`
-	Drafter  string `short:"d" help:"Drafter of requests that name none; auto means that of grove run." default:"auto" placeholder:"NAME" group:"Speculation"`
+	Drafter  string `short:"d" help:"Drafter of requests that name none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 
 	Host       string        `help:"Address to listen on (${default})." default:"127.0.0.1" placeholder:"HOST"`
 	Port       uint16        `help:"Port to listen on (${default}); 0 takes a free one." default:"8080" placeholder:"PORT"`
@@ -114,8 +114,8 @@ func (cmd *serveCmd) Run(p *program) error {
 			return err
 		}
 	}
-	s.SetModel(&serve.Model{Model: m, Name: cmd.alias(), Drafter: cmd.drafterOf(m)})
-	log.Info("ready", "model", cmd.alias(), "drafter", cmd.drafterOf(m), "context", m.Context(), "threads", m.Threads())
+	s.SetModel(&serve.Model{Model: m, Name: cmd.alias(), Drafter: cmd.Drafter})
+	log.Info("ready", "model", cmd.alias(), "drafter", cmd.Drafter, "context", m.Context(), "threads", m.Threads())
 	if err := p.printAddress(l, o.TLS != nil); err != nil {
 		return err
 	}
@@ -160,19 +160,12 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 
 // check refuses a drafter that cannot run before a request does.
 func (cmd *serveCmd) check(m *grove.Model) error {
-	if d := cmd.drafterOf(m); !plain(d) {
+	if d := cmd.Drafter; !plain(d) {
 		_, err := grove.Collect(m.GenerateTokens(context.Background(), []int32{0},
 			grove.Request{MaxTokens: 1, Drafter: d}))
 		return err
 	}
 	return nil
-}
-
-func (cmd *serveCmd) drafterOf(m *grove.Model) string {
-	if cmd.Drafter == "auto" || cmd.Drafter == "" {
-		return cmd.drafter(m)
-	}
-	return cmd.Drafter
 }
 
 // alias is the name of the model for clients.

@@ -90,7 +90,7 @@ func TestDraftModel(t *testing.T) {
 	model := tiny(t)
 	common := []string{"run", "-m", model, "-n", "20", "--ignore-end", "one two"}
 	want := must(t, "", append(common, "-d", "plain")...)
-	for _, args := range [][]string{{"--draft-model", model}, {"-d", "lm:shape=linear,model=" + model}} {
+	for _, args := range [][]string{{"--draft-model", model}, {"-d", "linear:model=" + model}} {
 		if got := must(t, "", append(common, args...)...); got != want {
 			t.Errorf("grove run %q: %q, want %q", args, got, want)
 		}

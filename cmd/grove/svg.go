@@ -20,7 +20,7 @@ import (
 // pictureRequest is what is drawn of grove's model where no prompt is given: drafts of the draft
 // model alone, which branch.
 var pictureRequest = grove.Request{
-	Sampling: grove.Sampling{Temperature: 0.6, TopP: 0.95}, Drafter: "best-first:clues=false,depth=5", Budget: 14,
+	Sampling: grove.Sampling{Temperature: 0.6, TopP: 0.95}, Drafter: "best-first:depth=5", Budget: 14,
 }
 
 const picturePrompt = "// Close closes the"
@@ -52,9 +52,6 @@ func (cmd *demoCmd) picture(p *program, r grove.Request) error {
 		return err
 	}
 	defer p.close(m)
-	if r.Drafter == "" {
-		r.Drafter = cmd.drafter(m)
-	}
 	if r.Budget == 0 {
 		r.Budget = 14
 	}

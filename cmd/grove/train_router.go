@@ -30,7 +30,7 @@ type trainRouterCmd struct {
 
 func (c *trainRouterCmd) Help() string {
 	r := eagle.NewRouterRecipe()
-	return fmt.Sprintf(`A router chooses the part of the vocabulary that an EAGLE head computes for each row (DynaSpec, shortlist=dynaspec).
+	return fmt.Sprintf(`A router chooses the part of the vocabulary that an EAGLE head computes for each row (DynaSpec, +dynaspec).
 Tokens with similar output rows form clusters, and a small network predicts which clusters hold the head's most
 probable tokens. It is trained while the head drafts over the target's text. The flags change the recipe of the
 router that is part of grove: clusters of %d tokens, a hidden layer of %d, %d steps, %d clusters a list.

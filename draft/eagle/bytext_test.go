@@ -14,7 +14,7 @@ func TestByText(t *testing.T) {
 	for seed := range uint64(4) {
 		n := head(t, m, 3, seed)
 		drafttest.ByText(t, n.Hidden, func() draft.Drafter {
-			return newDrafter(t, n, &grow.BestFirst{Width: 4, Branch: 8, Depth: 6, Clues: true}, shortlist.Options{}, m)
+			return newDrafter(t, n, withText{&grow.BestFirst{Width: 4, Branch: 8, Depth: 6}}, shortlist.Options{}, m)
 		})
 	}
 }

@@ -216,7 +216,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 			for _, temperature := range []float32{0, 1} {
 				t.Run(fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), func(t *testing.T) {
 					n := head(t, m, version, 1)
-					d := newDrafter(t, n, &best, shortlist.Options{Method: method}, m)
+					d := newDrafter(t, n, withText{&best}, shortlist.Options{Method: method}, m)
 					s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, 1)
 					defer s.Close()
 					Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))

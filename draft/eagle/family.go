@@ -4,47 +4,42 @@ package eagle
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/shortlist"
 )
 
-// options are those of the usual tree.
-type options struct {
-	Tree   string `draft:"tree" help:"best-first, dynamic, linear, fixed or dynatree; each has the options of the drafter of that name"`
-	Preset string `draft:"preset" help:"paper: EAGLE-2's dynamic tree, with the papers' options where they are not given; empty: as listed here"`
-	grow.BestFirst
-}
+// usual is the papers' tree.
+const usual = "dynamic"
 
-// trees reads options. The usual tree is none of the papers'.
-func trees(text string) (grow.Parsed, error) {
-	usual := "best-first"
-	if strings.Contains(text, "preset=") {
-		usual = "dynamic"
-	}
-	return grow.Parse(text, "tree", usual)
+// options are those of the papers' tree.
+type options struct {
+	Tree string `draft:"tree" help:"dynamic, best-first, linear, fixed or dynatree; each has the options of the drafter of that name"`
+	grow.Dynamic
 }
 
 func init() {
 	for _, f := range []struct {
 		name, help, about, paper, needs string
-		version                         int
+		version, rank                   int
 	}{
-		{"eagle3", "an EAGLE-3 head: trees of the most probable nodes",
+		{"eagle3", "an EAGLE-3 head: EAGLE-2's dynamic trees",
 			`The head is one layer that reads hidden states of three of the target's layers, and drafts on from its own
-states. Trees grow best-first by default, and may be EAGLE-2's dynamic trees or others.`,
-			"EAGLE-3: Scaling up Inference Acceleration of LLMs via Training-Time Test, arXiv 2503.01840", "an EAGLE-3 head", 3},
-		{"eagle2", "an EAGLE-1 or EAGLE-2 head: trees of the most probable nodes",
+states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
+			"EAGLE-3: Scaling up Inference Acceleration of LLMs via Training-Time Test, arXiv 2503.01840", "an EAGLE-3 head", 3, 1},
+		{"eagle2", "an EAGLE-1 or EAGLE-2 head: dynamic trees",
 			`The head is one layer that reads the hidden states of the target's last layer, and drafts on from its own
-states. Trees grow best-first by default, and may be EAGLE-2's dynamic trees or others.`,
-			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2},
+states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
+			"EAGLE, arXiv 2401.15077; EAGLE-2, arXiv 2406.16858", "an EAGLE-1 or EAGLE-2 head", 2, 5},
 	} {
-		o := options{Tree: "best-first", BestFirst: grow.DefaultBestFirst()}
-		family := draft.Family{Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &o}
-		family.New = func(text string, target draft.Target) (draft.Drafter, error) {
-			p, err := trees(text)
+		o := options{Tree: usual, Dynamic: grow.DefaultDynamic()}
+		family := draft.Family{
+			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &o,
+			Modifiers: draft.RoutedModifiers, Auto: f.name + ":tree=best-first+text", Rank: f.rank,
+		}
+		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+			p, err := grow.Parse(text, "tree", usual)
 			if err != nil {
 				return nil, err
 			}
@@ -56,13 +51,13 @@ states. Trees grow best-first by default, and may be EAGLE-2's dynamic trees or 
 				return nil, err
 			}
 			n, m := h.Network, target.Model
-			lists, err := draft.Shortlists(p.Lists, shortlist.Drafter{
+			lists, err := draft.Shortlists(mods.List, shortlist.Drafter{
 				Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
 			}, h, target)
 			if err != nil {
 				return nil, err
 			}
-			return New(n, p.Shape, lists, m.Pool(), target)
+			return New(n, p.Shape, mods.Text, lists, m.Pool(), target)
 		}
 		draft.Register(family)
 	}

@@ -50,10 +50,10 @@ func TestFamilies(t *testing.T) {
 	}
 	last, of2, of3 := []int{m.Config.Layers}, target.Heads[0].Name, target.Heads[2].Name
 	for text, taps := range map[string][]int{
-		"eagle2": last, "eagle3": {0, 0}, "eagle3:preset=paper": {0, 0}, "eagle3:tree=linear,k=3": {0, 0}, "eagle2:tree=best-first,width=3": last,
-		"eagle3:tree=dynamic,k=4,depth=3,n=20,raw=true": {0, 0}, "eagle3:preset=paper,k=4": {0, 0}, "eagle3:width=3": {0, 0}, "eagle3:tree=dynatree,preset=paper": {0, 0}, "eagle3:tree=fixed": {0, 0},
+		"eagle2": last, "eagle3": {0, 0}, "eagle3+text": {0, 0}, "eagle3:tree=linear,k=3": {0, 0}, "eagle2:tree=best-first,width=3": last,
+		"eagle3:tree=dynamic,k=4,depth=3,n=20": {0, 0}, "eagle3:k=4+text": {0, 0}, "eagle3:tree=best-first,width=3": {0, 0}, "eagle3:tree=dynatree+text": {0, 0}, "eagle3:tree=fixed": {0, 0},
 		"eagle3:model=" + of3: {0, 0, 0}, "eagle2:model=" + of2: last,
-		"eagle3:shortlist=freq,size=64": {0, 0}, "eagle2:shortlist=context": last, "eagle3:shortlist=dynaspec,router=" + router: {0, 0},
+		"eagle3+freq:size=64": {0, 0}, "eagle2+context": last, "eagle3+dynaspec:router=" + router: {0, 0},
 	} {
 		d, err := draft.New(text, target)
 		if err != nil {
@@ -63,17 +63,17 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	for text, say := range map[string]string{
-		"eagle3:model=" + of2:                 "is an EAGLE-2 head: want one of EAGLE-3",
-		"eagle3:tree=oak":                     "want one of linear",
-		"eagle3:tree=linear,depth=3":          "no such option",
-		"eagle3:tree=dynamic,k=0":             "k is 0",
-		"eagle2:depth=0":                      "depth is 0",
-		"eagle2:tree=dynamic,n=1":             "n is 1",
-		"eagle3:preset=mine":                  "want paper, or no preset",
-		"eagle3:width=0":                      "width is 0",
-		"eagle3:model=" + path:                "no EAGLE head",
-		"eagle3:shortlist=dynaspec":           "there is no router",
-		"eagle3:shortlist=freq,size=99999999": "size=99999999",
+		"eagle3:model=" + of2:            "is an EAGLE-2 head: want one of EAGLE-3",
+		"eagle3:tree=oak":                "want one of linear",
+		"eagle3:tree=linear,depth=3":     "no such option",
+		"eagle3:tree=dynamic,k=0":        "k is 0",
+		"eagle2:depth=-1":                "depth is -1",
+		"eagle2:tree=dynamic,n=1":        "n is 1",
+		"eagle3:preset=paper":            "no such option",
+		"eagle3:tree=best-first,width=0": "width is 0",
+		"eagle3:model=" + path:           "no EAGLE head",
+		"eagle3+dynaspec":                "there is no router",
+		"eagle3+freq:size=99999999":      "size=99999999",
 	} {
 		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)

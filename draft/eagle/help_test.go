@@ -28,19 +28,18 @@ func genHead(r *rapid.T, m *model.Model) *eagle.Network {
 	return head(r, m, rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version"), rapid.Uint64Range(0, 60).Draw(r, "head"))
 }
 
-// genShape draws a tree that the text alone decides: what rounds before it taught is left out.
+// genShape draws a tree that the text alone decides: nothing of earlier rounds has a part in it.
 func genShape(r *rapid.T) grow.Shape {
-	raw := grow.Raw{Raw: true}
 	n := func(name string, least, most int) int { return rapid.IntRange(least, most).Draw(r, name) }
 	switch n("shape", 0, 3) {
 	case 0:
-		return &grow.Linear{K: n("k", 1, 9), Raw: raw}
+		return &grow.Linear{K: n("k", 1, 9)}
 	case 1:
-		return &grow.Fixed{D: n("d", 1, 5), B: n("b", 1, 4), Tau: 0.01, N: 64, Raw: raw}
+		return &grow.Fixed{D: n("d", 1, 5), B: n("b", 1, 4), Tau: 0.01, N: 64}
 	case 2:
-		return &grow.BestFirst{Width: n("width", 1, 8), Branch: n("branch", 1, 6), Depth: n("depth", 1, 9), Clues: rapid.Bool().Draw(r, "clues"), Raw: raw}
+		return &grow.BestFirst{Width: n("width", 1, 8), Branch: n("branch", 1, 6), Depth: n("depth", 1, 9)}
 	}
-	return &grow.Dynamic{K: n("k", 1, 7), Depth: n("depth", 0, 7), N: n("n", 2, 60), Raw: raw}
+	return &grow.Dynamic{K: n("k", 1, 7), Depth: n("depth", 0, 7), N: n("n", 2, 60)}
 }
 
 // newDrafter drafts with a head, over a shortlist where one is named.
@@ -49,8 +48,15 @@ func newDrafter(t Fataler, n *eagle.Network, shape grow.Shape, o shortlist.Optio
 	lists := Must(draft.Shortlists(o, shortlist.Drafter{
 		Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
 	}, n, As(m)))(t)
-	return Must(eagle.New(n, shape, lists, m.Pool(), As(m)))(t)
+	s, text := shape.(withText)
+	if text {
+		shape = s.Shape
+	}
+	return Must(eagle.New(n, shape, text, lists, m.Pool(), As(m)))(t)
 }
+
+// withText is a shape with the modifier +text.
+type withText struct{ grow.Shape }
 
 func genLists(r *rapid.T, n *eagle.Network) shortlist.Options {
 	if rapid.Bool().Draw(r, "all tokens") {

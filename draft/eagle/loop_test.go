@@ -25,9 +25,8 @@ func TestSameTokens(t *testing.T) {
 			heads = append(heads, n)
 		}
 	}
-	dynamic, best, tree, alone := grow.DefaultDynamic(), grow.DefaultBestFirst(), grow.DefaultDynaTree(), grow.DefaultBestFirst()
-	alone.Clues = false
-	shapes := []grow.Shape{&dynamic, &best, &tree, &alone, &grow.Linear{K: 5}, &grow.Dynamic{K: 3, Depth: 4, N: 20, Raw: grow.Raw{Raw: true}}}
+	dynamic, best, tree := grow.DefaultDynamic(), grow.DefaultBestFirst(), grow.DefaultDynaTree()
+	shapes := []grow.Shape{&dynamic, withText{&best}, withText{&tree}, &best, &grow.Linear{K: 5}, &grow.Dynamic{K: 3, Depth: 4, N: 20}}
 	for _, p := range []sample.Params{
 		{}, {Temperature: 1, Seed: 4}, {Temperature: 1, Seed: 4, LogitBias: choice}, {LogitBias: choice},
 		{Temperature: .8, TopP: .9, TopK: 60, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5, LogitBias: choice},

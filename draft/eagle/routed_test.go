@@ -69,7 +69,7 @@ func TestRoutedDraftsAreTheTexts(t *testing.T) {
 func TestRoutedRoundsAllocateNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	n := head(t, m, 3, 1)
-	shape := grow.Dynamic{K: 4, Depth: 4, N: 24, Raw: grow.Raw{Raw: true}}
+	shape := grow.Dynamic{K: 4, Depth: 4, N: 24}
 	d := newDrafter(t, n, &shape, shortlist.Options{Method: "dynaspec", Router: routers(t, n.Hidden)[1], Extra: min(32, n.DraftVocab)}, m)
 	s := Begin(t, d, draft.Options{}, 1)
 	defer s.Close()

@@ -20,7 +20,7 @@ func BenchmarkRound(b *testing.B) {
 		Name: "draft", Arch: "qwen3", Vocab: 16384, Hidden: 64, Layers: 3, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 192,
 		Context: 1 << 20, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2,
 	}, tensor.Q8_0, 1, model.Options{})
-	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), &BestFirst{Width: 8, Branch: 8, Depth: 20}} {
+	for _, shape := range []Shape{ptr(DefaultLinear()), ptr(DefaultFixed()), ptr(DefaultDynaTree()), ptr(DefaultDynamic()), ptr(DefaultBestFirst()), withText{ptr(DefaultBestFirst())}} {
 		for _, method := range []string{"", "freq", "context"} {
 			for _, temperature := range []float32{0, 1} {
 				b.Run(fmt.Sprintf("%T/%s/T=%g", shape, method, temperature), func(b *testing.B) {
@@ -35,7 +35,7 @@ func BenchmarkRound(b *testing.B) {
 					b.ReportAllocs()
 					for i := int32(0); b.Loop(); i++ {
 						if i%300 == 299 { // keep the text short
-							if err := s.(*state).text.Cache.Truncate(200); err != nil {
+							if err := s.(*state).read.Cache.Truncate(200); err != nil {
 								b.Fatal(err)
 							}
 							s.(*state).ready = false

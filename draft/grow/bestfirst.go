@@ -1,32 +1,21 @@
 package grow
 
-import (
-	"fmt"
+import "fmt"
 
-	"github.com/grovellm/grove/internal/clues"
-	"github.com/grovellm/grove/shortlist"
-)
-
-// BestFirst drafts the nodes with the largest probability from the root, whatever tree they make: each step expands the
-// Width likeliest of those not expanded yet, until none of them can have a child that belongs to the best, or the
-// loop's guide finds that another pass does not pay.
+// BestFirst drafts the nodes with the largest probability from the root. Each step expands the Width most probable nodes
+// that are not expanded yet, until none of them can have a child that belongs to the tree, or the loop's guide finds that another
+// pass does not pay.
 //
-// With Clues the probability is by all that is known below a node: what the drafter says where it has a row, what followed the
-// node's path in the text so far, and what the target said there beside other paths (package clues). Then each step grows the tree anew,
-// and beyond the rows it goes on as the text does.
+// With the modifier +text each step builds the tree anew, by all that is known then, and beyond the rows it goes on as the text does.
 type BestFirst struct {
 	Width  int    `draft:"width" help:"maximum nodes expanded in one pass (1 to 4096)"`
 	Branch int    `draft:"branch" help:"maximum children of a node (1 to 64)"`
-	Depth  int    `draft:"depth" help:"maximum passes, and without clues maximum depth (1 to 4095)"`
-	Clues  bool   `draft:"clues" help:"combine the drafter's probabilities with what followed the same tokens in the text; false: the drafter alone"`
+	Depth  int    `draft:"depth" help:"maximum passes, and without +text maximum depth (1 to 4095)"`
 	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
-
-	shortlist.Options
-	Raw
 }
 
 // DefaultBestFirst is what did well on grove's own models.
-func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20, Clues: true} }
+func DefaultBestFirst() BestFirst { return BestFirst{Width: 8, Branch: 8, Depth: 20} }
 
 func (o *BestFirst) limits() (limits, error) {
 	switch {
@@ -36,30 +25,21 @@ func (o *BestFirst) limits() (limits, error) {
 		return limits{}, fmt.Errorf("best-first: branch is %d: want 1 to %d", o.Branch, maxBreadth)
 	case o.Depth < 1 || o.Depth >= maxNodes:
 		return limits{}, fmt.Errorf("best-first: depth is %d: want 1 to %d", o.Depth, maxNodes-1)
-	case o.clues():
-		return limits{maxNodes, maxNodes - 1, max(o.Branch, clues.HeadMost), false}, nil
 	}
-	return limits{maxNodes, o.Depth, o.Branch, o.Raw.Raw}, nil
+	return limits{maxNodes, o.Depth, o.Branch}, nil
 }
 
-// clues reports whether more than the drafter is asked: not if it is to be taken at its word.
-func (o *BestFirst) clues() bool { return o.Clues && !o.Raw.Raw }
-
-// begin: a drawn tree is of the drafter's distribution alone, and keeps every node it draws, so it has no pool to choose from.
+// begin: a drawn tree keeps every node it draws, so it has no pool to choose from.
 func (o *BestFirst) begin(s *state) {
-	switch {
-	case s.drawing:
-	case o.clues():
-		p := s.sampler.Params()
-		s.known = &known{text: clues.NewText(&p, s.d.Clues), best: clues.MostProbable{Width: o.Branch, Value: true}}
-	default:
-		s.pooled = true
+	if s.text != nil {
+		s.rebuilt = &rebuilt{width: o.Branch}
 	}
+	s.pooled = !s.drawing && s.rebuilt == nil
 }
 
 func (o *BestFirst) choose(s *state) {
-	if s.known != nil {
-		s.known.choose(s, o.Width, o.Depth)
+	if s.rebuilt != nil {
+		s.rebuilt.choose(s, o.Width, o.Depth)
 		return
 	}
 	floor, width := float32(0), o.Width

@@ -1,30 +1,19 @@
 package grow
 
-import (
-	"fmt"
-
-	"github.com/grovellm/grove/shortlist"
-)
+import "fmt"
 
 // Dynamic is EAGLE-2's dynamic draft tree (reference specblock.md §5.2): each pass expands the K likeliest nodes of the last level, by
 // the probability of their whole paths, into K children each; of all these candidates the likeliest N−1 are the tree. A node is
 // never likelier than its parent, so they are connected. What cannot be among them any more is not computed, which changes nothing.
 type Dynamic struct {
-	K      int    `draft:"k" help:"nodes expanded in one pass, and children of a node (1 to 64)"`
-	Depth  int    `draft:"depth" help:"maximum passes after the first, which expands the root (0 to 4094)"`
-	N      int    `draft:"n" help:"maximum nodes, root included (2 to 4096)"`
-	Preset string `draft:"preset" help:"paper: options that are not given are as in EAGLE-2 and EAGLE-3; empty: as listed here"`
-	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
-
-	shortlist.Options
-	Raw
+	K     int    `draft:"k" help:"nodes expanded in one pass, and children of a node (1 to 64)"`
+	Depth int    `draft:"depth" help:"maximum passes after the first, which expands the root (0 to 4094)"`
+	N     int    `draft:"n" help:"maximum nodes, root included (2 to 4096)"`
+	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// PaperDynamic is the tree of EAGLE-2's and EAGLE-3's runs.
-func PaperDynamic() Dynamic { return Dynamic{K: 10, Depth: 7, N: 60, Raw: Raw{true}} }
-
-// DefaultDynamic is what did well on grove's own models.
-func DefaultDynamic() Dynamic { return Dynamic{K: 10, Depth: 9, N: 256} }
+// DefaultDynamic is the tree of EAGLE-2's and EAGLE-3's runs.
+func DefaultDynamic() Dynamic { return Dynamic{K: 10, Depth: 7, N: 60} }
 
 func (o *Dynamic) limits() (limits, error) {
 	switch {
@@ -35,7 +24,7 @@ func (o *Dynamic) limits() (limits, error) {
 	case o.N < 2 || o.N > maxNodes:
 		return limits{}, fmt.Errorf("dynamic: n is %d: want 2 to %d", o.N, maxNodes)
 	}
-	return limits{o.N, o.Depth + 1, o.K, o.Raw.Raw}, nil
+	return limits{o.N, o.Depth + 1, o.K}, nil
 }
 
 // begin: a drawn tree keeps every node it draws, so it has no pool to choose from.

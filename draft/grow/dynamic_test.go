@@ -56,10 +56,10 @@ func (o *oracle) dynamic(t fataler, s *Dynamic, text []int32, budget, depth int)
 func TestDynamicIsTheLoop(t *testing.T) {
 	m := openModels(t)
 	rapid.Check(t, func(r *rapid.T) {
-		shape := &Dynamic{K: rapid.IntRange(1, 7).Draw(r, "k"), Depth: rapid.IntRange(0, 7).Draw(r, "depth"), N: rapid.IntRange(2, 70).Draw(r, "n"), Raw: Raw{rapid.Bool().Draw(r, "raw")}}
+		shape := &Dynamic{K: rapid.IntRange(1, 7).Draw(r, "k"), Depth: rapid.IntRange(0, 7).Draw(r, "depth"), N: rapid.IntRange(2, 70).Draw(r, "n")}
 		dm := m.draws(r)
 		text := genText(r, "text", 1, 30)
-		o := oracle{*newOne(dm), genParams(r), max(shape.K, rankedLeast), shape.Raw.Raw}
+		o := oracle{*newOne(dm), genParams(r), max(shape.K, rankedLeast)}
 		budget, depth := rapid.IntRange(2, 80).Draw(r, "budget"), rapid.IntRange(1, 10).Draw(r, "depth")
 		d := must(ofModel(shape, dm, m.as()))(r)
 		s := prompted(r, d, draft.Options{Sampling: o.p}, text[:len(text)-1])

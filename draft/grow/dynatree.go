@@ -3,22 +3,25 @@ package grow
 import (
 	"fmt"
 	"math"
-
-	"github.com/grovellm/grove/shortlist"
 )
 
-// DynaTree is the draft tree of paper 002: its breadth follows the draft model's confidence, its depth the probability
-// of each path, and history adapts both. The rules are those of the paper's text (§3.3, algorithm 1), with two differences.
-// The root is the last committed token, which the target has chosen already, so the first drafted level branches as all
-// others do, and depths count from there; and a level is computed in one pass, the likeliest nodes first where the budget ends.
+// DynaTree is the draft tree of *DynaTree: Confidence-Aware Adaptive Tree Speculative Decoding*: its breadth follows the draft model's
+// confidence, its depth the probability of each path, and history adapts both. The rules are those of the paper's text (§3.3,
+// Algorithm 1). A token that follows the last committed one has depth 0, as the paper's root has. Deviations:
+//
+//   - The paper drafts one token at depth 0. Here as many are drafted there as anywhere; b-root=1 gives the paper's tree.
+//   - A level is computed in one pass, the most probable nodes first where the budget ends. The tree is the same unless it does.
+//   - The paper's acceptance is a fraction of the drafted tokens. Here it is taken along the path: other branches are
+//     meant to be rejected. adapt=false switches the adaptation off.
 type DynaTree struct {
 	TauH    float32 `draft:"tau-h" help:"from this probability of its best child on, a node gets b-min children (tau-l to 1)"`
 	TauL    float32 `draft:"tau-l" help:"below this probability of its best child, a node gets b-max children (0 to tau-h)"`
+	BRoot   int     `draft:"b-root" help:"children of the last committed token (1 to 64); 0: as of any other node"`
 	BMin    int     `draft:"b-min" help:"children of a node where the draft model is confident (1 or more)"`
 	BMid    int     `draft:"b-mid" help:"children of a node between tau-l and tau-h (b-min or more)"`
 	BMax    int     `draft:"b-max" help:"children of a node where the draft model is uncertain (b-mid to 64)"`
-	D0      int     `draft:"d0" help:"depth beyond which only paths above rho-deep grow (1 to d-max)"`
-	DMax    int     `draft:"d-max" help:"maximum depth (d0 to 4095)"`
+	D0      int     `draft:"d0" help:"depth from which on only paths above rho-deep grow (1 to d-max)"`
+	DMax    int     `draft:"d-max" help:"maximum depth, from 0 for the first drafted token (d0 to 4094)"`
 	RhoStop float32 `draft:"rho-stop" help:"minimum probability of a path to be expanded (0 to rho-deep)"`
 	RhoDeep float32 `draft:"rho-deep" help:"minimum probability of a path to grow beyond d0 (rho-stop to 1)"`
 	Tau     float32 `draft:"tau" help:"leaves below this probability are not verified (0 or more, below 1)"`
@@ -32,33 +35,15 @@ type DynaTree struct {
 	EtaH   float32 `draft:"eta-h" help:"step of tau-h, downwards (0 to 4096)"`
 	EtaL   float32 `draft:"eta-l" help:"step of tau-l, downwards (0 to 4096)"`
 
-	Preset string `draft:"preset" help:"paper: options that are not given are as in DynaTree's runs on WikiText-2; empty: as listed here"`
-	Model  string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
-
-	shortlist.Options
-	Raw
+	Model string `draft:"model" help:"GGUF file or Hugging Face folder to draft with; empty: what the model was opened with"`
 }
 
-// DefaultDynaTree is what did well on grove's own models and the Go packages held out for validation. Against the paper's, paths
-// are followed to smaller probabilities, and uncertain nodes branch more: verification is cheap for a tree of some twenty
-// nodes, and what does not pay is cut by the loop's controller.
-func DefaultDynaTree() DynaTree {
-	o := PaperDynaTree()
-	o.Raw.Raw = false
-	o.TauH, o.BMid, o.BMax = 0.95, 3, 6
-	o.D0, o.DMax = 8, 14
-	o.RhoStop, o.RhoDeep, o.Tau = 0.02, 0.06, 0.01
-	o.Target = 0.5
-	return o
-}
-
-// PaperDynaTree is the paper's run on WikiText-2 (its appendix A). Of what the text does not give, tau, rho-stop, rho-deep, the
+// DefaultDynaTree is the paper's run on WikiText-2 (its appendix A). Of what the text does not give, tau, rho-stop, rho-deep, the
 // window, the target and the steps are those of that run; d0 moved by whole steps there.
-func PaperDynaTree() DynaTree {
+func DefaultDynaTree() DynaTree {
 	return DynaTree{
 		TauH: 0.9, TauL: 0.4, BMin: 1, BMid: 2, BMax: 3, D0: 5, DMax: 8, RhoStop: 0.1, RhoDeep: 0.5, Tau: 0.05, NMax: 256, Prune: true,
 		Adapt: true, Window: 10, Target: 0.7, EtaD: 1, EtaH: 0.05, EtaL: 0.05,
-		Raw: Raw{true},
 	}
 }
 
@@ -71,8 +56,10 @@ func (o *DynaTree) limits() (limits, error) {
 		return fail("tau-l is %g and tau-h %g: want 0 ≤ tau-l ≤ tau-h ≤ 1", o.TauL, o.TauH)
 	case !(1 <= o.BMin && o.BMin <= o.BMid && o.BMid <= o.BMax && o.BMax <= maxBreadth):
 		return fail("b-min, b-mid and b-max are %d, %d and %d: want 1 ≤ b-min ≤ b-mid ≤ b-max ≤ %d", o.BMin, o.BMid, o.BMax, maxBreadth)
-	case !(1 <= o.D0 && o.D0 <= o.DMax && o.DMax < maxNodes):
-		return fail("d0 is %d and d-max %d: want 1 ≤ d0 ≤ d-max < %d", o.D0, o.DMax, maxNodes)
+	case o.BRoot < 0 || o.BRoot > maxBreadth:
+		return fail("b-root is %d: want 0 to %d", o.BRoot, maxBreadth)
+	case !(1 <= o.D0 && o.D0 <= o.DMax && o.DMax < maxNodes-1):
+		return fail("d0 is %d and d-max %d: want 1 ≤ d0 ≤ d-max < %d", o.D0, o.DMax, maxNodes-1)
 	case !(0 <= o.RhoStop && o.RhoStop <= o.RhoDeep && o.RhoDeep <= 1):
 		return fail("rho-stop is %g and rho-deep %g: want 0 ≤ rho-stop ≤ rho-deep ≤ 1", o.RhoStop, o.RhoDeep)
 	case !(o.Tau >= 0 && o.Tau < 1):
@@ -92,7 +79,7 @@ func (o *DynaTree) limits() (limits, error) {
 			return fail("%s is %g: want 0 to %d", eta.name, eta.v, maxNodes)
 		}
 	}
-	return limits{o.NMax, o.DMax, o.BMax, o.Raw.Raw}, nil
+	return limits{o.NMax, o.DMax + 1, max(o.BMax, o.BRoot)}, nil
 }
 
 const maxWindow = 10000
@@ -109,17 +96,19 @@ func (o *DynaTree) begin(s *state) {
 }
 
 // choose is the gate of §3.3: d(u) < D_max, p(u) ≥ ρ_stop, and d(u) < D_0 or p(u) > ρ_deep; and of algorithm 1,
-// line 14, p(u) ≥ τ.
+// line 14, p(u) ≥ τ. The paper's d(u) is one less than the depth in the tree, whose root is committed.
 func (o *DynaTree) choose(s *state) {
 	base, least, deep := int32(math.Round(float64(s.adapted.d0))), logOf(max(o.RhoStop, o.Tau)), logOf(o.RhoDeep)
 	s.level(func(s *state, u int) bool {
-		return s.path[u] >= least && (s.tree.Depth[u] < base || s.path[u] > deep)
+		return s.path[u] >= least && (s.tree.Depth[u]-1 < base || s.path[u] > deep)
 	}, o.BMin)
 }
 
 // breadth is B(u) of §3.3.
-func (o *DynaTree) breadth(s *state, _ int32, confidence float32) int {
+func (o *DynaTree) breadth(s *state, node int32, confidence float32) int {
 	switch {
+	case node == 0 && o.BRoot > 0:
+		return o.BRoot
 	case confidence >= s.adapted.tauH:
 		return o.BMin
 	case confidence < s.adapted.tauL:

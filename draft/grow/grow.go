@@ -7,18 +7,19 @@
 // without a row (a leaf, the bonus token, text that was decoded plainly) is computed at the beginning of the next tree, so a
 // sequence that is not drafted for costs nothing beyond its prompt.
 //
-// At temperature 0 candidates are ranked by their logits. Above, by the race that the target's choice will be
-// (sample.Sampler.Top): the same noise, position for position, over the drafter's logits. Scores are made chances
-// (Fit), and put right by what the target chose beside the last paths (draft.Asides), unless the drafter is taken at its word (Raw).
+// At temperature 0 candidates are ranked by their logits. Above, they are drawn from the drafter's distribution without replacement,
+// with the noise that the target's own choice will meet (sample.Sampler.Top): the papers draw with noise of their own, or
+// take the most probable. The acceptance rule rejection draws as the papers do.
+//
+// With the modifier +text candidates are ranked by n-grams and off-path logits too (package textrank).
 package grow
 
 import (
 	"context"
-	"errors"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -70,8 +71,7 @@ type Config struct {
 	Target int              // tokens of the target's vocabulary
 	Tokens []int32          // of each logit; nil: they are the vocabulary in order
 	Lists  shortlist.Method // nil: all tokens' logits are computed
-	Fit    Fit
-	Clues  *clues.Fit // for best-first trees that weigh clues
+	Text   *textrank.Fit    // the weights of +text; nil: without that modifier
 }
 
 // New returns a drafter.
@@ -80,11 +80,13 @@ func New(c Config) (*Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o, ok := c.Shape.(*BestFirst); ok && o.clues() && c.Clues == nil {
-		return nil, errors.New("best-first: there are no fitted weights for clues: want Config.Clues, or clues=false")
+	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast), workers: make([]*sample.Sampler, c.Pool.Threads())}
+	d.ranked = d.asked
+	if c.Text != nil {
+		d.asked = max(d.asked, textrank.RowMost)
+		d.ranked = max(d.asked, textrank.CandidatesMost)
 	}
-	d := &Drafter{Config: c, limits: l, ranked: max(l.children, rankedLeast), workers: make([]*sample.Sampler, c.Pool.Threads())}
-	d.judges = make([]judging, c.Pool.Threads())
+	d.rankers = make([]ranker, c.Pool.Threads())
 	if c.Tokens != nil {
 		place := make([]int32, c.Vocab)
 		for i := range place {
@@ -93,8 +95,8 @@ func New(c Config) (*Drafter, error) {
 		for i, token := range c.Tokens {
 			place[token] = int32(i)
 		}
-		for i := range d.judges {
-			d.judges[i].place = place
+		for i := range d.rankers {
+			d.rankers[i].place = place
 		}
 	}
 	for i := range d.workers {
@@ -115,13 +117,14 @@ func New(c Config) (*Drafter, error) {
 type Drafter struct {
 	Config
 	limits  limits
-	ranked  int               // candidates looked at below a node
+	asked   int               // candidates of a row that are looked at
+	ranked  int               // candidates of a node at most
 	workers []*sample.Sampler // scratch of each worker
 	spread  [][]float32       // the same: a row over the vocabulary, where logits are of a part
-	judges  []judging         // the same, for best-first trees
+	rankers []ranker          // the same, for +text
 	yield   [2]yield          // at temperature 0 and above
 	stats   draft.ListStats
-	first   [2]clues.FirstPass // at temperature 0 and above
+	first   [2]textrank.FirstPass // at temperature 0 and above
 
 	proposals []draft.Proposal
 
@@ -132,11 +135,11 @@ type Drafter struct {
 	queries []shortlist.Query
 	lists   []*shortlist.List
 
-	heard  draft.Hearings // of the Commit under way
-	byText clues.Grower   // of trees of the text alone
+	commits textrank.Commits // of the Commit under way
+	byText  textrank.Builder // of trees of the text alone
 }
 
-// rankedLeast candidates are looked at even where fewer become children: the others say how sure the first is.
+// rankedLeast candidates are looked at even where fewer become children: the others say how probable the first is.
 const rankedLeast = 8
 
 // Taps are those of the model.
@@ -149,9 +152,9 @@ func (d *Drafter) Pages() []*nn.Pages { return []*nn.Pages{d.Model.NewText().Cac
 func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int {
 	var other *draft.Text
 	if from != nil {
-		other = from.(*state).text.Text
+		other = from.(*state).read.Text
 	}
-	return s.(*state).text.Resume(n, other, common)
+	return s.(*state).read.Resume(n, other, common)
 }
 
 // ListStats are what shortlists made of the drafts.
@@ -175,7 +178,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &state{d: d, sampler: sampler, text: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
+	s := &state{d: d, sampler: sampler, read: d.Model.NewText(), drawing: o.Sampled, scarce: o.Sampled}
 	if p.Temperature > 0 {
 		s.warm = 1
 		s.scarce = p.TopK > 0 || p.TopP > 0 || p.MinP > 0
@@ -185,6 +188,9 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	}
 	if d.Lists != nil && !s.drawing { // what is drawn from must be known for all tokens
 		s.words = d.Lists.Begin(&p)
+	}
+	if d.Text != nil && !s.drawing { // a drawn tree is of the drafter's distribution alone
+		s.text = textrank.NewText(&p, d.Text)
 	}
 	d.Shape.begin(s)
 	return s, nil
@@ -204,7 +210,7 @@ func within(bias map[int32]float32, vocab int) map[int32]float32 {
 // Commit takes note of rows. Those of a prompt are computed now, where their time is expected, many in a pass.
 func (d *Drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
-	d.heard.Reset()
+	d.commits.Reset()
 	for i := range rows {
 		r := &rows[i]
 		s := r.State.(*state)
@@ -215,6 +221,6 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
-	d.heard.Run(d.Pool, d.workers, d.Vocab)
+	d.commits.Run(d.Pool, d.workers, d.Vocab)
 	return d.read(context.Background(), 0)
 }

@@ -24,7 +24,7 @@ func TestOwnDraftIsAccepted(t *testing.T) {
 		k := rapid.IntRange(1, 9).Draw(r, "k")
 		prompt := genText(r, "prompt", 1, 60)
 		text := plain(r, m.target, prompt, p, 50)
-		d := must(ofModel(&Linear{K: k, Raw: Raw{true}}, m.target, m.as()))(r)
+		d := must(ofModel(&Linear{K: k}, m.target, m.as()))(r)
 		s := prompted(r, d, draft.Options{Sampling: p}, prompt)
 		defer s.Close()
 		for at := len(prompt); at+k+1 < len(text); {
@@ -126,8 +126,8 @@ func TestProposalsAreOfTheTextAlone(t *testing.T) {
 				}
 			}
 			for _, q := range seqs {
-				if s := q.s.(*state); !s.lost && s.text.Place()+s.text.Waiting() != q.at-q.skip {
-					r.Fatalf("%d rows of text, want those from %d to %d", s.text.Place()+s.text.Waiting(), q.skip, q.at)
+				if s := q.s.(*state); !s.lost && s.read.Place()+s.read.Waiting() != q.at-q.skip {
+					r.Fatalf("%d rows of text, want those from %d to %d", s.read.Place()+s.read.Waiting(), q.skip, q.at)
 				}
 			}
 		}
@@ -143,8 +143,8 @@ func TestAcceptedRowsAreKept(t *testing.T) {
 	st := prompted(t, d, draft.Options{}, prompt)
 	defer st.Close()
 	s := st.(*state)
-	if s.text.Cache.Len() != len(prompt) || s.text.Waiting() > 0 {
-		t.Fatalf("%d rows of the prompt's %d", s.text.Cache.Len(), len(prompt))
+	if s.read.Cache.Len() != len(prompt) || s.read.Waiting() > 0 {
+		t.Fatalf("%d rows of the prompt's %d", s.read.Cache.Len(), len(prompt))
 	}
 	for at := len(prompt); at+8 < len(text); {
 		tr := propose(t, d, st, text[at], 100, 100, nil)
@@ -160,8 +160,8 @@ func TestAcceptedRowsAreKept(t *testing.T) {
 			t.Fatal(err)
 		}
 		at += len(rows.Tokens)
-		if s.text.Cache.Len() != at-1 || s.text.Waiting() != 1 {
-			t.Fatalf("%d rows and %d to do of %d tokens", s.text.Cache.Len(), s.text.Waiting(), at)
+		if s.read.Cache.Len() != at-1 || s.read.Waiting() != 1 {
+			t.Fatalf("%d rows and %d to do of %d tokens", s.read.Cache.Len(), s.read.Waiting(), at)
 		}
 	}
 }

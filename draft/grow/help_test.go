@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -60,11 +60,15 @@ func listed(shape Shape, o shortlist.Options, m *model.Model, target draft.Targe
 	if err != nil {
 		return nil, err
 	}
-	return New(Config{
-		Shape: shape, Model: NewDraftModel(m), Pool: m.Pool(), Vocab: m.Config.Vocab, Target: target.Vocab, Lists: lists,
-		Fit: Fit{Spread: 0.4, Warmer: 0.37, AtZero: 0.6, Lean: 1.8}, Clues: &clues.BlockHead,
-	})
+	c := Config{Shape: shape, Model: NewDraftModel(m), Pool: m.Pool(), Vocab: m.Config.Vocab, Target: target.Vocab, Lists: lists}
+	if s, ok := shape.(withText); ok {
+		c.Shape, c.Text = s.Shape, &textrank.BlockHead
+	}
+	return New(c)
 }
+
+// withText is a shape with the modifier +text.
+type withText struct{ Shape }
 
 func (m models) draws(r *rapid.T) *model.Model {
 	return []*model.Model{m.target, m.rounded, m.rounded, m.stranger}[rapid.IntRange(0, 3).Draw(r, "draft model")]
@@ -167,7 +171,7 @@ func genShape(r *rapid.T) Shape {
 		return &Fixed{D: rapid.IntRange(1, 6).Draw(r, "d"), B: rapid.IntRange(1, 5).Draw(r, "b"), Tau: prob.Draw(r, "tau"),
 			N: rapid.SampledFrom([]int{2, 17, 256}).Draw(r, "n"), Prune: rapid.Bool().Draw(r, "prune")}
 	case 2:
-		o := PaperDynaTree()
+		o := DefaultDynaTree()
 		o.Adapt = false
 		o.TauH, o.TauL = rapid.SampledFrom([]float32{.5, .9, 1}).Draw(r, "tau-h"), rapid.SampledFrom([]float32{0, .2, .5}).Draw(r, "tau-l")
 		o.BMin = rapid.IntRange(1, 2).Draw(r, "b-min")
@@ -175,6 +179,7 @@ func genShape(r *rapid.T) Shape {
 		o.BMax = o.BMid + rapid.IntRange(0, 2).Draw(r, "b-max")
 		o.D0 = rapid.IntRange(1, 4).Draw(r, "d0")
 		o.DMax = o.D0 + rapid.IntRange(0, 4).Draw(r, "d-max")
+		o.BRoot = rapid.IntRange(0, 3).Draw(r, "b-root")
 		o.RhoStop = prob.Draw(r, "rho-stop")
 		o.RhoDeep = max(o.RhoStop, prob.Draw(r, "rho-deep"))
 		o.Tau, o.Prune = prob.Draw(r, "tau"), rapid.Bool().Draw(r, "prune")
@@ -183,8 +188,11 @@ func genShape(r *rapid.T) Shape {
 	case 3:
 		return &Dynamic{K: rapid.IntRange(1, 6).Draw(r, "k"), Depth: rapid.IntRange(0, 8).Draw(r, "depth"), N: rapid.IntRange(2, 60).Draw(r, "n")}
 	}
-	return &BestFirst{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"), Branch: rapid.IntRange(1, 7).Draw(r, "branch"), Depth: rapid.IntRange(1, 9).Draw(r, "depth"),
-		Clues: rapid.Bool().Draw(r, "clues")}
+	best := &BestFirst{Width: rapid.SampledFrom([]int{1, 2, 8}).Draw(r, "width"), Branch: rapid.IntRange(1, 7).Draw(r, "branch"), Depth: rapid.IntRange(1, 9).Draw(r, "depth")}
+	if rapid.Bool().Draw(r, "text") {
+		return withText{best}
+	}
+	return best
 }
 
 // prompted is a new state that has been told a text.

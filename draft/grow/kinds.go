@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // Kind is a shape that a text can name.
@@ -21,13 +20,10 @@ type Kind struct {
 	Parse   func(text string) (Parsed, error)
 }
 
-// Parsed is what a drafter's text says.
+// Parsed is a kind's options, as a drafter's text gives them.
 type Parsed struct {
 	Shape Shape
 	Model string // the drafter's file; empty: the target's own
-	Lists shortlist.Options
-
-	preset string
 }
 
 // Kinds are the shapes, in the order of help texts.
@@ -36,50 +32,40 @@ var Kinds = []Kind{
 		Name: "linear", Help: "chains of k tokens",
 		About: "The draft model decodes k tokens, one after the other, and the target verifies them together.",
 		Paper: "Fast Inference from Transformers via Speculative Decoding, arXiv 2211.17192",
-	}, DefaultLinear, PaperLinear, func(o *Linear) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	}, DefaultLinear, func(o *Linear) Parsed { return Parsed{o, o.Model} }),
 	kind(Kind{
 		Name: "fixed", Help: "trees of fixed breadth and depth",
 		About: "Every node that is probable enough gets b children, down to depth d. The draft model runs once for each level.",
 		Paper: "the fixed tree that DynaTree is compared with",
-	}, DefaultFixed, PaperFixed, func(o *Fixed) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	}, DefaultFixed, func(o *Fixed) Parsed { return Parsed{o, o.Model} }),
 	kind(Kind{
 		Name: "dynatree", Help: "trees as wide as the draft model is uncertain (DynaTree)",
 		About: `A node gets few children where the draft model is confident and many where it is not. Paths stop where they
 become improbable. The measured acceptance moves the depth and the limits of confidence after every round.`,
 		Paper: "DynaTree",
-	}, DefaultDynaTree, PaperDynaTree, func(o *DynaTree) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	}, DefaultDynaTree, func(o *DynaTree) Parsed { return Parsed{o, o.Model} }),
 	kind(Kind{
 		Name: "dynamic", Help: "the most probable nodes of a tree grown level by level (EAGLE-2)",
 		About: `Each pass expands the k most probable nodes of the last level. The n most probable nodes of all levels are the
 tree.`,
 		Paper: "EAGLE-2: Faster Inference of Language Models with Dynamic Draft Trees, arXiv 2406.16858",
-	}, DefaultDynamic, PaperDynamic, func(o *Dynamic) Parsed { return Parsed{o, o.Model, o.Options, o.Preset} }),
+	}, DefaultDynamic, func(o *Dynamic) Parsed { return Parsed{o, o.Model} }),
 	kind(Kind{
-		Name: "best-first", Help: "the most probable nodes, by the drafter and the text so far",
-		About: `Each pass expands the most probable nodes that have no children yet, wherever they are in the tree. The drafter's
-probabilities are combined with what followed the same tokens earlier in the text, and with what the target
-computed there. The tree grows while another pass is expected to pay.`,
-	}, DefaultBestFirst, DefaultBestFirst, func(o *BestFirst) Parsed { return Parsed{o, o.Model, o.Options, ""} }),
+		Name: "best-first", Help: "the most probable nodes of all",
+		About: `Each pass expands the most probable nodes that have no children yet, wherever they are in the tree. The tree grows
+while another pass is expected to pay. With +text the drafter's probabilities are combined with n-grams of the text so
+far, and the tree goes on by them beyond the draft model's passes.`,
+	}, DefaultBestFirst, func(o *BestFirst) Parsed { return Parsed{o, o.Model} }),
 }
 
-// kind completes the kind of a shape whose options are an O: defaults and paper give them.
-func kind[O any](k Kind, defaults, paper func() O, of func(*O) Parsed) Kind {
+// kind completes the kind of a shape whose options are an O, by defaults.
+func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	o := defaults()
 	k.Options = &o
 	k.Parse = func(text string) (Parsed, error) {
 		o := defaults()
 		if err := draft.Parse(text, &o); err != nil {
 			return Parsed{}, err
-		}
-		switch preset := of(&o).preset; preset {
-		case "":
-		case "paper":
-			o = paper()
-			if err := draft.Parse(text, &o); err != nil {
-				return Parsed{}, err
-			}
-		default:
-			return Parsed{}, fmt.Errorf("preset=%s: want paper, or no preset", preset)
 		}
 		return of(&o), nil
 	}

@@ -60,7 +60,7 @@ func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 func (d *Drafter) run(ctx context.Context) error {
 	d.rows = d.rows[:0]
 	for _, s := range d.live {
-		d.rows = append(d.rows, Rows{Text: s.text, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked})
+		d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, From: s.from, Known: int(s.shift) + 1, Asked: s.asked})
 	}
 	d.Model.Prepare(d.rows)
 	d.list()
@@ -86,11 +86,11 @@ func (d *Drafter) read(ctx context.Context, more int) error {
 		d.rows = d.rows[:0]
 		room := readRows
 		for _, s := range d.live {
-			todo := s.text.Todo()
-			if n := min(len(todo), room); n > 0 && (len(todo) > more || len(todo) >= s.text.Room()) {
-				n = min(n, s.text.Room())
+			todo := s.read.Todo()
+			if n := min(len(todo), room); n > 0 && (len(todo) > more || len(todo) >= s.read.Room()) {
+				n = min(n, s.read.Room())
 				s.run.ResetChain(todo[:n])
-				d.rows = append(d.rows, Rows{Text: s.text, Tree: &s.run, Known: n})
+				d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, Known: n})
 				room -= n
 			}
 		}
@@ -112,14 +112,14 @@ func (d *Drafter) read(ctx context.Context, more int) error {
 // attach adds the children of the nodes expanded in this step.
 func (s *state) attach() {
 	s.steps++
-	if s.known != nil {
-		s.regrow()
+	if s.rebuilt != nil {
+		s.rebuild()
 		return
 	}
 	s.fresh = s.tree.Len()
 	for i, node := range s.expand {
 		cands := s.cands[i*s.d.ranked:][:s.count[i]]
-		n := min(s.d.Shape.breadth(s, node, s.sure[i]), len(cands))
+		n := min(s.d.Shape.breadth(s, node, s.confidence[i]), len(cands))
 		s.seen.weight += s.worth[node]
 		for rank, c := range cands[:max(n, 0)] {
 			w := s.worth[node] * s.chance(int(s.tree.Depth[node])+1, c.LogProb)
@@ -129,10 +129,10 @@ func (s *state) attach() {
 	}
 }
 
-// regrow grows a best-first tree anew, by what its rows have added to what is known.
-func (s *state) regrow() {
+// rebuild builds a best-first tree anew, by the text and all its rows.
+func (s *state) rebuild() {
 	before := s.expected
-	s.expected = s.known.regrow(s)
+	s.expected = s.rebuilt.build(s)
 	if s.steps > 1 {
 		for _, node := range s.expand {
 			s.seen.weight += s.worth[node]
@@ -155,6 +155,9 @@ func (s *state) add(parent int32, c sample.Candidate, worth float32) {
 	s.row = append(s.row, -1)
 	s.path = append(s.path, s.path[parent]+s.tree.LogProb[node])
 	s.worth = append(s.worth, worth)
+	if s.text != nil {
+		s.places = append(s.places, s.text.Match(s.places[parent], c.Token))
+	}
 }
 
 // chance is the probability that a node is accepted if its parent is.
@@ -175,9 +178,11 @@ func (s *state) chance(depth int, logProb float32) float32 {
 // the best of a pool are connected, if of equal ones the first come first.
 func (s *state) finish() {
 	to, floor := s.request.Tree, s.d.Shape.floor()
-	if s.known != nil {
+	if s.text != nil {
 		s.d.first[s.warm].Learn(s.expectedByText, s.expected)
-		t := &s.known.grown
+	}
+	if s.rebuilt != nil {
+		t := &s.rebuilt.tree
 		for node := 1; node < t.Len(); node++ {
 			to.Append(int(t.Parent[node]), t.Token[node], t.LogProb[node])
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -26,10 +27,10 @@ func (d *Drafter) rank() {
 		n := len(s.expand)
 		s.cands = slices.Grow(s.cands[:0], n*d.ranked)[:n*d.ranked]
 		s.count = slices.Grow(s.count[:0], n)[:n]
-		s.sure = slices.Grow(s.sure[:0], n)[:n]
+		s.confidence = slices.Grow(s.confidence[:0], n)[:n]
 		rows := s.run.Len() - int(s.shift)
-		s.own = slices.Grow(s.own, rows*d.ranked-len(s.own))[:rows*d.ranked]
-		s.ownCount = slices.Grow(s.ownCount, rows-len(s.ownCount))[:rows]
+		s.rows = slices.Grow(s.rows, rows*d.ranked-len(s.rows))[:rows*d.ranked]
+		s.rowCount = slices.Grow(s.rowCount, rows-len(s.rowCount))[:rows]
 		for s.drawing && len(s.probs) < rows {
 			s.probs = append(s.probs, make([]float32, d.Target))
 		}
@@ -56,12 +57,12 @@ func (d *ranking) Do(worker, number int) {
 		if t.s.drawing && d.Tokens != nil {
 			logits = (*Drafter)(d).wide(worker, logits)
 		}
-		t.s.rank(sampler, i, logits, &d.judges[worker])
+		t.s.rank(sampler, i, logits, &d.rankers[worker])
 	}
 }
 
 // rank is the i-th expanded node's part.
-func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *judging) {
+func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker) {
 	node, k := s.expand[i], s.d.ranked
 	if s.history != nil {
 		s.nodes = s.tree.Path(int(node), s.nodes[:0])
@@ -74,7 +75,7 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *judgin
 		// A stream of its own for every node that is ever drawn below: the root's position tells trees apart.
 		position = s.at*maxNodes + int(s.row[node]-s.shift)
 	}
-	c := s.cands[i*k : i*k : (i+1)*k]
+	c := s.cands[i*k : i*k : i*k+s.d.asked]
 	switch {
 	case s.words != nil:
 		l := s.lists[i]
@@ -86,31 +87,32 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *judgin
 		c = sampler.Top(c, logits, position, s.history)
 	}
 	row := int(s.row[node] - s.shift)
-	s.ownCount[row] = int32(copy(s.own[row*k:(row+1)*k], c))
+	s.rowCount[row] = int32(copy(s.rows[row*k:(row+1)*k], c))
+	s.confidence[i] = 0
+	for _, x := range c { // of a shortlist perhaps no token can be drawn
+		s.confidence[i] = max(s.confidence[i], exp(x.LogProb)) // DynaTree's c(u), §3.3
+	}
 	switch {
-	case s.known != nil:
+	case s.text != nil:
 		m.logits, m.list = logits, nil
 		if s.words != nil {
 			m.list = s.lists[i]
 		}
-		s.known.judge(s, node, s.own[row*k:][:len(c)], m)
+		c = m.rank(s, node, s.cands[i*k:i*k:(i+1)*k], s.rows[row*k:][:min(len(c), textrank.RowMost)])
+		if s.confidence[i] = 0; len(c) > 0 {
+			s.confidence[i] = exp(c[0].LogProb)
+		}
 	case s.drawing:
 		p := s.probs[row]
 		clear(p[s.d.Vocab:])
 		sampler.Probs(p[:s.d.Vocab], logits, s.history)
-		s.sure[i] = p[max(simd.ArgMax(p), 0)]
+		s.confidence[i] = p[max(simd.ArgMax(p), 0)]
 		for len(c) > 0 && !(p[c[len(c)-1].Token] > 0) { // at temperature 0 only one can be drawn
 			c = c[:len(c)-1]
 		}
 		drawnChances(c)
-	default:
-		s.estimate(c)
-	}
-	if !s.drawing && s.known == nil {
-		c = s.asides.Weigh(c, &s.tree, int(node))
-		if s.sure[i] = 0; len(c) > 0 { // of a shortlist perhaps no token can be drawn
-			s.sure[i] = exp(c[0].LogProb) // where probabilities are raw at temperature 0 the softmax's: paper 002 §3.3's c(u)
-		}
+	case s.warm > 0:
+		draft.CoupledChances(c, s.d.asked)
 	}
 	s.count[i] = int32(len(c))
 	if s.history != nil {
@@ -133,28 +135,6 @@ func (d *Drafter) wide(worker int, logits []float32) []float32 {
 }
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
-
-// Fit says what a model's candidates are worth: how its logits differ from the target's. It is fitted to what a target chose of them.
-type Fit struct {
-	Spread, Warmer float32 // how far they are apart above temperature 0: Spread + Warmer·temperature; see draft.CoupledChances
-	AtZero         float32 // at temperature 0
-	Lean           float32 // how much the model errs towards unlikely tokens; see draft.LeaningChances
-}
-
-// estimate makes chances of candidates' scores. At temperature 0 the softmax's probabilities are chances already, if the drafter is
-// taken at its word.
-func (s *state) estimate(c []sample.Candidate) {
-	f, k, t := &s.d.Fit, s.d.ranked, s.sampler.Params().Temperature
-	spread := f.Spread + f.Warmer*t
-	switch {
-	case s.warm > 0 && s.d.limits.raw:
-		draft.CoupledChances(c, k, t, spread)
-	case s.warm > 0:
-		draft.LeaningChances(c, k, t, spread, f.Lean)
-	case !s.d.limits.raw:
-		draft.LeaningChances(c, k, 1, f.AtZero, f.Lean)
-	}
-}
 
 // drawnChances turns the probabilities with which candidates were drawn into estimates of being accepted by rejection
 // sampling: a token that was sure to be drawn nearly always is; one of many equal ones about as often as two

@@ -31,8 +31,7 @@ type Shape interface {
 type limits struct {
 	nodes    int // root included
 	depth    int
-	children int  // of one node
-	raw      bool // take the drafter at its word
+	children int // of one node
 }
 
 // maxNodes bounds every tree, and with it what a row sees, and maxBreadth the children of a node.
@@ -40,11 +39,6 @@ const (
 	maxNodes   = 4096
 	maxBreadth = 64
 )
-
-// Raw is an option of all shapes.
-type Raw struct {
-	Raw bool `draft:"raw" help:"use the drafter's probabilities as they are: no sharpening, and no logits of the target beside the accepted path"`
-}
 
 var negInf = float32(math.Inf(-1))
 

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -19,8 +20,9 @@ type state struct {
 	scarce  bool            // few tokens may be choosable at a node, fewer than it is to have children
 	drawing bool            // children are drawn from the drafter's distribution: draft.Options.Sampled
 
-	asides draft.Asides // what the target said beside the path; not kept when drawing, and where probabilities are raw
-	known  *known       // of best-first trees: all that is known, asides with it; else nil
+	text    *textrank.Text   // for +text; nil without it, and when drawing
+	places  []textrank.Place // for +text: of each node of the tree, its longest n-gram
+	rebuilt *rebuilt         // of best-first trees with +text; else nil
 
 	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
 	lists  []*shortlist.List // of each node expanded in this step
@@ -28,7 +30,7 @@ type state struct {
 	listOf []*shortlist.List // of each node that was expanded, by its row
 
 	at   int // committed tokens: the position of the next root
-	text *Text
+	read *Text
 	lost bool // the text has a token that the model does not know: nothing is proposed any more
 
 	growth
@@ -42,7 +44,7 @@ func (s *state) Close() { s.lose() }
 // lose gives up the text for good.
 func (s *state) lose() {
 	s.lost, s.ready = true, false
-	s.text.Close()
+	s.read.Close()
 	if s.words != nil {
 		s.words.Close()
 		s.words = nil
@@ -54,7 +56,7 @@ func (s *state) lose() {
 const mostWaiting = 64
 
 // overdue reports whether too much waits.
-func (s *state) overdue() bool { return s.text.Waiting() >= mostWaiting && len(s.d.Model.Taps()) > 0 }
+func (s *state) overdue() bool { return s.read.Waiting() >= mostWaiting && len(s.d.Model.Taps()) > 0 }
 
 // commit takes in rows of the target. It computes nothing: rows that the tree has and that the text's would be are kept in the
 // cache, all others are to do.
@@ -74,11 +76,8 @@ func (s *state) commit(r *draft.Rows) error {
 		s.compare(r)
 	}
 	draft.Tell(s.words, r)
-	if !s.drawing && !s.d.limits.raw {
-		s.d.heard.Learn(s.beside(), r, s.sampler, s.history)
-	}
-	if s.known != nil {
-		s.known.text.Learn(r.Tokens)
+	if s.text != nil {
+		s.d.commits.Learn(s.text, r, s.sampler, s.history)
 	}
 	if slices.ContainsFunc(r.Tokens, func(token int32) bool { return int(token) >= s.d.Vocab }) {
 		s.lose()
@@ -88,15 +87,15 @@ func (s *state) commit(r *draft.Rows) error {
 		accepted, depth := s.judge(r)
 		s.d.Shape.learn(s, accepted, depth)
 	}
-	if !s.text.Commit(r) || !ready {
+	if !s.read.Commit(r) || !ready {
 		return nil
 	}
 	s.d.yield[s.warm].learn(&s.seen)
 	s.walk(r.Tokens)
-	if err := s.text.Cache.Commit(s.nodes); err != nil {
+	if err := s.read.Cache.Commit(s.nodes); err != nil {
 		return err
 	}
-	s.text.Read(len(s.nodes))
+	s.read.Read(len(s.nodes))
 	return nil
 }
 
@@ -123,7 +122,7 @@ func (s *state) walk(tokens []int32) {
 	for i := range s.shift + 1 {
 		s.nodes = append(s.nodes, i)
 	}
-	room := s.text.Window - s.text.Cache.Len()
+	room := s.read.Window - s.read.Cache.Len()
 	for node, i := 0, 1; i < len(tokens) && s.d.Model.Keeps() && len(s.nodes) < room; i++ {
 		node = s.tree.Child(node, tokens[i])
 		if node < 0 || s.row[node] < 0 {
@@ -152,13 +151,13 @@ type growth struct {
 	pooled   bool    // the tree may have more nodes than are proposed: the best of them are; see best
 	best     least   // where pooled: the worth of the most-1 best nodes, the root left out
 
-	expand []int32            // nodes expanded in this step
-	cands  []sample.Candidate // ranked candidates for each, LogProb the drafter's estimate; see rank
-	count  []int32            // how many
-	sure   []float32          // the drafter's confidence in the first
+	expand     []int32            // nodes expanded in this step
+	cands      []sample.Candidate // ranked candidates for each, LogProb the drafter's estimate; see rank
+	count      []int32            // how many
+	confidence []float32          // the probability of the first
 
-	own      []sample.Candidate // candidates below each row of run from the root on, LogProb as the model has it; ranked for each
-	ownCount []int32            // how many there are
+	rows     []sample.Candidate // candidates below each row of run from the root on, LogProb as the model has it; ranked for each
+	rowCount []int32            // how many there are
 
 	probs [][]float32 // drawing: the distribution of each row of run, over the target's vocabulary
 	shift int32       // rows of run before the root: run's row shift+i is the i-th expanded node
@@ -172,16 +171,19 @@ type growth struct {
 	placed []int32 // the place of each node in the proposed tree, -1 where it was dropped
 }
 
-// begin readies the growth of a request's tree. It reports false where no pass of the model is to be made: the tree is then
-// that of the text alone, if the text is known.
+// begin readies the growth of a request's tree. It reports false where no pass of the model is to be made: with +text the tree is then
+// that of the text alone.
 func (s *state) begin(r *draft.Request) bool {
 	s.ready, s.request, s.steps = false, r, 0
-	if s.known != nil && !s.lost && r.Guide != nil {
-		s.expectedByText = s.d.byText.GrowByText(r, s.known.text, s.known.best.Width)
+	if s.text != nil && !s.lost && r.Guide != nil {
+		s.expectedByText = s.d.byText.BuildByText(r, s.text, s.d.limits.children)
 	}
 	root := r.Tree.Token[0]
 	s.deepest, s.most = min(r.Depth, s.d.limits.depth), min(r.Budget, s.d.limits.nodes)
-	blind := s.text.Ahead && len(s.text.Tokens) == 0 // there is nothing to draft from yet
+	if s.rebuilt != nil { // beyond its rows the tree goes on by the text
+		s.deepest = r.Depth
+	}
+	blind := s.read.Ahead && len(s.read.Tokens) == 0 // there is nothing to draft from yet
 	if s.lost || blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
 		return false
 	}
@@ -194,32 +196,32 @@ func (s *state) begin(r *draft.Request) bool {
 	s.seen.clear(s.d.limits.children)
 	s.expand = append(s.expand[:0], 0)
 	s.listOf = s.listOf[:0]
-	s.own, s.ownCount = s.own[:0], s.ownCount[:0]
+	s.rows, s.rowCount = s.rows[:0], s.rowCount[:0]
 	if r.Guide != nil {
 		more := s.gain()
-		if s.known != nil {
+		if s.text != nil {
 			more = s.d.first[s.warm].Gain(s.expectedByText)
 		}
 		if !r.Guide.Deeper(s.expectedByText, more) {
 			return false
 		}
 	}
-	if s.known != nil {
+	if s.text != nil {
 		r.Tree.Reset(root)
-		s.known.begin(root)
+		s.places = append(s.places[:0], s.text.Match(s.text.End(), root))
 	}
 	return true
 }
 
 // start lays out the rows of the first step, when the text before the root is short.
 func (s *state) start() {
-	s.text.Room() // for the root
-	todo := s.text.Todo()
+	s.read.Room() // for the root
+	todo := s.read.Todo()
 	s.run.ResetChain(append(todo, s.tree.Token[0]))
 	s.from, s.shift = 0, int32(len(todo))
 	s.row[0] = s.shift
 	if most := s.d.Model.Context(); most > 0 { // a node's children are ranked by its row
-		s.deepest = min(s.deepest, most-s.text.Cache.Len()-len(todo))
+		s.deepest = min(s.deepest, most-s.read.Cache.Len()-len(todo))
 	}
 	s.asked = append(s.asked[:0], s.shift)
 }
@@ -246,8 +248,8 @@ func (s *state) next() bool {
 
 // gain is what computing the rows of the chosen nodes is expected to add to the tree.
 func (s *state) gain() float32 {
-	if s.known != nil {
-		return s.d.yield[s.warm].knowledge(&s.growth)
+	if s.rebuilt != nil {
+		return s.d.yield[s.warm].ofRows(&s.growth)
 	}
 	return s.d.yield[s.warm].gain(&s.growth)
 }
@@ -286,5 +288,5 @@ func Candidates(of draft.State, path []int32) []sample.Candidate {
 		return nil
 	}
 	row := int(s.row[node] - s.shift)
-	return s.own[row*s.d.ranked:][:s.ownCount[row]]
+	return s.rows[row*s.d.ranked:][:s.rowCount[row]]
 }

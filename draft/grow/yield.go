@@ -55,9 +55,9 @@ func (y *yield) gain(g *growth) (sum float32) {
 	return sum
 }
 
-// knowledge is what the rows of the chosen nodes are expected to add to a tree grown by all that is known, which has their children
+// ofRows is what the rows of the chosen nodes are expected to add to a tree that is rebuilt, which has children of the nodes
 // already, by the text alone. Of such trees chance[0] is the gain of a row for each unit of its node's worth.
-func (y *yield) knowledge(g *growth) (sum float32) {
+func (y *yield) ofRows(g *growth) (sum float32) {
 	for _, node := range g.expand {
 		sum += g.worth[node]
 	}

@@ -44,10 +44,10 @@ func BenchmarkRound(b *testing.B) {
 	}
 	for _, temperature := range []float32{0, 1} {
 		for _, depth := range []int{1, 4, 15} {
-			for _, o := range []jet.Options{{Tree: jet.AccumLogP}, {Tree: jet.DDTree}, {Tree: jet.Conditioned}} {
+			for _, o := range []jet.Options{{Tree: jet.AccumLogP}, {Tree: jet.DDTree}, {Tree: withText}} {
 				b.Run(fmt.Sprintf("%s/depth%d/t%g", o.Tree, depth, temperature), func(b *testing.B) {
 					o.Depth = depth
-					d, err := jet.New(o, n, As(m))
+					d, err := jet.New(modified(o), n, As(m))
 					if err != nil {
 						b.Fatal(err)
 					}

@@ -12,6 +12,6 @@ func TestByText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
-		drafttest.ByText(t, n.Hidden, func() draft.Drafter { return newDrafter(t, jet.Options{Tree: jet.Conditioned}, n, m) })
+		drafttest.ByText(t, n.Hidden, func() draft.Drafter { return newDrafter(t, jet.Options{Tree: withText}, n, m) })
 	}
 }

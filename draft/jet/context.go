@@ -4,7 +4,7 @@ package jet
 
 import (
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
@@ -24,8 +24,8 @@ type state struct {
 
 	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
 	lists  []*shortlist.List // of each depth of the last draft
-	text   *clues.Text       // nil where trees are not conditioned
-	strays []bool            // of each node of a conditioned tree: its path left the head's first guesses
+	text   *textrank.Text    // of +text; nil without it
+	offTop []bool            // with +text, of each node: its path left the head's first candidates
 	growth
 }
 
@@ -47,8 +47,7 @@ func (s *state) commit(r *draft.Rows) {
 	}
 	s.at += len(r.Tokens)
 	if s.text != nil {
-		s.text.Learn(r.Tokens)
-		s.d.heard.Learn(&s.text.Asides, r, s.sampler, s.history)
+		s.d.commits.Learn(s.text, r, s.sampler, s.history)
 	}
 	s.tell(r)
 	s.read.Commit(r)

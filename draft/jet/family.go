@@ -1,4 +1,4 @@
-// The drafters' names: one drafter, with the papers' heads and trees as defaults.
+// The drafters' names: one drafter, with the heads and trees of the papers.
 
 package jet
 
@@ -22,40 +22,33 @@ func init() {
 	)
 	for _, f := range []struct {
 		name, help, about, source, needs string
-		defaults, paper                  Options
+		defaults                         Options
+		auto                             string
+		rank                             int
 	}{
-		{"jet", "a block head: a whole tree in one pass; jetspec by another name",
-			"It is jetspec. With head=bidirectional it drafts with a DFlash head, and with tree=NAME the trees of the others.",
-			jetspec, causal, Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
 		{"jetspec", "a JetSpec head: a whole tree in one pass",
-			`The head computes the next tokens of a block in one pass; every position sees those before it. Its candidates are
-combined with what followed the same tokens in the text. JetSpec's trees are tree=accum-logp.`,
-			jetspec, causal, Options{Head: Causal, Tree: Conditioned}, Options{Head: Causal, Tree: AccumLogP}},
+			`The head computes the next tokens of a block in one pass; every position sees those before it. The node with the
+most probable path gets all its children at once (Algorithm 1).`,
+			jetspec, causal, Options{Head: Causal, Tree: AccumLogP}, "jetspec:tree=ddtree+text", 2},
 		{"ddtree", "a DFlash head: the tree of the most probable paths (DDTree)",
 			`The head computes the next tokens of a block in one pass; every position sees all others. The tree has the
 paths whose product of probabilities is the largest.`,
 			"Accelerating Speculative Decoding with Block Diffusion Draft Trees, arXiv 2604.12989", twoWays,
-			Options{Head: Bidirectional, Tree: DDTree}, Options{Head: Bidirectional, Tree: DDTree}},
+			Options{Head: Bidirectional, Tree: DDTree}, "ddtree", 4},
 		{"dflash", "a DFlash head: a chain in one pass",
 			"The head computes the next tokens of a block in one pass; the most probable token of each position makes a chain.",
 			"DFlash: Block Diffusion for Flash Speculative Decoding, arXiv 2602.06036", twoWays,
-			Options{Head: Bidirectional, Tree: Chain}, Options{Head: Bidirectional, Tree: Chain}},
+			Options{Head: Bidirectional, Tree: Chain}, "", 0},
 	} {
-		family := draft.Family{Name: f.name, Help: f.help, About: f.about, Paper: f.source, Needs: f.needs, Options: &f.defaults}
-		family.New = func(text string, target draft.Target) (draft.Drafter, error) {
+		family := draft.Family{
+			Name: f.name, Help: f.help, About: f.about, Paper: f.source, Needs: f.needs, Options: &f.defaults,
+			Modifiers: draft.NetworkModifiers, Auto: f.auto, Rank: f.rank,
+		}
+		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 			o := f.defaults
+			o.Modifiers = mods
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
-			}
-			switch preset := o.Preset; preset {
-			case "":
-			case "paper":
-				o = f.paper
-				if err := draft.Parse(text, &o); err != nil {
-					return nil, err
-				}
-			default:
-				return nil, fmt.Errorf("preset=%s: want paper, or no preset", preset)
 			}
 			h, err := o.open(target)
 			if err != nil {

@@ -53,8 +53,8 @@ func TestFamilies(t *testing.T) {
 		target.Heads = append(target.Heads, h)
 	}
 	for text, taps := range map[string]int{
-		"jet": 2, "jetspec": 2, "jetspec:preset=paper": 2, "ddtree:preset=paper": 1, "ddtree": 1, "dflash": 1, "jet:head=bidirectional,tree=hybrid,width=3,lambda=0.5": 1, "ddtree:head=causal": 2,
-		"jetspec:model=" + target.Heads[3].Name: 4, "jet:head=,model=" + target.Heads[2].Name: 3, "dflash:depth=1,model=" + target.Heads[2].Name: 3,
+		"jetspec": 2, "jetspec:tree=ddtree+text": 2, "jetspec+text": 2, "ddtree+text": 1, "ddtree": 1, "dflash": 1, "jetspec:head=bidirectional,tree=hybrid,width=3,lambda=0.5": 1, "ddtree:head=causal": 2,
+		"jetspec:model=" + target.Heads[3].Name: 4, "jetspec:head=,model=" + target.Heads[2].Name: 3, "dflash:depth=1,model=" + target.Heads[2].Name: 3,
 	} {
 		d, err := draft.New(text, target)
 		if err != nil {
@@ -64,15 +64,17 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	for text, say := range map[string]string{
-		"jetspec:model=" + target.Heads[0].Name: "bidirectional head: want a causal one",
-		"jet:head=":                             "want causal or bidirectional",
-		"jet:head=sideways":                     "want causal or bidirectional",
-		"jet:tree=oak":                          "want one of conditioned, accum-logp, ddtree",
-		"dflash:depth=4000":                     "the rows of the head's block",
-		"jet:model=" + filepath.Join(dir, "no"): "no such file",
-		"jetspec:preset=mine":                   "want paper, or no preset",
-		"jet:width=many":                        "want a value like",
-		"jet:model=" + path:                     "no block head",
+		"jetspec:model=" + target.Heads[0].Name:     "bidirectional head: want a causal one",
+		"jetspec:head=":                             "want causal or bidirectional",
+		"jetspec:head=sideways":                     "want causal or bidirectional",
+		"jetspec:tree=oak":                          "want one of accum-logp, ddtree",
+		"dflash:depth=4000":                         "the rows of the head's block",
+		"jetspec:model=" + filepath.Join(dir, "no"): "no such file",
+		"jetspec:preset=paper":                      "no such option",
+		"jetspec:tree=hybrid":                       "lambda",
+		"jet":                                       "there is no",
+		"jetspec:width=many":                        "want a value like",
+		"jetspec:model=" + path:                     "no block head",
 	} {
 		if _, err := draft.New(text, target); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v, want an error that says %q", text, err, say)

@@ -39,7 +39,17 @@ func genOptions(r *rapid.T, n *jet.Network) jet.Options {
 
 func newDrafter(t Fataler, o jet.Options, n *jet.Network, m *model.Model) draft.Drafter {
 	t.Helper()
-	return Must(jet.New(o, n, As(m)))(t)
+	return Must(jet.New(modified(o), n, As(m)))(t)
+}
+
+// withText is the tree ddtree with the modifier +text, and modified writes it out.
+const withText = "ddtree+text"
+
+func modified(o jet.Options) jet.Options {
+	if o.Tree == withText {
+		o.Tree, o.Text = jet.DDTree, true
+	}
+	return o
 }
 
 func sameShape(a, b *tree.Tree) error {

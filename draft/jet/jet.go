@@ -1,8 +1,11 @@
 // Package jet drafts with a block head: one pass of a few small layers over the target's own hidden states gives the
-// distributions of all depths at once, and a tree is made of them. A causal head is JetSpec's (paper 003), one that looks both ways
-// DFlash's; trees are JetSpec's, DDTree's or a chain; or, beyond the papers, conditioned ones: a head's row is the same below every node
-// of a depth, though only one path is its own (paper 003, appendix A.4), so its candidates are put right at every node by what
-// followed the node's path in the text, and by what the target said there before.
+// distributions of all depths at once, and a tree is made of them. A causal head is JetSpec's, one that looks both ways DFlash's;
+// trees are JetSpec's, DDTree's or a chain. A head's row is the same below every node of a depth, though it was computed for one
+// path (JetSpec, appendix A.4). The modifier +text ranks its candidates anew at every node (package textrank), and goes on by the text
+// beyond the block.
+//
+// The drafters are the papers', with one deviation: above temperature 0 candidates are drawn with the noise of the target's own choice
+// instead of being the most probable, which is what they are at temperature 0.
 //
 // The drafter keeps, for each sequence, the keys and values that the head's layers make of committed rows (the context), and
 // computes of every row only what is new. The block's own rows last for one proposal. The context is a
@@ -13,25 +16,23 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 )
 
-// Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows
-// at a node's parent: a block head knows nothing of nodes.
+// Options of the drafter. It takes no dynaspec, whose router reads the state of a node's parent: a block head has states of depths alone.
 type Options struct {
 	Head   string  `draft:"head" help:"kind of head: causal (JetSpec) or bidirectional (DFlash); empty: that of the file that model names"`
-	Tree   string  `draft:"tree" help:"conditioned, accum-logp, ddtree, hybrid, entropy or chain"`
-	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with conditioned and ddtree, otherwise 7"`
-	Depth  int     `draft:"depth" help:"maximum depth (0 to the block's length less 1); 0: the block, and with conditioned beyond it from the text"`
-	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy beside the path's log-probability (0 or more)"`
-	Preset string  `draft:"preset" help:"paper: options that are not given are as in the drafter's paper; empty: as listed here"`
+	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
+	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
+	Depth  int     `draft:"depth" help:"maximum depth (0 to the block's length less 1); 0: the block, and with +text beyond it"`
+	Lambda float64 `draft:"lambda" help:"for hybrid: weight of a depth's entropy beside the path's log-probability (above 0)"`
 	Model  string  `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
-	shortlist.Options
+	draft.Modifiers
 }
 
 // New returns a drafter with a head that fits the target.
@@ -48,7 +49,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if err := n.Fits(target.Model.Config); err != nil {
 		return nil, err
 	}
-	lists, err := draft.Shortlists(o.Options, shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}, n, target)
+	lists, err := draft.Shortlists(o.List, shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}, n, target)
 	if err != nil {
 		return nil, err
 	}
@@ -60,8 +61,8 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if o.Depth > 0 {
 		d.rows = o.Depth
 	}
-	if o.Tree == Conditioned {
-		d.conditioned, d.width = true, o.Width
+	if o.Text {
+		d.text = &textrank.Builder{Builder: shape.Builder}
 	}
 	d.workers = make([]*sample.Sampler, d.pool.Threads())
 	for i := range d.workers {
@@ -76,19 +77,19 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 }
 
 type drafter struct {
-	n           *Network
-	shape       Shape
-	conditioned bool
-	width       int // of conditioned trees; 0: no limit
-	rows        int // of a block at most, the anchor's left out
-	deepest     int // depth of nodes at most; 0: that of rows, of conditioned trees without limit
-	pool        *par.Pool
-	exec        *nn.Exec
-	pages       nn.Pages
-	workers     []*sample.Sampler // scratch of each worker
-	reach       [2]reach          // at temperature 0 and above
-	first       [2]clues.FirstPass
-	proposals   []draft.Proposal
+	n         *Network
+	shape     *Shape
+	text      *textrank.Builder // of +text; nil without it
+	byText    textrank.Builder  // of trees of the text alone
+	rows      int               // of a block at most, the anchor's left out
+	deepest   int               // depth of nodes at most; 0: that of rows, with +text without limit
+	pool      *par.Pool
+	exec      *nn.Exec
+	pages     nn.Pages
+	workers   []*sample.Sampler // scratch of each worker
+	reach     [2]reach          // at temperature 0 and above
+	first     [2]textrank.FirstPass
+	proposals []draft.Proposal
 
 	// The computation under way.
 	live            []*state
@@ -101,8 +102,7 @@ type drafter struct {
 	tasks           []task
 	bufs            Buffers
 	path            []float32
-	grower          clues.Grower
-	heard           draft.Hearings // of the Commit under way
+	commits         textrank.Commits // of the Commit under way
 
 	listing
 }
@@ -133,8 +133,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if p.Temperature > 0 {
 		s.warm = 1
 	}
-	if d.conditioned {
-		s.text = clues.NewText(&p, &clues.BlockHead)
+	if d.text != nil {
+		s.text = textrank.NewText(&p, &textrank.BlockHead)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin(&p)
@@ -152,7 +152,7 @@ const mostWaiting = 64
 // Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
 func (d *drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
-	d.heard.Reset()
+	d.commits.Reset()
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
@@ -160,7 +160,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
-	d.heard.Run(d.pool, d.workers, d.n.Vocab)
+	d.commits.Run(d.pool, d.workers, d.n.Vocab)
 	d.read()
 	return nil
 }

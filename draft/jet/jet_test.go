@@ -90,8 +90,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		if rapid.Bool().Draw(r, "conditioned") {
-			o.Tree = jet.Conditioned
+		if rapid.Bool().Draw(r, "with text") {
+			o.Tree = withText
 		}
 		d := newDrafter(r, o, n, m)
 		p := GenParams(r)
@@ -107,7 +107,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		if o.Depth > 0 {
 			block = o.Depth
 		}
-		if free.Tree.MaxDepth() > block && (o.Tree != jet.Conditioned || o.Depth > 0) {
+		if free.Tree.MaxDepth() > block && (o.Tree != withText || o.Depth > 0) {
 			r.Fatalf("%+v: depth %d", o, free.Tree.MaxDepth())
 		}
 		chances := make([]float32, free.Tree.Len()) // of all children together
@@ -119,7 +119,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		g := &Judge{Levels: rapid.IntRange(1, 20).Draw(r, "levels")}
 		guided := s.Request(budget, depth, g)
 		Propose(r, d, guided)
-		if n.Causal && o.Tree != jet.Conditioned { // there the text may go on
+		if n.Causal && o.Tree != withText { // there the text may go on
 			depth = min(depth, g.Levels)
 		} else if !n.Causal && g.Asked > 1 {
 			r.Fatalf("%d questions about levels of one pass", g.Asked)
@@ -129,7 +129,7 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 		if guided.Tree.MaxDepth() > depth {
 			r.Fatalf("%d levels pay: %v", g.Levels, guided.Tree)
 		}
-		if p.Temperature == 0 && !(n.Causal && o.Tree == jet.Conditioned && g.Levels < depth) { // the guide believes what it is told
+		if p.Temperature == 0 && !(n.Causal && o.Tree == withText && g.Levels < depth) { // the guide believes what it is told
 			if err := sameShape(guided.Tree, want.Tree); err != nil {
 				r.Fatal(err)
 			}
@@ -173,8 +173,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := uint64(7); seed < 11; seed++ {
 		n := head(t, m, seed)
-		for _, name := range []string{jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Chain, jet.Conditioned} {
-			d := newDrafter(t, jet.Options{Tree: name, Width: 4}, n, m)
+		for _, name := range []string{jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Chain, withText} {
+			d := newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m)
 			s := Begin(t, d, draft.Options{}, 1)
 			text := make([]int32, 40)
 			rows := s.Prompt(text, n.Hidden, true)
@@ -204,11 +204,11 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 }
 
 // Text that repeats itself is drafted on beyond the head's block, whatever the head says.
-func TestConditionedTreesGoOnWithTheText(t *testing.T) {
+func TestTreesGoOnWithTheText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := uint64(7); seed < 13; seed++ { // heads that are less sure than the text
 		n := head(t, m, seed)
-		d := newDrafter(t, jet.Options{Tree: jet.Conditioned}, n, m)
+		d := newDrafter(t, jet.Options{Tree: withText}, n, m)
 		s := Begin(t, d, draft.Options{}, 1)
 		text := make([]int32, 200)
 		for i := range text {
@@ -241,7 +241,7 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := jet.New(good, n, draft.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
-	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: jet.DDTree, Depth: n.Block}, {Tree: jet.DDTree, Depth: -1}, {Tree: jet.AccumLogP, Width: -1}, {Tree: jet.Hybrid, Lambda: -1}} {
+	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: jet.DDTree, Depth: n.Block}, {Tree: jet.DDTree, Depth: -1}, {Tree: jet.AccumLogP, Width: -1}, {Tree: jet.Hybrid, Lambda: -1}, {Tree: jet.Hybrid}} {
 		if _, err := jet.New(o, n, As(m)); err == nil {
 			t.Errorf("%+v make a drafter", o)
 		}

@@ -26,15 +26,15 @@ func TestListOfAllTokens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		if rapid.Bool().Draw(r, "conditioned") {
-			o.Tree = jet.Conditioned
+		if rapid.Bool().Draw(r, "with text") {
+			o.Tree = withText
 		}
 		p := GenParams(r)
-		if o.Tree == jet.Conditioned && len(p.LogitBias) > 0 {
+		if o.Tree == withText && len(p.LogitBias) > 0 {
 			p.LogitBias = nil // tokens of a bias are nearly alike: which is first is decided by rounding
 		}
 		short := o
-		short.Method, short.Size = rapid.SampledFrom([]string{"freq", "context"}).Draw(r, "method"), Vocab
+		short.List.Method, short.List.Size = rapid.SampledFrom([]string{"freq", "context"}).Draw(r, "method"), Vocab
 		d := newDrafter(r, short, n, m)
 		whole := newDrafter(r, o, n, m)
 		all := Begin(r, whole, draft.Options{Sampling: p}, 1)
@@ -74,15 +74,15 @@ func TestListedTokens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		o.Method, o.Size = rapid.SampledFrom([]string{"freq", "freq-pa"}).Draw(r, "method"), rapid.IntRange(1, Vocab).Draw(r, "size")
+		o.List.Method, o.List.Size = rapid.SampledFrom([]string{"freq", "freq-pa"}).Draw(r, "method"), rapid.IntRange(1, Vocab).Draw(r, "size")
 		d := newDrafter(r, o, n, m)
 		s := Begin(r, d, draft.Options{Sampling: GenParams(r)}, 1)
 		Commit(r, d, s.Prompt(GenText(r, 1, 40), n.Hidden, true))
 		q := s.Request(30, 20, nil)
 		Propose(r, d, q)
 		for i, token := range q.Tree.Token[1:] {
-			size := o.Size
-			if step := int(q.Tree.Depth[i+1]) - 1; o.Method == "freq-pa" && step > 1 {
+			size := o.List.Size
+			if step := int(q.Tree.Depth[i+1]) - 1; o.List.Method == "freq-pa" && step > 1 {
 				size /= step + 1
 			}
 			size = (max(size, 1) + gemm.Panel - 1) / gemm.Panel * gemm.Panel
@@ -105,8 +105,8 @@ func TestSameTokensOverLists(t *testing.T) {
 			want = append(want, out[0])
 		}
 		for _, method := range listMethods {
-			for _, name := range []string{jet.Conditioned, jet.AccumLogP, jet.Chain} {
-				d := newDrafter(t, jet.Options{Tree: name, Options: shortlist.Options{Method: method, Size: 64, Extra: 32}}, n, m)
+			for _, name := range []string{withText, jet.AccumLogP, jet.Chain} {
+				d := newDrafter(t, jet.Options{Tree: name, Modifiers: draft.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
 				for range 2 {
 					out, _ := Generate(t, m, d, speculate.Options{Budget: 24, Uncontrolled: true}, p, prompts)
 					for i := range want {
@@ -124,7 +124,7 @@ func TestSteadyStateOverListsAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
 	for _, method := range listMethods {
-		d := newDrafter(t, jet.Options{Tree: jet.Conditioned, Options: shortlist.Options{Method: method, Size: 64, Extra: 32}}, n, m)
+		d := newDrafter(t, jet.Options{Tree: withText, Modifiers: draft.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
 		s := Begin(t, d, draft.Options{}, 1)
 		text := make([]int32, 40)
 		rows := s.Prompt(text, n.Hidden, true)
@@ -161,7 +161,7 @@ func TestNewRefusesLists(t *testing.T) {
 		"only EAGLE heads":     {Method: "dynaspec"},
 		"absent.gguf":          {Method: "freq", Ranks: "absent.gguf"},
 	} {
-		if _, err := jet.New(jet.Options{Tree: jet.DDTree, Options: o}, n, As(m)); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := jet.New(jet.Options{Tree: jet.DDTree, Modifiers: draft.Modifiers{List: o}}, n, As(m)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%+v: %v, want an error that says %q", o, err, say)
 		}
 	}

@@ -4,11 +4,10 @@ package jet
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -58,7 +57,7 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 }
 
 // begin readies the growth of a request's tree. It reports false where no pass of the head is to be made: the tree is then
-// that of the text alone, if trees are conditioned.
+// that of the text alone, with +text.
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
@@ -72,7 +71,7 @@ func (s *state) begin(r *draft.Request) bool {
 	}
 	more := d.reach[s.warm].ratio[0]
 	if s.text != nil {
-		s.expectedByText = d.grower.GrowByText(r, s.text, d.width)
+		s.expectedByText = d.byText.BuildByText(r, s.text, d.shape.Builder.Width)
 		more = d.first[s.warm].Gain(s.expectedByText)
 	}
 	if !r.Guide.Deeper(s.expectedByText, more) {
@@ -139,7 +138,7 @@ func (d *drafter) rank() {
 	for _, s := range d.live {
 		s.ranked = min(max(d.shape.Ranked(s.budget), rankedLeast), d.n.Vocab)
 		if s.text != nil {
-			s.ranked = min(clues.HeadMost, d.n.Vocab)
+			s.ranked = min(textrank.RowMost, d.n.Vocab)
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
@@ -175,16 +174,9 @@ func (d *ranking) Do(worker, number int) {
 		c = sampler.Top(c, row, s.at+t.depth, s.history)
 	}
 	if s.warm > 0 && s.text == nil {
-		temperature := s.sampler.Params().Temperature
-		draft.CoupledChances(c, s.ranked, temperature, spread(temperature, t.depth))
+		draft.CoupledChances(c, s.ranked)
 	}
 	s.levels[i] = c
-}
-
-// spread is how far the target's logits are from the head's: see draft.CoupledChances. It grows with the depth: a deeper row has
-// more to guess. Fitted at temperatures 0.7 and 1 on the text that conditioned trees' weights were fitted on.
-func spread(temperature float32, depth int) float32 {
-	return (0.51 + 0.22*temperature) * (1 + 0.38*float32(math.Log(float64(depth))))
 }
 
 // grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth most.
@@ -195,25 +187,37 @@ func (d *drafter) grow(s *state) {
 		if d.deepest > 0 {
 			deepest = min(deepest, d.deepest)
 		}
-		d.grower.Grow(t, s.text, (*grown)(s), s.budget, deepest, d.width, g)
+		d.shape.setLevels(s.levels)
+		d.text.Guide = g
+		d.text.Build(t, s.text, (*rows)(s), s.budget, deepest)
 	} else {
-		for i, level := range s.levels {
-			clues.Value(g, i+1, level)
-		}
-		d.shape.Grow(t, s.levels, s.budget)
+		d.shape.Build(t, s.levels, s.budget, g)
 	}
 	if g != nil {
-		d.path = append(d.path[:0], 1)
-		for i := 1; i < t.Len(); i++ {
-			d.path = append(d.path, d.path[t.Parent[i]]*min(g.Chance(int(t.Depth[i]), t.LogProb[i]), 1))
-		}
+		var expected float32
+		expected, d.path = textrank.Expected(t, g, d.path)
 		d.reach[s.warm].learn(t, d.path, s.depth)
 		if s.text != nil {
-			expected := float32(0)
-			for _, p := range d.path[1:] {
-				expected += p
-			}
 			d.first[s.warm].Learn(s.expectedByText, expected)
 		}
 	}
+}
+
+// rows is the state as a drafter's part in a tree with +text.
+type rows state
+
+// Row is that of the node's depth, which was computed for the path of the head's first candidates.
+func (s *rows) Row(t *tree.Tree, node int) (row textrank.Row, offTop bool) {
+	depth := int(t.Depth[node])
+	if parent := t.Parent[node]; parent >= 0 {
+		offTop = s.offTop[parent]
+		if depth <= s.depth && len(s.levels[depth-1]) > 0 {
+			offTop = offTop || s.levels[depth-1][0].Token != t.Token[node]
+		}
+	}
+	s.offTop = append(s.offTop[:node], offTop)
+	if depth < s.depth {
+		row = textrank.Row{Top: s.levels[depth], Depth: depth + 1, Logits: (*state)(s), Number: depth + 1}
+	}
+	return row, offTop
 }

@@ -1,4 +1,4 @@
-// The drafters' names: lm with a shape, and a family for each shape.
+// The drafters' names: a family for each shape.
 
 package lm
 
@@ -9,31 +9,22 @@ import (
 	"github.com/grovellm/grove/draft/grow"
 )
 
-type options struct {
-	Shape string `draft:"shape" help:"linear, fixed, dynatree, dynamic or best-first; further options are those of the drafter of that name"`
-}
-
-const usual = "best-first"
-
 func init() {
 	for _, k := range grow.Kinds {
-		if k.Name == "dynamic" { // the name is heads' trees': lm:shape=dynamic
-			continue
+		f := draft.Family{
+			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model", Options: k.Options,
+			Modifiers: draft.NetworkModifiers, New: family(k.Parse),
 		}
-		draft.Register(draft.Family{
-			Name: k.Name, Help: "a draft model: " + k.Help, About: k.About, Paper: k.Paper, Needs: "a draft model", Options: k.Options, New: family(k.Parse),
-		})
+		if k.Name == "best-first" {
+			f.Auto, f.Rank = "best-first+text", 6
+		}
+		draft.Register(f)
 	}
-	draft.Register(draft.Family{
-		Name: "lm", Help: "a draft model: trees of the shape that an option names", Needs: "a draft model", Options: &options{Shape: usual},
-		About: "lm:shape=fixed is the drafter fixed, and so on for the other shapes; dynamic, EAGLE-2's trees, has no name without lm.",
-		New:   family(func(text string) (grow.Parsed, error) { return grow.Parse(text, "shape", usual) }),
-	})
 }
 
 // family makes drafters of texts.
-func family(parse func(text string) (grow.Parsed, error)) func(text string, target draft.Target) (draft.Drafter, error) {
-	return func(text string, target draft.Target) (draft.Drafter, error) {
+func family(parse func(text string) (grow.Parsed, error)) func(string, draft.Modifiers, draft.Target) (draft.Drafter, error) {
+	return func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 		p, err := parse(text)
 		if err != nil {
 			return nil, err
@@ -49,6 +40,6 @@ func family(parse func(text string) (grow.Parsed, error)) func(text string, targ
 		case m == nil:
 			return nil, fmt.Errorf("there is no draft model: name one with model=FILE, or open the model with one")
 		}
-		return New(p.Shape, p.Lists, m, target)
+		return New(p.Shape, mods, m, target)
 	}
 }

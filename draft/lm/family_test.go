@@ -10,7 +10,6 @@ import (
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -61,12 +60,12 @@ func TestStrangersAreRefused(t *testing.T) {
 		"the draft model has 420 tokens and the target 421": {m.draft, draft.Target{Vocab: 421, Context: 100}},
 		"420 tokens and the target 422":                     {bare, draft.Target{Vocab: 422, Context: 100, Model: m.target}},
 	} {
-		if _, err := New(&grow.Linear{K: 3}, shortlist.Options{}, c.m, c.target); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := New(&grow.Linear{K: 3}, draft.Modifiers{}, c.m, c.target); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want an error that says %q", err, want)
 		}
 	}
 	for _, ok := range []draft.Target{m.as(), {Vocab: vocab, Context: 100}} {
-		if _, err := New(&grow.Linear{K: 3}, shortlist.Options{}, m.draft, ok); err != nil {
+		if _, err := New(&grow.Linear{K: 3}, draft.Modifiers{}, m.draft, ok); err != nil {
 			t.Error(err)
 		}
 	}
@@ -78,18 +77,17 @@ func TestFamilies(t *testing.T) {
 	target := m.as()
 	target.Draft = m.draft
 	for _, text := range []string{
-		"lm", "lm:shape=linear,k=3", "lm:k=3,shape=linear", "lm:shape=fixed,b=2", "lm:shape=dynatree,d0=3,adapt=false", "lm:shape=best-first,width=4",
-		"linear:k=2", "fixed", "dynatree:tau-h=0.8", "best-first", "best-first:clues=false", "lm:shape=dynamic,preset=paper,k=4",
-		"dynatree:preset=paper,d-max=9", "fixed:b=2,preset=paper", "linear:preset=paper",
+		"linear:k=2", "fixed", "fixed:b=2", "dynatree:tau-h=0.8", "dynatree:d0=3,adapt=false", "dynatree:d-max=9,b-root=1", "best-first:width=4", "best-first+text", "dynamic:k=4",
+		"linear+text", "fixed+text", "dynatree+text+freq:size=64", "dynamic:k=4 + text",
 	} {
 		if _, err := draft.New(text, target); err != nil {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	for text, want := range map[string]string{
-		"lm:shape=round": "want one of linear", "linear:k=0": "k is 0", "linear:tau=1": "no such option", "lm:shape=linear,width=3": "no such option",
+		"lm": "there is no", "linear:k=0": "k is 0", "linear:tau=1": "no such option", "linear:width=3": "no such option", "linear:preset=paper": "no such option",
 		"fixed:b=0": "b is 0", "fixed:tau=NaN": "tau is NaN", "fixed:n=1": "n is 1", "fixed:d=99999": "d is 99999",
-		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=15": "d0", "dynatree:preset=paper,d0=9": "d0", "dynatree:preset=mine": "preset=mine", "dynatree:rho-stop=0.6": "rho", "best-first:preset=paper": "no such option", "dynatree:window=0": "window", "lm:shape=dynamic,n=1": "n is 1", "lm:shape=dynamic,k=65": "k is 65", "lm:shape=dynamic,depth=-1": "depth is -1", "dynamic": "there is no",
+		"dynatree:tau-h=0.2": "tau-l", "dynatree:b-max=1": "b-max", "dynatree:d0=9": "d0", "dynatree:b-root=65": "b-root", "dynatree:rho-stop=0.6": "rho", "best-first:clues=true": "no such option", "dynatree:window=0": "window", "dynamic:n=1": "n is 1", "dynamic:k=65": "k is 65", "dynamic:depth=-1": "depth is -1", "linear+dynaspec": "linear takes +text", "linear+text+text": "twice", "linear+text:n=3": "no options", "linear+freq+context": "one shortlist", "linear+oak": "takes +text",
 		"dynatree:eta-h=-1": "eta-h", "dynatree:target=2": "target", "best-first:width=0": "width", "best-first:branch=65": "branch", "best-first:depth=0": "depth",
 		"linear:model=x.gguf": "no model can be opened",
 	} {
@@ -102,7 +100,7 @@ func TestFamilies(t *testing.T) {
 	}
 	opened := ""
 	target.Open = func(path string) (*model.Model, error) { opened = path; return m.draft, nil }
-	if _, err := draft.New("lm:model=a.gguf,shape=fixed", target); err != nil || opened != "a.gguf" {
+	if _, err := draft.New("fixed:model=dir+a/b+c.gguf,d=2+text", target); err != nil || opened != "dir+a/b+c.gguf" {
 		t.Errorf("opened %q: %v", opened, err)
 	}
 }
@@ -112,15 +110,15 @@ func TestShortlistOptions(t *testing.T) {
 	target := m.as()
 	target.Draft = m.draft
 	for text, ok := range map[string]bool{
-		"best-first:shortlist=freq,size=64":            true,
-		"linear:shortlist=freq-pa":                     true,
-		"fixed:shortlist=context,size=32,extra=100":    true,
-		"dynatree:preset=paper,shortlist=freq,size=50": true,
-		"linear:shortlist=best":                        false,
-		"linear:shortlist=freq,size=100000":            false,
-		"linear:shortlist=freq,size=-1":                false,
-		"linear:shortlist=context,extra=-1":            false,
-		"linear:shortlist=freq,ranks=absent.gguf":      false,
+		"best-first+freq:size=64":         true,
+		"linear+freq-pa":                  true,
+		"fixed+context:size=32,extra=100": true,
+		"dynatree:d-max=9+freq:size=50":   true,
+		"linear+best":                     false,
+		"linear+freq:size=100000":         false,
+		"linear+freq:size=-1":             false,
+		"linear+context:extra=-1":         false,
+		"linear+freq:ranks=absent.gguf":   false,
 	} {
 		if _, err := draft.New(text, target); (err == nil) != ok {
 			t.Errorf("%s: %v", text, err)

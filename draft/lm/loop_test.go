@@ -45,7 +45,7 @@ func generate(t *testing.T, m *model.Model, d draft.Drafter, o speculate.Options
 	return out, l.Stats()
 }
 
-var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "lm:shape=dynamic,k=4", "best-first", "best-first:clues=false"}
+var drafters = []string{"linear:k=5", "fixed:d=4,b=2", "dynatree", "dynamic:k=4", "best-first", "best-first+text", "linear+text", "dynatree+text"}
 
 // Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every shape, under a controller and
 // without one. A target that drafts chains for itself commits all of every chain: τ is K + 1.
@@ -71,7 +71,7 @@ func TestSameTokens(t *testing.T) {
 			out, _ := generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
-		for _, text := range append(drafters, "linear:k=4,raw=true", "best-first:shortlist=freq,size=100", "fixed:d=4,b=2,shortlist=freq-pa,size=200", "best-first:shortlist=context,size=50,extra=60") {
+		for _, text := range append(drafters, "linear:k=4", "best-first+freq:size=100", "fixed:d=4,b=2+freq-pa:size=200", "best-first+text+context:size=50,extra=60") {
 			for _, free := range []bool{false, true} {
 				d, err := draft.New(text, target)
 				if err != nil {
@@ -84,7 +84,7 @@ func TestSameTokens(t *testing.T) {
 					}
 				}
 				// The first token comes with the prompt; 29 more in 6 rounds, the last of which has room for 4.
-				if free && text == "linear:k=4,raw=true" && stats.Rounds != len(prompts)*6 {
+				if free && text == "linear:k=4" && stats.Rounds != len(prompts)*6 {
 					t.Errorf("%+v: %d rounds of %d texts, want 6 for each: τ is %g", p, stats.Rounds, len(prompts), stats.Tau())
 				}
 			}

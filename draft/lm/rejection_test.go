@@ -43,7 +43,7 @@ func TestRejectionKeepsTheDistribution(t *testing.T) {
 	prompt := []int32{7, 8}
 	const tokens, seeds, batch = 3, 3000, 50
 	want := exactly(t, m, p, prompt, tokens)
-	for _, text := range []string{"linear:k=2", "fixed:d=2,b=2,tau=0", "dynatree:tau-l=0.3,tau-h=0.6,adapt=false", "lm:shape=dynamic,k=2,depth=1", "best-first:width=3"} {
+	for _, text := range []string{"linear:k=2", "fixed:d=2,b=2,tau=0", "dynatree:tau-l=0.3,tau-h=0.6,adapt=false", "dynamic:k=2,depth=1", "best-first:width=3"} {
 		d, err := draft.New(text, draft.Target{Vocab: 400, Context: 64, Model: m, Draft: shallow})
 		if err != nil {
 			t.Fatal(err)

@@ -7,7 +7,6 @@ import (
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/draft/lm"
 	"github.com/grovellm/grove/internal/drafttest"
-	"github.com/grovellm/grove/shortlist"
 	"pgregory.net/rapid"
 )
 
@@ -18,10 +17,10 @@ func TestResume(t *testing.T) {
 	for _, context := range []int{40, 350, 4000} {
 		m := drafttest.OpenTarget(t, context)
 		rapid.Check(t, func(r *rapid.T) {
-			shape := &grow.Dynamic{N: 20, Raw: grow.Raw{Raw: true}}
+			shape := &grow.Dynamic{N: 20}
 			shape.K, shape.Depth = rapid.IntRange(1, 5).Draw(r, "k"), rapid.IntRange(0, 5).Draw(r, "depth")
 			drafter := func() draft.Drafter {
-				return drafttest.Must(lm.New(shape, shortlist.Options{}, m, drafttest.As(target)))(r)
+				return drafttest.Must(lm.New(shape, draft.Modifiers{}, m, drafttest.As(target)))(r)
 			}
 			o := draft.Options{Sampling: drafttest.GenParams(r)}
 			drafttest.Resumes(r, drafter(), drafter(), o, 0, context-min(64, context/4))

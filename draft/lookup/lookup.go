@@ -36,7 +36,9 @@ output (--predict). The tokens that followed there become a tree, the most frequ
 next to nothing, and is at its best where the output repeats its input: edits, quotes, code.`,
 		Paper:   "Prompt lookup decoding (Saxena, 2023); SAM decoding, arXiv 2411.10666, uses a suffix automaton too",
 		Options: &o,
-		New: func(options string, _ draft.Target) (draft.Drafter, error) {
+		Auto:    "lookup",
+		Rank:    7,
+		New: func(options string, _ draft.Modifiers, _ draft.Target) (draft.Drafter, error) {
 			o := Default()
 			if err := draft.Parse(options, &o); err != nil {
 				return nil, err

@@ -56,6 +56,7 @@ The rate at which each part's nodes are accepted is measured, and decides which 
 		Paper:   "Merged-Tree Dual Drafting",
 		Needs:   "what its parts need",
 		Options: &o,
+		Parts:   true,
 		New:     open,
 	})
 }

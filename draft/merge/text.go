@@ -10,7 +10,7 @@ import (
 )
 
 // open reads the text after "merge:" and opens the parts.
-func open(text string, target draft.Target) (draft.Drafter, error) {
+func open(text string, _ draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 	options, texts, err := split(text)
 	if err != nil {
 		return nil, err

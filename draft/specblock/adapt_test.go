@@ -16,7 +16,7 @@ func TestReplays(t *testing.T) {
 	drafttest.Replays(t, m.Config.Hidden, 0, func(r *rapid.T) learn.Learner {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		o.Method, o.Cached = "", 0 // replays are as the head was trained
+		o.List.Method, o.Cached = "", 0 // replays are as the head was trained
 		return newDrafter(r, o, n, m).(learn.Learner)
 	})
 }
@@ -34,7 +34,7 @@ func TestExports(t *testing.T) {
 	drafttest.Exports(t, m.Config.Hidden, func(r *rapid.T) (learn.Learner, func(string) learn.Learner) {
 		n := genHead(r, m)
 		o := genOptions(r, n)
-		o.Method = "" // a shortlist is made for the head that a drafter begins with
+		o.List.Method = "" // a shortlist is made for the head that a drafter begins with
 		drafter := func(n *specblock.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
 			return drafter(drafttest.Must(specblock.Open(draft.Head{Name: path}, drafttest.As(m)))(r).Network)

@@ -43,7 +43,7 @@ func BenchmarkRound(b *testing.B) {
 		taps.x[i] = float32(i%7) - 3
 	}
 	for _, temperature := range []float32{0, 1} {
-		for _, o := range []specblock.Options{specblock.PaperOptions, specblock.DefaultOptions} {
+		for _, o := range []specblock.Options{specblock.DefaultOptions, best} {
 			for _, blocks := range []int{1, 2, 3} {
 				b.Run(fmt.Sprintf("%s/blocks%d/t%g", o.Tree, blocks, temperature), func(b *testing.B) {
 					o.Blocks = blocks

@@ -80,13 +80,13 @@ func alone(n *Network, s *state, text []int32, taps func(at int) []float32, numb
 	return out
 }
 
-// What the blocks of a conditioned proposal say does not depend on the blocks beside them, nor on the rounds before, to the bit; and
+// What the blocks of a best-first proposal predict does not depend on the blocks beside them, nor on the rounds before, to the bit; and
 // below every node of the tree speaks the block that starts there, or the nearest above it.
 func TestBlocksOfAProposal(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := smallHead(r, m, rapid.IntRange(1, 4).Draw(r, "block"), 8, rapid.Uint64Range(0, 30).Draw(r, "head"))
-		o := Options{Tree: Conditioned, Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}
+		o := Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true}, Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Starts: rapid.IntRange(0, 6).Draw(r, "starts"), Nodes: 40}
 		d, err := New(o, n, drafttest.As(m))
 		if err != nil {
 			r.Fatal(err)
@@ -150,12 +150,12 @@ func TestBlocksOfAProposal(t *testing.T) {
 }
 
 // Text that repeats itself is drafted on beyond the head's blocks, where the head has no opinion of its own.
-func TestConditionedTreesGoOnWithTheText(t *testing.T) {
+func TestTreesGoOnWithTheText(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(6) {
 		n := smallHead(t, m, 2+int(seed%3), 0, seed)
 		clear(n.Norm.Weight) // all logits are the same
-		d, err := New(Options{Tree: Conditioned, Blocks: 2, Starts: 4, Nodes: 200}, n, drafttest.As(m))
+		d, err := New(Options{Tree: BestFirst, Modifiers: draft.Modifiers{Text: true}, Blocks: 2, Starts: 4, Nodes: 200}, n, drafttest.As(m))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -189,7 +189,7 @@ func TestYieldLearns(t *testing.T) {
 		y.learn(2, staked, 1.5*staked)
 		y.learn(1, 0, 1) // of no starts nothing is learned
 		for slot, chance := range []float64{.8, .5, .1, 1} {
-			y.learnSure(slot, chance)
+			y.learnFirst(slot, chance)
 		}
 	}
 	if a, b := y.gain(1, 2), y.gain(2, 2); math.Abs(a-0.6) > 1e-6 || math.Abs(b-3) > 1e-6 {

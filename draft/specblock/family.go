@@ -2,34 +2,23 @@
 
 package specblock
 
-import (
-	"fmt"
-
-	"github.com/grovellm/grove/draft"
-)
+import "github.com/grovellm/grove/draft"
 
 func init() {
 	defaults := DefaultOptions
 	draft.Register(draft.Family{
 		Name: "specblock", Help: "a SpecBlock head: trees of blocks, each of which continues another",
 		About: `A pass computes a block of tokens, each of which sees the ones before it. Further passes start blocks at the most
-probable nodes. tree=ranked is the paper's tree: its rank head chooses the number of children of every node.`,
+probable nodes. A rank head chooses the number of children of every node. tree=best-first takes the most probable
+nodes instead.`,
 		Paper: "SpecBlock: Block-Iterative Speculative Decoding with Dynamic Tree Drafting, arXiv 2605.07243",
 		Needs: "a SpecBlock head", Options: &defaults,
-		New: func(text string, target draft.Target) (draft.Drafter, error) {
+		Modifiers: draft.NetworkModifiers, Auto: "specblock:tree=best-first,blocks=3,starts=2,cached=1+text", Rank: 3,
+		New: func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 			o := DefaultOptions
+			o.Modifiers = mods
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
-			}
-			switch o.Preset {
-			case "":
-			case "paper":
-				o = PaperOptions
-				if err := draft.Parse(text, &o); err != nil {
-					return nil, err
-				}
-			default:
-				return nil, fmt.Errorf("preset=%s: want paper, or no preset", o.Preset)
 			}
 			h, err := o.open(target)
 			if err != nil {

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -34,15 +35,16 @@ type growth struct {
 	cands []sample.Candidate
 	first int // of the pass's rows, the first of rows
 
-	grown  tree.Tree // ranked: all nodes found so far, of which the likeliest are proposed; conditioned: the paths to blocks
-	worth  []float32 // of each node of ranked's tree, or conditioned's: the chance that the target's text goes through it
+	grown  tree.Tree // ranked: all nodes found so far, of which the likeliest are proposed; best-first: the paths to blocks
+	worth  []float32 // of each node of the tree: the chance that the target's text goes through it
 	sum    float64   // of the worths of the nodes that would be proposed
 	order  []uint64  // ranked: nodes by worth, the likeliest last
 	best   []uint64  // of them, those that would be proposed
-	said   []int32   // ranked: of each node of grown, the row that says what comes next; -1, or beyond its end: none
+	below  []int32   // ranked: of each node of grown, the row of its candidates; -1, or beyond its end: none
 	placed []int32   // scratch
 
-	conditioned
+	bestFirst
+	text *textrank.Text // of +text; nil without it
 }
 
 // start is where a block starts.
@@ -59,8 +61,8 @@ type start struct {
 // grow makes the tree of what is known after another pass.
 func (s *state) grow() {
 	before := s.sum
-	if s.d.options.Tree == Conditioned {
-		s.condition()
+	if s.d.options.Tree == BestFirst {
+		s.build()
 	} else {
 		s.attach()
 	}
@@ -100,7 +102,7 @@ func (s *state) goOn() bool {
 // depend on trees before: so nothing is learned of them.
 func (s *state) worthwhile(b *start) int32 {
 	most := min(s.depth-int(s.grown.Depth[b.node]), s.d.n.Block)
-	if s.d.options.Tree == Conditioned {
+	if s.d.options.Tree == BestFirst {
 		y := &s.d.guess
 		if s.request.Guide != nil {
 			y = &s.d.yield[s.warm]
@@ -126,11 +128,13 @@ func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 
 // finish proposes the tree.
 func (s *state) finish() {
-	if s.d.options.Tree == Conditioned {
-		if s.request.Guide != nil {
-			s.d.firstPass[s.warm].Learn(s.expectedByText, float32(s.sum))
+	if s.request.Guide != nil && s.text != nil {
+		s.d.firstPass[s.warm].Learn(s.expectedByText, float32(s.sum))
+	}
+	if s.d.options.Tree == BestFirst {
+		for i := 1; i < s.draft.Len(); i++ {
+			s.request.Tree.Append(int(s.draft.Parent[i]), s.draft.Token[i], s.draft.LogProb[i])
 		}
-		s.propose(&s.draft)
 	} else {
 		s.prune()
 	}

@@ -31,7 +31,7 @@ func genHead(r *rapid.T, m *model.Model) *specblock.Network {
 // genOptions draws trees of all kinds.
 func genOptions(r *rapid.T, n *specblock.Network) specblock.Options {
 	o := specblock.Options{
-		Tree:   rapid.SampledFrom([]string{specblock.Conditioned, specblock.Ranked}).Draw(r, "tree"),
+		Tree:   rapid.SampledFrom([]string{specblock.BestFirst, specblock.Ranked}).Draw(r, "tree"),
 		Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Widths: rapid.SampledFrom([]string{"2/4/10/0", "2/4/6/4", "1/1/1/1", "0/3/0/2"}).Draw(r, "widths"),
 		Starts: rapid.SampledFrom([]int{0, 1, 4, 10}).Draw(r, "starts"), Nodes: rapid.SampledFrom([]int{10, 60, 200}).Draw(r, "nodes"),
 	}
@@ -39,7 +39,8 @@ func genOptions(r *rapid.T, n *specblock.Network) specblock.Options {
 		o.Uniform = rapid.IntRange(1, 5).Draw(r, "uniform")
 	}
 	o.Cached = rapid.IntRange(0, n.Block).Draw(r, "cached")
-	o.Method = rapid.SampledFrom([]string{"", "", "freq", "freq-pa", "context"}).Draw(r, "shortlist")
+	o.Text = rapid.Bool().Draw(r, "text")
+	o.List.Method = rapid.SampledFrom([]string{"", "", "freq", "freq-pa", "context"}).Draw(r, "shortlist")
 	return o
 }
 
@@ -51,5 +52,8 @@ func newDrafter(t drafttest.Fataler, o specblock.Options, n *specblock.Network, 
 	}
 	return d
 }
+
+// best is the drafter that auto takes.
+var best = specblock.Options{Tree: specblock.BestFirst, Blocks: 3, Starts: 2, Cached: 1, Nodes: 60, Modifiers: draft.Modifiers{Text: true}}
 
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }

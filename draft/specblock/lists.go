@@ -6,21 +6,21 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 )
 
-// row is what the head said in a slot of a block. It lasts until the next proposal.
+// row is what the head computed in a slot of a block. It lasts until the next proposal.
 type row struct {
 	top    []sample.Candidate // its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
 	level  []sample.Candidate // the first in the race that the target's choice will be
 	state  []float32          // what a block that starts from the row begins with
 	logits []float32          // as the head computed them
 	list   *shortlist.List    // of which tokens; nil: of all that the head has
-	bucket int8               // what the rank head says
-	rank   [11]float32        // and what it makes of the logarithms of probabilities, by place: see clues.Row
+	bucket int8               // the rank head's choice
+	rank   [11]float32        // its correction of log-probabilities, by place: see textrank.Row
 }
 
 // listing is the shortlists of a pass.
@@ -61,10 +61,10 @@ func (d *drafter) look(x nn.Mat) {
 				if d.lists != nil {
 					r.list = d.lists[at]
 				}
-				if number := len(s.rows); number == len(s.heard) {
-					s.heard = append(s.heard, clues.Heard{})
+				if number := len(s.rows); number == len(s.caches) {
+					s.caches = append(s.caches, textrank.RowCache{})
 				} else {
-					s.heard[number].Reset()
+					s.caches[number].Reset()
 				}
 				s.rows = append(s.rows, r)
 				at++
@@ -111,7 +111,7 @@ func (d *drafter) place(r *row, token int32) int {
 	return int(token)
 }
 
-// Above makes the state a clues.Head.
+// Above is textrank.Logits'.
 func (s *state) Above(number int, token, other int32) (difference float32, known bool) {
 	r := &s.rows[number]
 	at, of := s.d.place(r, token), s.d.place(r, other)
@@ -143,7 +143,7 @@ func (s *state) after(path []int32) *row {
 		return nil
 	}
 	t, node := &s.grown, 0
-	if s.text != nil {
+	if s.d.options.Tree == BestFirst {
 		t = &s.draft
 	}
 	for _, token := range path {
@@ -152,11 +152,11 @@ func (s *state) after(path []int32) *row {
 		}
 	}
 	number := int32(-1)
-	if s.text == nil {
-		if node < len(s.said) {
-			number = s.said[node]
+	if s.d.options.Tree == Ranked {
+		if node < len(s.below) {
+			number = s.below[node]
 		}
-	} else if x := &s.spots[node]; x.slot < s.all[x.block].slots {
+	} else if x := &s.inBlock[node]; x.slot < s.all[x.block].slots {
 		number = s.all[x.block].rows + x.slot
 	}
 	if number < 0 {

@@ -27,7 +27,7 @@ func TestSameTokens(t *testing.T) {
 			want = append(want, out[0])
 		}
 		for i, n := range heads {
-			for _, o := range []specblock.Options{specblock.DefaultOptions, specblock.PaperOptions, {Tree: specblock.Ranked, Blocks: 3, Widths: "2/4/6/4", Starts: 4, Nodes: 24}, uniform, listed} {
+			for _, o := range []specblock.Options{specblock.DefaultOptions, best, {Tree: specblock.Ranked, Blocks: 3, Widths: "2/4/6/4", Starts: 4, Nodes: 24}, uniform, listed} {
 				if n.RankWidth == 0 && o.Uniform == 0 && o.Tree == specblock.Ranked {
 					continue
 				}
@@ -39,7 +39,7 @@ func TestSameTokens(t *testing.T) {
 							t.Errorf("head %d, %+v, %+v, uncontrolled %v, text %d: %v, want %v", i, o, p, free, k, out[k], want[k])
 						}
 					}
-					if free && o.Method == "" && o.Uniform > 0 && n.DraftVocab == 0 && p.Temperature == 1 && p.LogitBias != nil && stats.Tau() < 1.15 {
+					if free && o.List.Method == "" && o.Uniform > 0 && n.DraftVocab == 0 && p.Temperature == 1 && p.LogitBias != nil && stats.Tau() < 1.15 {
 						t.Errorf("head %d, %+v: τ is %.2f where the noise decides between three tokens", i, o, stats.Tau())
 					}
 				}

@@ -58,7 +58,7 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 }
 
 // begin readies the growth of a request's tree. It reports false where no pass of the head is to be made: the tree is then
-// that of the text alone, if trees are conditioned.
+// that of the text alone, with +text.
 func (s *state) begin(r *draft.Request) bool {
 	s.request = nil
 	s.rows, s.tops, s.cands = s.rows[:0], s.tops[:0], s.cands[:0]
@@ -67,9 +67,9 @@ func (s *state) begin(r *draft.Request) bool {
 	if s.depth < 1 || s.budget < 2 {
 		return false
 	}
-	more := float32(firstSure)
+	more := float32(firstChance)
 	if r.Guide != nil && s.text != nil {
-		s.expectedByText = s.d.grower.GrowByText(r, s.text, 0)
+		s.expectedByText = s.d.text.BuildByText(r, s.text, 0)
 		more = s.d.firstPass[s.warm].Gain(s.expectedByText)
 	}
 	if len(s.read.Tokens) == 0 || int(r.Tree.Token[0]) >= s.d.n.Vocab || r.Guide != nil && !r.Guide.Deeper(s.expectedByText, more) {
@@ -79,7 +79,7 @@ func (s *state) begin(r *draft.Request) bool {
 	s.request, s.root = r, r.Tree.Token[0]
 	s.grown.Reset(s.root)
 	s.blocks, s.sum = 0, 0
-	s.said = s.said[:0]
+	s.below = s.below[:0]
 	s.begun, s.all = append(s.begun[:0], -1), s.all[:0]
 	return true
 }

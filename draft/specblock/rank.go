@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -18,9 +19,6 @@ type task struct {
 	slot     int
 }
 
-// asideRoom is how many tokens draft.Asides may add to those of a row.
-const asideRoom = 8
-
 // rank finds the candidates of all rows looked at, and what the rank head says of them. Rows are shared among the workers. But where
 // penalties look at the path a sequence is one task: its history follows one path at a time.
 func (d *drafter) rank() {
@@ -31,7 +29,7 @@ func (d *drafter) rank() {
 		n := len(s.rows) - s.first
 		rows += n
 		s.tops = slices.Grow(s.tops, n*FeatureLogits)[:len(s.rows)*FeatureLogits]
-		size := d.ranked + asideRoom
+		size := max(d.ranked, textrank.CandidatesMost)
 		s.cands = slices.Grow(s.cands, n*size)[:len(s.rows)*size]
 		if s.history != nil {
 			d.tasks = append(d.tasks, task{s, 0, len(s.starts), -1})
@@ -147,7 +145,7 @@ func (s *state) rank(w *worker, b *start, k int) {
 	r := &s.rows[number]
 	w.sampler.Like(d.plain)
 	r.top = d.top(w.sampler, s.tops[number*FeatureLogits:number*FeatureLogits:(number+1)*FeatureLogits], r, 0, nil)
-	size := d.ranked + asideRoom
+	size := max(d.ranked, textrank.CandidatesMost)
 	c := s.cands[number*size : number*size : (number+1)*size]
 	if !s.chosen && d.ranked <= FeatureLogits {
 		c = append(c, r.top[:min(len(r.top), d.ranked)]...)
@@ -156,9 +154,8 @@ func (s *state) rank(w *worker, b *start, k int) {
 		c = d.top(w.sampler, c[:0:d.ranked], r, s.at+int(s.grown.Depth[b.node])+1+k, s.history)
 		c = s.cands[number*size : number*size+len(c) : (number+1)*size]
 	}
-	if s.warm > 0 && d.options.Tree == Ranked {
-		t := s.sampler.Params().Temperature
-		draft.CoupledChances(c, d.ranked, t, spread(t, k+1))
+	if s.warm > 0 && s.text == nil {
+		draft.CoupledChances(c, d.ranked)
 	}
 	r.level = c
 }
@@ -172,9 +169,4 @@ func (d *drafter) top(sampler *sample.Sampler, c []sample.Candidate, r *row, pos
 		return sampler.TopOf(c, r.logits, d.n.Tokens, math.Inf(-1), position, h)
 	}
 	return sampler.Top(c, r.logits, position, h)
-}
-
-// spread is how far the target's logits are from the head's at a slot, counted from 1: see draft.CoupledChances.
-func spread(temperature float32, slot int) float32 {
-	return (0.51 + 0.22*temperature) * (1 + 0.38*float32(math.Log(float64(slot))))
 }

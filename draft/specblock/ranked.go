@@ -5,6 +5,8 @@ package specblock
 import (
 	"math"
 	"slices"
+
+	"github.com/grovellm/grove/sample"
 )
 
 // attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates of slot k are children of the likeliest
@@ -17,17 +19,17 @@ func (s *state) attach() {
 	s.found = s.found[:0]
 	for i := range s.starts {
 		b := s.starts[i]
-		node, sure, lost := b.node, true, false
+		node, certain, lost := b.node, true, false
 		for k := range int(b.slots) {
 			if int(s.grown.Depth[node]) >= s.depth {
 				break
 			}
 			r := &s.rows[int(b.rows)+k]
-			for len(s.said) < s.grown.Len() {
-				s.said = append(s.said, -1)
+			for len(s.below) < s.grown.Len() {
+				s.below = append(s.below, -1)
 			}
-			s.said[node] = b.rows + int32(k)
-			list := s.asides.Weigh(r.level, &s.grown, int(node))
+			s.below[node] = b.rows + int32(k)
+			list := s.rankByText(r, int(b.rows)+k, int(node))
 			width := min(s.d.width(r), len(list))
 			if width == 0 && k == 0 && s.blocks == 0 {
 				width = min(1, len(list)) // the tree's first node is drafted in any case: it has been paid for
@@ -35,8 +37,8 @@ func (s *state) attach() {
 			if width == 0 {
 				break
 			}
-			lost = lost || sure && r.bucket == RankBuckets-1
-			sure = sure && r.bucket == 0
+			lost = lost || certain && r.bucket == RankBuckets-1
+			certain = certain && r.bucket == 0
 			first := int32(-1)
 			for j, c := range list[:width] {
 				child := int32(s.grown.Append(int(node), c.Token, c.LogProb))
@@ -57,6 +59,20 @@ func (s *state) attach() {
 			s.found[i].value = float64(s.worth[node])
 		}
 	}
+}
+
+// rankByText is a row's candidates below a node, with +text ranked by the text too.
+func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
+	if s.text == nil {
+		return r.level
+	}
+	s.path = s.grown.Path(node, s.path[:0])
+	at := s.text.End()
+	for _, n := range s.path {
+		at = s.text.Match(at, s.grown.Token[n])
+	}
+	x := s.textRow(number, int(s.grown.Depth[node])+1)
+	return s.text.Candidates(r.level[:0], &s.grown, node, at, &x, false, &s.d.scratch)
 }
 
 // width is how many of a row's candidates become nodes.

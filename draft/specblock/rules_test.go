@@ -20,7 +20,7 @@ func TestTreesFollowTheRules(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		o := specblock.Options{Tree: specblock.Ranked, Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"), Widths: "2/3/4/0", Nodes: 4096, Raw: true}
+		o := specblock.Options{Tree: specblock.Ranked, Blocks: rapid.IntRange(1, max(2, 5-n.Block)).Draw(r, "blocks"), Widths: "2/3/4/0", Nodes: 4096}
 		widths := [specblock.RankBuckets]int{2, 3, 4, 0}
 		if rapid.Bool().Draw(r, "other widths") {
 			o.Widths, widths = "1/3/2/1", [specblock.RankBuckets]int{1, 3, 2, 1}
@@ -84,7 +84,7 @@ func TestFirstBlockMeetsTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		d := newDrafter(r, specblock.Options{Tree: specblock.Ranked, Blocks: 1, Uniform: 1, Nodes: 60, Raw: true}, n, m)
+		d := newDrafter(r, specblock.Options{Tree: specblock.Ranked, Blocks: 1, Uniform: 1, Nodes: 60}, n, m)
 		p := drafttest.GenParams(r)
 		s := drafttest.Begin(r, d, draft.Options{Sampling: p}, 1)
 		if cached := drafttest.GenText(r, 0, 20); len(cached) > 0 {

@@ -1,4 +1,4 @@
-// Package specblock drafts with a SpecBlock head (paper 004): a pass gives a block of K tokens that go on from one another, and the
+// Package specblock drafts with a SpecBlock head (arXiv 2605.07243): a pass gives a block of K tokens that go on from one another, and the
 // next pass goes on from many places of the tree at once, each time with the head's own states in place of the target's. A rank head,
 // which says how far down the target's token lies among the head's, sets how many siblings a place gets, and whether a block starts
 // from there.
@@ -6,8 +6,11 @@
 // The drafter keeps, for each sequence, K rows of keys and values for every committed token, those of the block that begins there
 // (reference specblock.md §1.6), or the first of them alone: that costs a little of what is accepted, and less time. It computes the
 // rows of new tokens only, entry by entry, none twice and none taken back. The pass that reads the last of them is the first
-// block of the proposal. Rows of later blocks last for one proposal. Where the text foretells what comes next surely enough there is no
-// pass at all.
+// block of the proposal. Rows of later blocks last for one proposal.
+//
+// The tree is the paper's (Algorithm 2). Deviations: above temperature 0 candidates are drawn with the noise of the target's own choice
+// instead of being the most probable. The 15 features of the rank head describe the 20 largest logits instead of the whole
+// distribution; a head's training decides it, no option.
 //
 // The entries are a window over as much text as the head was made for (draft.Text).
 package specblock
@@ -18,8 +21,9 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/clues"
 	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/textrank"
+	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
@@ -28,24 +32,22 @@ import (
 // Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows at a
 // node's parent: a block's rows know their own block alone.
 type Options struct {
-	Tree    string `draft:"tree" help:"conditioned: combine the head's probabilities with the text and the target's logits beside its path; ranked: the paper's, by the rank head"`
+	Tree    string `draft:"tree" help:"ranked: children by the rank head; best-first: the most probable nodes"`
 	Blocks  int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
 	Widths  string `draft:"widths" help:"for ranked: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond"`
 	Uniform int    `draft:"uniform" help:"for ranked: the same number of children for every node (0 to 256); 0: widths"`
 	Starts  int    `draft:"starts" help:"maximum nodes that later blocks start from, the most probable ones (0 to 1024); 0: no limit"`
 	Cached  int    `draft:"cached" help:"rows of each committed token's block that are kept in the cache (0 to 64); 0: all, as in training"`
 	Nodes   int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`
-	Raw     bool   `draft:"raw" help:"use the head's probabilities as they are: no logits of the target beside the accepted path"`
-	Preset  string `draft:"preset" help:"paper: options that are not given are as in the paper; empty: as listed here"`
 	Model   string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
-	shortlist.Options
+	draft.Modifiers
 }
 
 // Trees.
 const (
-	Conditioned = "conditioned"
-	Ranked      = "ranked"
+	Ranked    = "ranked"
+	BestFirst = "best-first"
 )
 
 // Bounds of options.
@@ -56,11 +58,8 @@ const (
 	maxNodes  = 4096
 )
 
-// DefaultOptions are those of the family. PaperOptions are the paper's.
-var (
-	DefaultOptions = Options{Tree: Conditioned, Blocks: 3, Widths: "2/4/6/4", Starts: 2, Cached: 1, Nodes: 60}
-	PaperOptions   = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 60, Raw: true}
-)
+// DefaultOptions are the paper's.
+var DefaultOptions = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 60}
 
 // widths reads the list.
 func (o *Options) widths() (w [RankBuckets]int, err error) {
@@ -70,7 +69,7 @@ func (o *Options) widths() (w [RankBuckets]int, err error) {
 		}
 		return w, nil
 	}
-	if o.Widths == "" && o.Tree == Conditioned { // which has no use for them
+	if o.Widths == "" && o.Tree == BestFirst { // which has no use for them
 		return w, nil
 	}
 	parts := strings.Split(o.Widths, "/")
@@ -99,8 +98,8 @@ func (o *Options) check(n *Network) error {
 			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
 	}
-	if o.Tree != Conditioned && o.Tree != Ranked {
-		return fmt.Errorf("tree=%q: want %s or %s", o.Tree, Conditioned, Ranked)
+	if o.Tree != BestFirst && o.Tree != Ranked {
+		return fmt.Errorf("tree=%q: want %s or %s", o.Tree, Ranked, BestFirst)
 	}
 	if n.RankWidth == 0 && o.Uniform == 0 && o.Tree == Ranked {
 		return fmt.Errorf("the head has no rank head, which widths go by: want uniform=N, as many children at every place")
@@ -124,7 +123,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		return nil, err
 	}
 	of := shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}
-	lists, err := draft.Shortlists(o.Options, of, n, target)
+	lists, err := draft.Shortlists(o.List, of, n, target)
 	if err != nil {
 		return nil, err
 	}
@@ -136,8 +135,8 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	for _, w := range widths {
 		d.ranked = max(d.ranked, w)
 	}
-	if o.Tree == Conditioned {
-		d.ranked = clues.HeadMost
+	if o.Text || o.Tree == BestFirst {
+		d.ranked = max(d.ranked, textrank.RowMost)
 	}
 	d.ranked = min(d.ranked, n.Output())
 	if n.Tokens != nil {
@@ -171,7 +170,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	return d, nil
 }
 
-// rankedLeast candidates are looked at even where fewer can be nodes: the others say how sure the first is.
+// rankedLeast candidates are looked at even where fewer can be nodes: the others say how probable the first is.
 const rankedLeast = 8
 
 type drafter struct {
@@ -191,7 +190,7 @@ type drafter struct {
 	yield    [2]yield // at temperature 0 and above
 	guess    yield    // what they begin with
 
-	firstPass [2]clues.FirstPass
+	firstPass [2]textrank.FirstPass
 	proposals []draft.Proposal
 
 	// The computation under way.
@@ -209,9 +208,11 @@ type drafter struct {
 	states    nn.Mat // of the rows looked at in the last
 	described nn.Buffer
 	scored    nn.Buffer
-	grower    clues.Grower
+	builder   treebuild.Builder // of best-first trees
+	text      textrank.Builder  // of the same, with +text
+	scratch   textrank.Scratch
 	tasks     []task
-	heard     draft.Hearings // of the Commit under way
+	commits   textrank.Commits // of the Commit under way
 
 	listing
 }
@@ -251,8 +252,8 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	if p.Penalised() {
 		s.history = sample.NewHistory(p.PenaltyLast)
 	}
-	if d.options.Tree == Conditioned {
-		s.text = clues.NewText(&p, &clues.SpecBlock)
+	if d.options.Text {
+		s.text = textrank.NewText(&p, &textrank.SpecBlock)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin(&p)
@@ -268,7 +269,7 @@ const mostWaiting = 64
 // Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
 func (d *drafter) Commit(rows []draft.Rows) error {
 	d.live = d.live[:0]
-	d.heard.Reset()
+	d.commits.Reset()
 	for i := range rows {
 		s := rows[i].State.(*state)
 		s.commit(&rows[i])
@@ -276,7 +277,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
-	d.heard.Run(d.pool, d.samplers, d.n.Vocab)
+	d.commits.Run(d.pool, d.samplers, d.n.Vocab)
 	d.read(0)
 	return nil
 }

@@ -23,8 +23,8 @@ func TestEntriesAreTheText(t *testing.T) {
 		n := genHead(r, m)
 		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)
-		if o.Raw = true; o.Method == "context" { // else trees go by rounds before
-			o.Method = ""
+		if o.Text = false; o.List.Method == "context" { // else trees go by rounds before
+			o.List.Method = ""
 		}
 		d := newDrafter(r, o, n, m)
 		var all []*drafttest.Told
@@ -99,7 +99,7 @@ func TestResume(t *testing.T) {
 		n := genHead(r, m)
 		n.Config.Context = drafttest.GenWindow(r)
 		o := genOptions(r, n)
-		o.Raw, o.Method = true, ""
+		o.Text, o.List.Method = false, ""
 		d, other := newDrafter(r, o, n, m), newDrafter(r, o, n, m)
 		drafttest.Resumes(r, d, other, draft.Options{Sampling: drafttest.GenParams(r)}, n.Hidden, n.Config.Context)
 	})
@@ -109,7 +109,7 @@ func TestResume(t *testing.T) {
 var uniform = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Uniform: 4, Starts: 8, Nodes: 60}
 
 // listed is the same over a shortlist.
-var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Uniform: 4, Starts: 8, Nodes: 60, Options: shortlist.Options{Method: "context", Size: 16, Extra: 32}}
+var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Uniform: 4, Starts: 8, Nodes: 60, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
 
 // Without the taps of the token before the root there is nothing to draft from.
 func TestNothingWithoutTaps(t *testing.T) {
@@ -157,7 +157,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(2) {
 		n := head(t, m, seed)
-		for _, o := range []specblock.Options{uniform, listed, specblock.DefaultOptions, specblock.PaperOptions} {
+		for _, o := range []specblock.Options{uniform, listed, specblock.DefaultOptions, best} {
 			if n.RankWidth == 0 {
 				o.Uniform = 3
 			}

@@ -21,7 +21,6 @@ type state struct {
 	read   *draft.Text // an entry is a block's rows
 	rooted bool        // the last proposal has read the entry of the last token that waits, with its root
 	root   int32
-	asides draft.Asides    // of ranked trees
 	words  shortlist.State // what shortlists know of the text; nil: the head computes all tokens
 
 	growth
@@ -29,7 +28,6 @@ type state struct {
 
 func (s *state) Close() {
 	s.read.Close()
-	s.asides = draft.Asides{}
 	s.growth = growth{}
 	if s.words != nil {
 		s.words.Close()
@@ -45,13 +43,8 @@ func (s *state) commit(r *draft.Rows) {
 		}
 	}
 	s.at += len(r.Tokens)
-	asides := &s.asides
 	if s.text != nil {
-		s.text.Learn(r.Tokens)
-		asides = &s.text.Asides
-	}
-	if !s.d.options.Raw {
-		s.d.heard.Learn(asides, r, s.sampler, s.history)
+		s.d.commits.Learn(s.text, r, s.sampler, s.history)
 	}
 	s.compare(r)
 	s.rows = s.rows[:0]

@@ -5,14 +5,14 @@ package specblock
 // yield foretells it from what blocks brought before, on average.
 type yield struct {
 	ratio []float64 // by the passes before it: the worth that a pass added to the tree over what its starts were worth
-	sure  []float64 // by slot: the chance of its row's first guess, as it was found below nodes on the head's own path
+	first []float64 // by slot: the chance of its row's first candidate, below nodes on the head's own path
 }
 
 const (
-	firstRatio = 0.8 // guesses that the first trees settle
-	firstSure  = 0.6
-	learnRate  = 0.05 // the weight of one tree
-	sureRate   = 0.01 // the weight of one row
+	firstRatio  = 0.8 // guesses that the first trees settle
+	firstChance = 0.6
+	learnRate   = 0.05 // the weight of one tree
+	chanceRate  = 0.01 // the weight of one row
 )
 
 func newYield(blocks, slots int) yield {
@@ -20,8 +20,8 @@ func newYield(blocks, slots int) yield {
 	for i := range y.ratio {
 		y.ratio[i] = firstRatio
 	}
-	for i := range y.sure {
-		y.sure[i] = firstSure
+	for i := range y.first {
+		y.first[i] = firstChance
 	}
 	return y
 }
@@ -36,16 +36,16 @@ func (y *yield) learn(blocks int, staked, gained float64) {
 	}
 }
 
-// learnSure takes in the chance of a row's first guess.
-func (y *yield) learnSure(slot int, chance float64) {
-	y.sure[slot] += sureRate * (chance - y.sure[slot])
+// learnFirst takes in the chance of a row's first candidate.
+func (y *yield) learnFirst(slot int, chance float64) {
+	y.first[slot] += chanceRate * (chance - y.first[slot])
 }
 
 // slots is how many rows of a block that is worth so much are worth least: the first in any case.
 func (y *yield) slots(value, least float64) int {
 	n := 1
-	for value *= y.sure[0]; n < len(y.sure); n++ {
-		if value *= y.sure[n]; value < least {
+	for value *= y.first[0]; n < len(y.first); n++ {
+		if value *= y.first[n]; value < least {
 			break
 		}
 	}

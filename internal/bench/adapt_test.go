@@ -70,7 +70,7 @@ func TestAdapt(t *testing.T) {
 	tuning := adapt.DefaultTuning()
 	tuning.WarmUp = 2
 	o := AdaptOptions{
-		Target: tinyPair(t), Drafter: "jet:tree=ddtree", Streams: []Stream{stream}, Policies: []string{Frozen, "always", "osd"}, Epochs: 2, MaxTokens: 8, Uncontrolled: true,
+		Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", Streams: []Stream{stream}, Policies: []string{Frozen, "always", "osd"}, Epochs: 2, MaxTokens: 8, Uncontrolled: true,
 		Adapt: adapt.Options{Tuning: tuning},
 	}
 	done := 0

@@ -78,7 +78,7 @@ func TestCoverage(t *testing.T) {
 
 func TestCoverageRefuses(t *testing.T) {
 	target := tinyPair(t)
-	for list, want := range map[string]string{"lookup": "want eagle3", "eagle3:tree=linear": "there is no such option", "eagle3+freq:size=5000": "size=5000", "plain": "no drafter"} {
+	for list, want := range map[string]string{"lookup": "want eagle3", "eagle3:tree=linear": "want eagle3 with a shortlist", "eagle3+oak": "takes +text", "eagle3+freq:size=5000": "size=5000", "plain": "no drafter"} {
 		_, err := Coverage(context.Background(), CoverageOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, list)}}})
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want something with %q", list, err, want)

@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
@@ -47,12 +46,11 @@ func (w *coverage) open(head *eagle.Head, methods []Method) error {
 		if method.Drafter == "" {
 			continue
 		}
-		name, text, _ := strings.Cut(method.Drafter, ":")
-		if name != "eagle3" {
+		name, options, _ := draft.Split(method.Drafter)
+		o, err := draft.ShortlistOf(method.Drafter)
+		if name != "eagle3" || options != "" {
 			return fmt.Errorf("method %s: want eagle3 with a shortlist", method.Name)
 		}
-		var o shortlist.Options
-		err := draft.Parse(text, &o)
 		l := listLook{name: method.Name, drafter: method.Drafter, steps: make([]shortlist.Agreement, w.o.Steps)}
 		if err == nil {
 			l.method, err = draft.Shortlists(o, d, head, w.o.Target)

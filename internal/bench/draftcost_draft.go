@@ -30,13 +30,13 @@ type timedDraft struct {
 }
 
 func newTimedDraft(n *eagle.Network, lists shortlist.Method, pool *par.Pool, seed uint64) (*timedDraft, error) {
-	shape := grow.PaperDynamic()
+	shape := grow.DefaultDynamic()
 	shape.K, shape.Depth = costK, costDepth
 	shape.N = 1 + costK + costK*costK*costDepth // all candidates: so that random numbers cut no row
 	d := &timedDraft{vocab: n.Vocab, rng: rand.New(rand.NewPCG(seed, 1)), most: shape.N}
 	d.pass = newRandomPass(rand.New(rand.NewPCG(seed, 2)), n)
 	var err error
-	if d.drafter, err = eagle.New(n, &shape, lists, pool, draft.Target{Vocab: n.Vocab, Context: n.Config.Context}); err != nil {
+	if d.drafter, err = eagle.New(n, &shape, false, lists, pool, draft.Target{Vocab: n.Vocab, Context: n.Config.Context}); err != nil {
 		return nil, err
 	}
 	if d.state, err = d.drafter.Begin(draft.Options{}); err != nil {

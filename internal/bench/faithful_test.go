@@ -94,7 +94,7 @@ func TestFaithful(t *testing.T) {
 	if random == nil {
 		t.Fatal("there is no draft model")
 	}
-	run := SpecRun{tinySuite("s", 2), methods(t, "plain,linear:k=4,raw=true@name=itself,fixed:d=2,b=2,raw=true@name=tree,jetspec@budget=20@name=causal,ddtree@budget=20@name=both")}
+	run := SpecRun{tinySuite("s", 2), methods(t, "plain,linear:k=4@name=itself,fixed:d=2,b=2@name=tree,jetspec@budget=20@name=causal,ddtree@budget=20@name=both")}
 	places := 0
 	r, err := Faithful(context.Background(), FaithfulOptions{Target: target, Runs: []SpecRun{run}, MaxTokens: 40, Every: 5, Progress: func(SpecProgress) { places++ }})
 	if err != nil {

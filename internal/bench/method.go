@@ -35,8 +35,7 @@ const (
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
 @rejection, @controller, @no-controller, @cached (the target has read the prompt before, as at a prefix
 hit), @resumed (the drafter has read it too, as on a later turn of a chat), @name=NAME (settings after it
-are added to the name). eagle3+freq:size=2048 is short
-for eagle3:shortlist=freq,size=2048. {a,b} in it stands for one method with each`
+are added to the name). {a,b} in it stands for one method with each`
 
 // SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
 // of what is being listed: lookup:min=3,branches=2,plain is two methods.
@@ -131,7 +130,6 @@ func ParseMethod(text string, base Method) (Method, error) {
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
 	m.Name = or(m.Name, m.Drafter) + strings.Join(shown, "")
-	m.Drafter = withShortlist(m.Drafter)
 	switch m.Drafter {
 	case "":
 		return m, fmt.Errorf("no drafter: want %s", MethodUsage)
@@ -142,19 +140,6 @@ func ParseMethod(text string, base Method) (Method, error) {
 		return Method{Name: m.Name}, nil
 	}
 	return m, nil
-}
-
-// withShortlist writes out what is short for a drafter with a shortlist: drafter+list:options is drafter:shortlist=list,options.
-func withShortlist(drafter string) string {
-	name, options, more := strings.Cut(drafter, ":")
-	name, list, short := strings.Cut(name, "+")
-	if !short {
-		return drafter
-	}
-	if more {
-		options = "," + options
-	}
-	return name + ":shortlist=" + list + options
 }
 
 // Cross writes methods out, each once with each setting ("budget=64"), but for plain decoding and those that have a setting of the
@@ -183,17 +168,28 @@ func (m *MethodReport) budgetLine() string {
 
 // listLine is the drafter without the size of its shortlist: what is drawn as one line over sizes; empty without a shortlist.
 func (m *MethodReport) listLine() string {
-	if _, ok := (&Method{Drafter: m.Drafter}).option("shortlist"); !ok {
+	name, options, modifiers := draft.Split(m.Drafter)
+	line, found := []string{name}, false
+	if options != "" {
+		line[0] += ":" + options
+	}
+	for _, text := range modifiers {
+		name, options, _ := strings.Cut(text, ":")
+		var kept []string
+		for o := range strings.SplitSeq(options, ",") {
+			if key, _, _ := strings.Cut(o, "="); o != "" && strings.TrimSpace(key) != "size" {
+				kept = append(kept, o)
+			}
+		}
+		if found = found || name != draft.TextModifier; len(kept) > 0 {
+			name += ":" + strings.Join(kept, ",")
+		}
+		line = append(line, name)
+	}
+	if !found {
 		return ""
 	}
-	name, options, _ := strings.Cut(m.Drafter, ":")
-	var kept []string
-	for o := range strings.SplitSeq(options, ",") {
-		if key, _, _ := strings.Cut(o, "="); strings.TrimSpace(key) != "size" {
-			kept = append(kept, o)
-		}
-	}
-	return name + ":" + strings.Join(kept, ",")
+	return strings.Join(line, "+")
 }
 
 // expand writes out the braces: a{b,c}d is abd and acd.
@@ -248,9 +244,13 @@ func (m *Method) String() string {
 	return text
 }
 
-// option is the value of a drafter's option, as its text has it.
+// option is the value of an option of the drafter or of one of its modifiers, as its text has it.
 func (m *Method) option(key string) (string, bool) {
-	_, options, _ := strings.Cut(m.Drafter, ":")
+	_, options, modifiers := draft.Split(m.Drafter)
+	for _, text := range modifiers {
+		_, more, _ := strings.Cut(text, ":")
+		options += "," + more
+	}
 	for o := range strings.SplitSeq(options, ",") {
 		if k, v, ok := strings.Cut(o, "="); ok && strings.TrimSpace(k) == key {
 			return strings.TrimSpace(v), true

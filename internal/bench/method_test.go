@@ -17,7 +17,7 @@ func TestSplitList(t *testing.T) {
 		{"plain,lookup", []string{"plain", "lookup"}},
 		{" plain , lookup:min=3,branches=2,plain2", []string{"plain", "lookup:min=3,branches=2", "plain2"}},
 		{"fixed:d={4,8},b=2@budget=32,linear:k=4@no-controller,dynatree", []string{"fixed:d={4,8},b=2@budget=32", "linear:k=4@no-controller", "dynatree"}},
-		{"lm:shape=fixed,model=a.gguf,lookup", []string{"lm:shape=fixed,model=a.gguf", "lookup"}},
+		{"fixed:model=a.gguf,lookup", []string{"fixed:model=a.gguf", "lookup"}},
 		{"go:chars=4,q.jsonl:field=x,chars=3,prose", []string{"go:chars=4", "q.jsonl:field=x,chars=3", "prose"}},
 		{"merge:(fixed:d=2,b=3)+lookup,plain", []string{"merge:(fixed:d=2,b=3)+lookup", "plain"}},
 		{",,", nil},
@@ -67,14 +67,17 @@ func TestParseMethods(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff([]Method{
-		{Name: "plain"}, {Name: "eagle3+freq", Drafter: "eagle3:shortlist=freq"},
-		{Name: "eagle3+context:size=64,extra=8@budget=5", Drafter: "eagle3:shortlist=context,size=64,extra=8", Budget: 5},
-		{Name: "eagle3+context:size=64,extra=9@budget=5", Drafter: "eagle3:shortlist=context,size=64,extra=9", Budget: 5},
+		{Name: "plain"}, {Name: "eagle3+freq", Drafter: "eagle3+freq"},
+		{Name: "eagle3+context:size=64,extra=8@budget=5", Drafter: "eagle3+context:size=64,extra=8", Budget: 5},
+		{Name: "eagle3+context:size=64,extra=9@budget=5", Drafter: "eagle3+context:size=64,extra=9", Budget: 5},
 		{Name: "merge:jetspec+lookup", Drafter: "merge:jetspec+lookup"},
 	}, got); diff != "" {
 		t.Error(diff)
 	}
-	for text, line := range map[string]string{"eagle3:shortlist=freq,size=64": "eagle3:shortlist=freq", "eagle3:k=2": "", "eagle3:shortlist=dynaspec,size=64,extra=-1": "eagle3:shortlist=dynaspec,extra=-1", "eagle3:shortlist=freq": "eagle3:shortlist=freq"} {
+	for text, line := range map[string]string{
+		"eagle3+freq:size=64": "eagle3+freq", "eagle3:k=2": "", "eagle3+text": "", "eagle3+freq": "eagle3+freq",
+		"eagle3:k=2+text+dynaspec:size=64,extra=-1": "eagle3:k=2+text+dynaspec:extra=-1",
+	} {
 		if r := (MethodReport{Drafter: text}); r.listLine() != line {
 			t.Errorf("%s is on the line %q, want %q", text, r.listLine(), line)
 		}
@@ -101,7 +104,7 @@ func TestParseMethods(t *testing.T) {
 func TestMethodString(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := Method{
-			Drafter:      rapid.SampledFrom([]string{"lookup", "lookup:min=3", "lm:shape=fixed,d=4"}).Draw(t, "drafter"),
+			Drafter:      rapid.SampledFrom([]string{"lookup", "lookup:min=3", "fixed:d=4"}).Draw(t, "drafter"),
 			Budget:       rapid.SampledFrom([]int{0, 2, 300}).Draw(t, "budget"),
 			Accept:       rapid.SampledFrom([]string{"", "coupled", "rejection"}).Draw(t, "accept"),
 			Uncontrolled: rapid.Bool().Draw(t, "uncontrolled"),

@@ -147,7 +147,7 @@ func TestFindHeads(t *testing.T) {
 	if err != nil || len(missing) != 2 || !strings.HasPrefix(missing[0], dir) || len(p.Runs[0].Methods) != 2 {
 		t.Errorf("missing %v, %v; methods %v", missing, err, p.Runs[0].Methods)
 	}
-	if want := "jetspec:preset=paper,model=" + dir + "/causal/model-q8_0.gguf@name=forward KL"; p.Runs[0].Methods[1] != want {
+	if want := "jetspec:model=" + dir + "/causal/model-q8_0.gguf@name=forward KL"; p.Runs[0].Methods[1] != want {
 		t.Errorf("method %q, want %q", p.Runs[0].Methods[1], want)
 	}
 	for dir, want := range map[string]string{"": "--trained", t.TempDir(): "none is there"} {

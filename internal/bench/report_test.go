@@ -68,7 +68,7 @@ func sampleReport() *SpecReport {
 		run: &SpecRun{
 			Suite: Suite{Name: "go", About: "functions"},
 			Methods: []Method{
-				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2,shortlist=freq", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: speculate.Rejection, Uncontrolled: true},
+				{Name: "plain"}, {Name: "fixed", Drafter: "fixed:d=4,b=2+freq", Budget: 8}, {Name: "sampled", Drafter: "fixed:d=8,b=3", Accept: speculate.Rejection, Uncontrolled: true},
 			},
 		},
 		warm: make([]encoded, 1), prompts: []encoded{{prompt: text[:40]}, {prompt: text[2:8]}}, cut: 1,
@@ -185,7 +185,7 @@ func TestSave(t *testing.T) {
 // What was run with several sizes of a shortlist is drawn as a line, a single one is not.
 func TestSweep(t *testing.T) {
 	s := SuiteReport{Name: "go"}
-	for i, drafter := range []string{"", "eagle3:shortlist=freq,size=64", "eagle3:shortlist=freq,size=128", "eagle3:shortlist=context", "eagle3"} {
+	for i, drafter := range []string{"", "eagle3+freq:size=64", "eagle3+freq:size=128", "eagle3+context", "eagle3"} {
 		m := MethodReport{Name: fmt.Sprint("method ", i), Drafter: drafter, Tau: float64(i)}
 		if strings.Contains(drafter, "shortlist") {
 			m.ListSize, m.Coverage = 64*float64(i), 0.9
@@ -207,7 +207,7 @@ func TestSweep(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !bytes.Contains(b, []byte(">eagle3:shortlist=freq<")) || bytes.Contains(b, []byte("context<")) {
+		if !bytes.Contains(b, []byte(">eagle3+freq<")) || bytes.Contains(b, []byte("context<")) {
 			t.Errorf("%s does not have the line of freq, or has one of context", f)
 		}
 	}

@@ -173,7 +173,7 @@ func TestSpecRefuses(t *testing.T) {
 		"no target":   {SpecOptions{Runs: []SpecRun{good}}, "no target"},
 		"no plain":    {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, good.Methods[1:]}}}, "plain decoding is not among"},
 		"no drafter":  {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, methods(t, "nothing")}}}, `there is no "nothing"`},
-		"bad options": {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, methods(t, "fixed:d=0")}}}, "d is 0"},
+		"bad options": {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, methods(t, "fixed:d=-1")}}}, "d is -1"},
 		"no prompts":  {SpecOptions{Target: target, Runs: []SpecRun{{Suite{Name: "empty"}, good.Methods}}}, "no prompt"},
 		"bad rule":    {SpecOptions{Target: target, Runs: []SpecRun{{good.Suite, []Method{{Name: "plain"}, {Name: "x", Drafter: "lookup", Accept: "all"}}}}}, "Accept"},
 	} {

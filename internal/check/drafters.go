@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"strings"
 
 	"github.com/grovellm/grove/draft"
 	_ "github.com/grovellm/grove/draft/lm"
@@ -50,35 +51,42 @@ func randomHeads(rng *rand.Rand) (names []string) {
 
 // randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.
 func randomModelDrafter(rng *rand.Rand, vocab int) string {
-	return "lm:shape=" + randomTrees(rng) + randomList(rng, min(vocab, 300))
+	return strings.Replace(randomTrees(rng), ",", ":", 1) + randomModifiers(rng, min(vocab, 300))
 }
 
 // randomEagle describes an EAGLE head's drafter.
 func randomEagle(rng *rand.Rand) string {
-	list := randomList(rng, draftable)
+	mods := randomModifiers(rng, draftable)
 	if rng.IntN(4) == 0 {
-		list = ",shortlist=" + []string{"dynaspec", "dynaspec-fixed"}[rng.IntN(2)]
+		mods = []string{"+dynaspec", "+text+dynaspec-fixed"}[rng.IntN(2)]
 	}
-	return fmt.Sprintf("eagle%d:tree=%s%s", 2+rng.IntN(2), randomTrees(rng), list)
+	return fmt.Sprintf("eagle%d:tree=%s%s", 2+rng.IntN(2), randomTrees(rng), mods)
 }
 
 // randomSpecBlock describes a SpecBlock head's drafter.
 func randomSpecBlock(rng *rand.Rand) string {
-	text := fmt.Sprintf("specblock:tree=%s,blocks=%d,starts=%d,nodes=%d,raw=%v%s",
-		[]string{"conditioned", "ranked"}[rng.IntN(2)], 1+rng.IntN(3), rng.IntN(12), 2+rng.IntN(70), rng.IntN(3) == 0, randomList(rng, draftable))
+	text := fmt.Sprintf("specblock:tree=%s,blocks=%d,starts=%d,nodes=%d",
+		[]string{"best-first", "ranked"}[rng.IntN(2)], 1+rng.IntN(3), rng.IntN(12), 2+rng.IntN(70))
 	if rng.IntN(2) == 0 {
-		return text + fmt.Sprintf(",uniform=%d", 1+rng.IntN(5))
+		text += fmt.Sprintf(",uniform=%d", 1+rng.IntN(5))
+	} else {
+		text += fmt.Sprintf(",widths=%d/%d/%d/%d", 1+rng.IntN(3), 1+rng.IntN(5), 1+rng.IntN(10), rng.IntN(5))
 	}
-	return text + fmt.Sprintf(",widths=%d/%d/%d/%d", 1+rng.IntN(3), 1+rng.IntN(5), 1+rng.IntN(10), rng.IntN(5))
+	return text + randomModifiers(rng, draftable)
 }
 
-// randomList describes a shortlist of so many tokens at most, sometimes.
-func randomList(rng *rand.Rand, most int) string {
-	if rng.IntN(3) > 0 {
-		return ""
+// randomModifiers adds +text and a shortlist of so many tokens at most, sometimes.
+func randomModifiers(rng *rand.Rand, most int) (mods string) {
+	if rng.IntN(2) == 0 {
+		mods = "+text"
 	}
-	methods := []string{"freq", "freq-pa", "context"}
-	return fmt.Sprintf(",shortlist=%s,size=%d,extra=%d", methods[rng.IntN(len(methods))], 1+rng.IntN(most), 1+rng.IntN(100))
+	if most > 0 && rng.IntN(3) == 0 {
+		mods += fmt.Sprintf("+%s:size=%d", []string{"freq", "freq-pa", "context"}[rng.IntN(3)], 1+rng.IntN(most))
+		if strings.Contains(mods, "context") {
+			mods += fmt.Sprintf(",extra=%d", 1+rng.IntN(100))
+		}
+	}
+	return mods
 }
 
 // randomTrees describes a shape, with options.
@@ -88,7 +96,7 @@ func randomTrees(rng *rand.Rand) string {
 	case 0:
 		return fmt.Sprintf("linear,k=%d", 1+rng.IntN(12))
 	case 1:
-		return fmt.Sprintf("fixed,d=%d,b=%d,tau=%g,prune=%v", 1+rng.IntN(8), 1+rng.IntN(5), 0.9*p(), rng.IntN(2) == 0)
+		return fmt.Sprintf("fixed,d=%d,b=%d,tau=%g,prune=%v", rng.IntN(8), 1+rng.IntN(5), 0.9*p(), rng.IntN(2) == 0)
 	case 2:
 		low, b, d := p(), 1+rng.IntN(2), 1+rng.IntN(5)
 		stop := p()
@@ -97,7 +105,7 @@ func randomTrees(rng *rand.Rand) string {
 	case 3:
 		return fmt.Sprintf("dynamic,k=%d,depth=%d,n=%d", 1+rng.IntN(10), rng.IntN(9), 2+rng.IntN(70))
 	}
-	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d,clues=%v", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20), rng.IntN(3) > 0)
+	return fmt.Sprintf("best-first,width=%d,branch=%d,depth=%d", 1+rng.IntN(12), 1+rng.IntN(8), 1+rng.IntN(20))
 }
 
 // randomMerge describes two drafters whose trees are verified as one: lookup, a draft model's, a head's, any two of them.

@@ -89,11 +89,9 @@ func (v *variant) headed(o *opened) (draft.Target, error) {
 func randomBlock(rng *rand.Rand) string {
 	pick := func(names ...string) string { return names[rng.IntN(len(names))] }
 	s := fmt.Sprintf("width=%d,depth=%d", rng.IntN(9), rng.IntN(2))
-	switch rng.IntN(4) {
-	case 0:
-		return pick("jetspec", "ddtree", "dflash") + ":" + s
-	case 1:
-		s += fmt.Sprintf(",lambda=%.2f", 4*rng.Float64())
+	if rng.IntN(4) == 0 {
+		return pick("jetspec", "ddtree", "dflash") + ":" + s + randomModifiers(rng, 0)
 	}
-	return "jet:" + s + ",head=" + pick(jet.Causal, jet.Bidirectional) + ",tree=" + pick(jet.Conditioned, jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain)
+	s += fmt.Sprintf(",lambda=%.2f,head=%s", 0.1+4*rng.Float64(), pick(jet.Causal, jet.Bidirectional))
+	return "jetspec:" + s + ",tree=" + pick(jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain) + randomModifiers(rng, 0)
 }

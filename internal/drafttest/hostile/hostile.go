@@ -29,7 +29,7 @@ func init() {
 		About:   "It tests the controller. Nothing that it drafts is useful.",
 		Test:    true,
 		Options: &o,
-		New: func(options string, target draft.Target) (draft.Drafter, error) {
+		New: func(options string, _ draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 			o := Default()
 			if err := draft.Parse(options, &o); err != nil {
 				return nil, err

@@ -204,7 +204,7 @@ func TestEagleChains(t *testing.T) {
 				t.Fatalf("of chains right up to depth %d, %d, the next looks at %d", d+1, m.right[d], m.reached[d+1])
 			}
 		}
-		rounds, tokens, err := h.rounds(text, first, most, &grow.Linear{K: heldDepth, Raw: grow.Raw{Raw: true}}, heldDepth+1)
+		rounds, tokens, err := h.rounds(text, first, most, &grow.Linear{K: heldDepth}, heldDepth+1)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -14,7 +14,7 @@ import (
 const heldDepth = 8
 
 // heldTree is EAGLE-2's, with its authors' numbers.
-var heldTree = grow.PaperDynamic()
+var heldTree = grow.DefaultDynamic()
 
 // Validate measures on every held-out source the loss of the first test step and, of chains that the head drafts on its own states,
 // the share that is right at each depth of those that were right before; and τ, the tokens that a round of such a chain, or of a

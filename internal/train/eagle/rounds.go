@@ -14,7 +14,7 @@ import (
 // tokens. It returns how many rounds that takes, and how many tokens they bring.
 func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget int) (rounds, tokens int, err error) {
 	vocab := h.net.Vocab
-	d, err := eagle.New(h.net, shape, nil, h.Exec.Pool(), draft.Target{Vocab: vocab, Context: h.net.Context})
+	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool(), draft.Target{Vocab: vocab, Context: h.net.Context})
 	if err != nil {
 		return 0, 0, err
 	}

@@ -70,13 +70,13 @@ func TestRouter(t *testing.T) {
 			t.Fatal(err)
 		}
 		target := draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m, Heads: []draft.Head{{Name: head}, {Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}}}
-		for _, text := range []string{"eagle3:shortlist=dynaspec", "eagle3:shortlist=dynaspec-fixed,size=100", "eagle3:shortlist=dynaspec,router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
+		for _, text := range []string{"eagle3+dynaspec", "eagle3+dynaspec-fixed:size=100", "eagle3+dynaspec:router=" + filepath.Join(j.Dir, name, "model-f32.gguf")} {
 			if _, err := draft.New(text, target); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
 		}
 		target.Heads = target.Heads[:1]
-		if _, err := draft.New("eagle3:shortlist=dynaspec", target); err == nil {
+		if _, err := draft.New("eagle3+dynaspec", target); err == nil {
 			t.Error("a head drafts over clusters without a router")
 		}
 		if err := m.Close(); err != nil {
@@ -113,7 +113,7 @@ func TestSightingsAreDrafts(t *testing.T) {
 			t.Fatalf("%d rows, %d tokens and %d numbers of features for %d places", len(s.tokens), len(s.best), len(s.features), len(places))
 		}
 		chain := &grow.Linear{K: 1}
-		drafter, err := eagle.New(n, chain, nil, m.Pool(), draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
+		drafter, err := eagle.New(n, chain, false, nil, m.Pool(), draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 		if err != nil {
 			t.Fatal(err)
 		}

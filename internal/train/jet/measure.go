@@ -44,7 +44,7 @@ type measure struct {
 
 type namedShape struct {
 	name string
-	jet.Shape
+	*jet.Shape
 }
 
 func newMeasure(block int) (*measure, error) {
@@ -120,7 +120,7 @@ func (m *measure) drafts(text []int32, first int, ranked [][]sample.Candidate) {
 	for s, shape := range m.shapes {
 		for n := 0; n < blocks; {
 			t.Reset(text[first+n])
-			shape.Grow(&t, ranked[n*block+1:(n+1)*block], heldBudget)
+			shape.Build(&t, ranked[n*block+1:(n+1)*block], heldBudget, nil)
 			node, k := 0, 1
 			for ; k < block; k++ {
 				if node = t.Child(node, text[first+n+k]); node < 0 {

@@ -76,7 +76,7 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, shape train.Shape, m
 	if err != nil {
 		t.Fatal(err)
 	}
-	chains := specblock.Options{Tree: specblock.Ranked, Blocks: r.Rounds, Uniform: 1, Nodes: 60, Raw: true}
+	chains := specblock.Options{Tree: specblock.Ranked, Blocks: r.Rounds, Uniform: 1, Nodes: 60}
 	d, err := specblock.New(chains, served.Network, drafttest.As(m))
 	if err != nil {
 		t.Fatal(err)

@@ -1,10 +1,11 @@
-package draft
+package textrank
 
 import (
 	"math"
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -27,7 +28,7 @@ func (p *toyPass) Logits(_, node int) []float32 {
 	return toyLogits(own)
 }
 
-// toyLogits look at the last three tokens, so what was said where three are alike is what will be said.
+// toyLogits look at the last three tokens, so what was kept where three are agree is what will be kept.
 func toyLogits(text []int32) []float32 {
 	x := uint64(1)
 	for _, token := range text[max(len(text)-3, 0):] {
@@ -49,16 +50,16 @@ func toySampler(t interface{ Fatal(...any) }, temperature float32) *sample.Sampl
 	return s
 }
 
-// Of random texts and trees, what is found for a node is what the target chooses there, where the tokens that decide are alike;
+// Of random texts and trees, what is found for a node is what the target chooses there, where the tokens that decide are agree;
 // nothing is found for what no tree had; and what lies behind is forgotten.
-func TestAsidesComeTrue(t *testing.T) {
+func TestOffPathPredicts(t *testing.T) {
 	found := 0
 	rapid.Check(t, func(r *rapid.T) {
 		s := toySampler(r, rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"))
 		token := rapid.Int32Range(0, 3)
 		text := rapid.SliceOfN(token, 4, 6).Draw(r, "prompt")
-		var a Asides
-		if n := a.Learn(&Rows{Tokens: text, Next: -1}); n != 0 {
+		var a OffPath
+		if n := a.Learn(&draft.Rows{Tokens: text, Next: -1}); n != 0 {
 			r.Fatalf("a prompt says %d things", n)
 		}
 		for range rapid.IntRange(1, 6).Draw(r, "rounds") {
@@ -68,24 +69,24 @@ func TestAsidesComeTrue(t *testing.T) {
 				tr.Append(rapid.IntRange(0, tr.Len()-1).Draw(r, "parent"), token.Draw(r, "token"), 0)
 			}
 			for node := range tr.Token {
-				said, alike := a.find(tr, node)
-				if alike == 0 {
+				kept, agree := a.find(tr, node)
+				if agree == 0 {
 					continue
 				}
 				own := slices.Clone(text)
 				for _, n := range tr.Path(node, nil) {
 					own = append(own, tr.Token[n])
 				}
-				if alike < mostAlike {
+				if agree < contextMost {
 					continue
 				}
 				found++
-				if want := s.Sample(toyLogits(own), len(own), nil); said[0].Token != want {
-					r.Fatalf("after %v token %d was said, the target chooses %d", own, said[0].Token, want)
+				if want := s.Sample(toyLogits(own), len(own), nil); kept[0].Token != want {
+					r.Fatalf("after %v token %d was kept, the target chooses %d", own, kept[0].Token, want)
 				}
 			}
 			// Accept any path.
-			rows := Rows{Tree: tr, Tokens: []int32{root}, Nodes: []int32{0}, Next: 0, Pass: &toyPass{text, tr}}
+			rows := draft.Rows{Tree: tr, Tokens: []int32{root}, Nodes: []int32{0}, Next: 0, Pass: &toyPass{text, tr}}
 			for node := 0; rapid.Bool().Draw(r, "further"); {
 				kids := tr.Children(node, nil)
 				if len(kids) == 0 {
@@ -96,48 +97,48 @@ func TestAsidesComeTrue(t *testing.T) {
 			}
 			text = append(text, rows.Tokens...)
 			for i := range a.Learn(&rows) {
-				a.Hear(i, &rows, s, toyVocab, nil)
+				a.Rank(i, &rows, s, toyVocab, nil)
 			}
-			for _, x := range a.said {
+			for _, x := range a.entries {
 				if x.position < len(text) {
-					r.Fatalf("something said at %d is kept, the text has %d tokens", x.position, len(text))
+					r.Fatalf("something kept at %d is kept, the text has %d tokens", x.position, len(text))
 				}
 			}
 		}
 	})
 	if found == 0 {
-		t.Error("no aside was ever used")
+		t.Error("no entry was ever used")
 	}
 }
 
-// Whatever was said, candidates stay candidates: different tokens, in order of chances that add up to 1 at most; and where three tokens
-// are alike what was said first gains.
-func TestAsidesWeigh(t *testing.T) {
+// Whatever was kept, candidates stay candidates: different tokens, in order of chances that add up to 1 at most; and where three tokens
+// are agree what was kept first gains.
+func TestOffPathWeighs(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := toySampler(r, 1)
 		k := rapid.IntRange(1, 12).Draw(r, "k")
 		text := []int32{1, 2, 3}
-		var a Asides
-		a.Learn(&Rows{Tokens: text, Next: -1})
+		var a OffPath
+		a.Learn(&draft.Rows{Tokens: text, Next: -1})
 		// The tree has two branches; the text takes the first, and the next tree goes on with the end of the second.
 		tr := tree.New(4)
 		first := tr.Append(0, 5, 0)
 		node := tr.Append(0, 6, 0)
-		alike := rapid.IntRange(0, 4).Draw(r, "alike")
-		for i := range alike {
+		agree := rapid.IntRange(0, 4).Draw(r, "agree")
+		for i := range agree {
 			node = tr.Append(node, int32(7+i), 0)
 		}
-		rows := Rows{Tree: tr, Tokens: []int32{4, 5}, Nodes: []int32{0, int32(first)}, Next: 7, Pass: &toyPass{text, tr}}
+		rows := draft.Rows{Tree: tr, Tokens: []int32{4, 5}, Nodes: []int32{0, int32(first)}, Next: 7, Pass: &toyPass{text, tr}}
 		for i := range a.Learn(&rows) {
-			a.Hear(i, &rows, s, toyVocab, nil)
+			a.Rank(i, &rows, s, toyVocab, nil)
 		}
 		next := tree.New(7)
 		at := 0
-		for i := 1; i < alike; i++ {
+		for i := 1; i < agree; i++ {
 			at = next.Append(at, int32(7+i), 0)
 		}
 		c := s.Top(make([]sample.Candidate, 0, k), toyLogits([]int32{9, rapid.Int32Range(0, 9).Draw(r, "other")}), 99, nil)
-		CoupledChances(c, k, 1, .8)
+		draft.CoupledChances(c, k)
 		was := slices.Clone(c)
 		c = a.Weigh(c, next, at)
 		sum, seen := 0.0, map[int32]bool{}
@@ -152,59 +153,28 @@ func TestAsidesWeigh(t *testing.T) {
 		if sum > 1+1e-5 || len(c) > k {
 			r.Fatalf("%d candidates of at most %d with %g of the chances", len(c), k, sum)
 		}
-		if alike == 0 && !slices.Equal(was, c) {
-			r.Fatalf("nothing was said, and %v became %v", was, c)
+		if agree == 0 && !slices.Equal(was, c) {
+			r.Fatalf("nothing was kept, and %v became %v", was, c)
 		}
-		if said, n := a.find(next, at); n > 0 {
-			if n != min(alike, mostAlike) {
-				r.Fatalf("%d tokens are alike, want %d", n, alike)
+		if kept, n := a.find(next, at); n > 0 {
+			if n != min(agree, contextMost) {
+				r.Fatalf("%d tokens are agree, want %d", n, agree)
 			}
 			before := 0.0
 			for _, x := range was {
-				if x.Token == said[0].Token {
+				if x.Token == kept[0].Token {
 					before = math.Exp(float64(x.LogProb))
 				}
 			}
 			after := 0.0
 			for _, x := range c {
-				if x.Token == said[0].Token {
+				if x.Token == kept[0].Token {
 					after = math.Exp(float64(x.LogProb))
 				}
 			}
-			if alike >= 3 && k > 1 && before < .9 && after <= before {
-				r.Fatalf("what was said had %g and has %g", before, after)
+			if agree >= 3 && k > 1 && before < .9 && after <= before {
+				r.Fatalf("what was kept had %g and has %g", before, after)
 			}
 		}
-	})
-}
-
-// Chances are in order, add up to 1 at most, and lean to the likely.
-func TestChances(t *testing.T) {
-	rapid.Check(t, func(r *rapid.T) {
-		temperature := rapid.SampledFrom([]float32{.3, 1, 2}).Draw(r, "temperature")
-		s := toySampler(r, temperature)
-		k := rapid.IntRange(1, 12).Draw(r, "k")
-		logits := toyLogits([]int32{rapid.Int32Range(0, 1000).Draw(r, "text")})
-		top := func() []sample.Candidate { return s.Top(make([]sample.Candidate, 0, k), logits, 7, nil) }
-		spread := rapid.Float32Range(.2, 2).Draw(r, "spread")
-		plain, leaning := top(), top()
-		CoupledChances(plain, k, temperature, spread)
-		LeaningChances(leaning, k, temperature, spread, rapid.Float32Range(0, 4).Draw(r, "lean"))
-		for _, c := range [][]sample.Candidate{plain, leaning} {
-			sum := 0.0
-			for i, x := range c {
-				if i > 0 && x.LogProb > c[i-1].LogProb {
-					r.Fatalf("out of order: %v", c)
-				}
-				sum += math.Exp(float64(x.LogProb))
-			}
-			if !(sum <= 1+1e-5) {
-				r.Fatalf("chances add up to %g", sum)
-			}
-		}
-		if i := slices.IndexFunc(plain, func(x sample.Candidate) bool { return x.Token == top()[0].Token }); i != 0 {
-			r.Fatalf("without leaning the race's first is number %d", i)
-		}
-		CoupledChances(nil, k, temperature, spread)
 	})
 }

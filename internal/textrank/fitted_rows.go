@@ -1,15 +1,15 @@
 // Fitted weights of drafters whose rows know the path to their node.
 
-package clues
+package textrank
 
 // DraftModel is of draft models, and Eagle of EAGLE heads, whose rows know the less the further they are from what the target's taps told.
 // Fitted as BlockHead is, to what grove's own target said with its own draft model and head, on every node of the target's path, once
 // with its row and once without. The path never leaves the first guesses that rows belong to.
 var DraftModel = Fit{
-	Cold: Weights{
-		wHead: 0.83, 0.48, 0.07, 0.25, 0.07, -0.13, -0.5,
-		wHeadAt: 0.87, 0, 0, 0, 0,
-		wLean: 1.36, 0, 0, 0, 0,
+	T0: Weights{
+		wDrafter: 0.83, 0.48, 0.07, 0.25, 0.07, -0.13, -0.5,
+		wDrafterAt: 0.87, 0, 0, 0, 0,
+		wRoot: 1.36, 0, 0, 0, 0,
 		wNoise: 0.66, 0.84, 0.76, 0.49, 0.55, 0.21, 0.2,
 		wNoise + matchClasses: 0, 0.52, 0.33, 0.39, 0.36, 0.32, 0.89,
 		wNoiseAt: 0.44, 0, 0, 0, 0,
@@ -20,19 +20,19 @@ var DraftModel = Fit{
 		wSeen + matchClasses: 0, -1.15, -0.1, 0.82, 1.46, 1.7, 1.96,
 		wShare: 0, 0.3, 0, 0.55, 1.14, 0.57, 1.08,
 		wShare + matchClasses: 0, 0.9, 1.1, 1.35, 1.87, 1.45, 1.04,
-		wLonger: 0, 0, 1.07, 0.52, 0.95, 0.85, 1.27,
-		wLonger + matchClasses: 0, 0, 0.95, 1.45, 1.37, 0.72, 0.56,
+		wShorter: 0, 0, 1.07, 0.52, 0.95, 0.85, 1.27,
+		wShorter + matchClasses: 0, 0, 0.95, 1.45, 1.37, 0.72, 0.56,
 		wLatest: 0, 0.49, 0.37, 0.57, 0.39, 0.45, 2.75,
 		wLatest + matchClasses: 0, 0.62, 0.15, 0.34, 0.54, 0.26, 2.15,
-		wAgreed: 0, 0.44, 0.48, 1.39, 0.94, 0.12, -0.38,
-		wAgreed + matchClasses: 0, 1.09, 1.14, 0.94, 0.97, 0.44, -0.2,
+		wLastTwice: 0, 0.44, 0.48, 1.39, 0.94, 0.12, -0.38,
+		wLastTwice + matchClasses: 0, 1.09, 1.14, 0.94, 0.97, 0.44, -0.2,
 		wOther: -1.23, -1.32, 0.28, 0.3, 0.64, 0.22, 0.31,
 		wOther + matchClasses: 0, -0.72, -0.57, -0.17, -0.09, -1.04, -1.9,
 	},
-	Hot: Weights{
-		wHead: 0.73, 0.86, 0.74, 0.49, 0.55, 0.2, 0.28,
-		wHeadAt: 0.41, 0, 0, 0, 0,
-		wLean: 1.46, 0, 0, 0, 0,
+	T1: Weights{
+		wDrafter: 0.73, 0.86, 0.74, 0.49, 0.55, 0.2, 0.28,
+		wDrafterAt: 0.41, 0, 0, 0, 0,
+		wRoot: 1.46, 0, 0, 0, 0,
 		wNoise: 0.66, 0.84, 0.76, 0.49, 0.55, 0.21, 0.2,
 		wNoise + matchClasses: 0, 0.52, 0.33, 0.39, 0.36, 0.32, 0.89,
 		wNoiseAt: 0.44, 0, 0, 0, 0,
@@ -43,22 +43,22 @@ var DraftModel = Fit{
 		wSeen + matchClasses: 0, -1.54, -1.06, -0.23, 0.31, 0.56, 0.82,
 		wShare: 0, 0.09, -0.12, -0.18, -0.24, -0.62, 0.4,
 		wShare + matchClasses: 0, 0.63, 0.61, 0.81, 1.36, 0.77, 0.76,
-		wLonger: 0, 0, -0.17, 0.08, -0.04, 0.56, -0.21,
-		wLonger + matchClasses: 0, 0, 0.31, 0.89, 0.46, 0.65, -0.51,
+		wShorter: 0, 0, -0.17, 0.08, -0.04, 0.56, -0.21,
+		wShorter + matchClasses: 0, 0, 0.31, 0.89, 0.46, 0.65, -0.51,
 		wLatest: 0, 0.11, 0.56, -0.13, 0.44, 0.78, 1.13,
 		wLatest + matchClasses: 0, 0.37, 0.58, 0.87, 0.37, 0.58, 0.69,
-		wAgreed: 0, -0.46, -0.7, 0.31, -0.32, 0.72, -0.58,
-		wAgreed + matchClasses: 0, 1.44, 0.91, 1, 1.19, 0.78, 0.81,
+		wLastTwice: 0, -0.46, -0.7, 0.31, -0.32, 0.72, -0.58,
+		wLastTwice + matchClasses: 0, 1.44, 0.91, 1, 1.19, 0.78, 0.81,
 		wOther: 0.15, -0.55, -0.05, 0.44, 0.63, 0.45, -0.1,
 		wOther + matchClasses: 0, 0.53, 0.28, 0.81, 0.22, -0.46, -0.31,
 	},
 }
 
 var Eagle = Fit{
-	Cold: Weights{
-		wHead: 0.75, 0.8, 0.51, 0.97, 0.54, 0.26, -0.11,
-		wHeadAt: 1.03, 0.88, 0.9, 0.9, 0,
-		wLean: -0.39, -0.11, -1.05, -0.79, 0,
+	T0: Weights{
+		wDrafter: 0.75, 0.8, 0.51, 0.97, 0.54, 0.26, -0.11,
+		wDrafterAt: 1.03, 0.88, 0.9, 0.9, 0,
+		wRoot: -0.39, -0.11, -1.05, -0.79, 0,
 		wNoise: 0.95, 1.07, 0.94, 0.8, 0.71, 0.53, 0.5,
 		wNoise + matchClasses: 0, 0.53, 0.32, 0.34, 0.3, 0.38, 0.5,
 		wNoiseAt: 0.08, 0.18, 0.07, 0.05, 0,
@@ -69,19 +69,19 @@ var Eagle = Fit{
 		wSeen + matchClasses: 0, -1.28, -0.01, 0.8, 1.36, 1.86, 2.08,
 		wShare: 0, 0.07, 0.03, 0.4, 0.83, 0.87, 1.23,
 		wShare + matchClasses: 0, 0.93, 1.15, 1.41, 1.82, 1.8, 1.08,
-		wLonger: 0, 0, 0.09, 0.41, 0.25, 0.23, 1.08,
-		wLonger + matchClasses: 0, 0, 1.13, 1.38, 1.08, 0.71, 0.37,
+		wShorter: 0, 0, 0.09, 0.41, 0.25, 0.23, 1.08,
+		wShorter + matchClasses: 0, 0, 1.13, 1.38, 1.08, 0.71, 0.37,
 		wLatest: 0, 0.2, 0.35, -0.29, 0.19, 0.47, 2.63,
 		wLatest + matchClasses: 0, 0.65, 0.11, 0.23, 0.32, 0.24, 2.02,
-		wAgreed: 0, -0.15, 0.03, 0.99, 0.64, 0.32, -0.33,
-		wAgreed + matchClasses: 0, 0.77, 0.95, 0.88, 1.02, 0.76, -0.56,
+		wLastTwice: 0, -0.15, 0.03, 0.99, 0.64, 0.32, -0.33,
+		wLastTwice + matchClasses: 0, 0.77, 0.95, 0.88, 1.02, 0.76, -0.56,
 		wOther: -0.52, -0.73, 0.33, -0.34, -0.02, -0.33, 0.35,
 		wOther + matchClasses: 0, -0.92, -0.58, -0.37, -0.24, -0.83, -1.82,
 	},
-	Hot: Weights{
-		wHead: 1.01, 1.09, 0.95, 0.83, 0.72, 0.51, 0.53,
-		wHeadAt: 0.09, 0.21, 0.06, 0.04, 0,
-		wLean: 0.92, 0.51, 1.17, 1.12, 0,
+	T1: Weights{
+		wDrafter: 1.01, 1.09, 0.95, 0.83, 0.72, 0.51, 0.53,
+		wDrafterAt: 0.09, 0.21, 0.06, 0.04, 0,
+		wRoot: 0.92, 0.51, 1.17, 1.12, 0,
 		wNoise: 0.95, 1.07, 0.94, 0.8, 0.71, 0.53, 0.5,
 		wNoise + matchClasses: 0, 0.53, 0.32, 0.34, 0.3, 0.38, 0.5,
 		wNoiseAt: 0.08, 0.18, 0.07, 0.05, 0,
@@ -92,12 +92,12 @@ var Eagle = Fit{
 		wSeen + matchClasses: 0, -1.27, -0.78, -0.36, 0.4, 0.28, 0.55,
 		wShare: 0, 0.06, 0.07, 0.51, 0.11, 0.08, 0.37,
 		wShare + matchClasses: 0, 0.65, 0.61, 0.95, 1.29, 0.65, 0.73,
-		wLonger: 0, 0, -0.05, -0.39, -0.14, 0.38, -0.11,
-		wLonger + matchClasses: 0, 0, 0.43, 0.35, 0.33, 0.09, -0.16,
+		wShorter: 0, 0, -0.05, -0.39, -0.14, 0.38, -0.11,
+		wShorter + matchClasses: 0, 0, 0.43, 0.35, 0.33, 0.09, -0.16,
 		wLatest: 0, 0.02, 0.47, -0.01, 0.22, 1.41, 1.24,
 		wLatest + matchClasses: 0, 0.41, 0.58, 0.62, 0.36, 0.77, 0.91,
-		wAgreed: 0, -0.41, -1.02, 0.23, -0.13, 0.56, 0.14,
-		wAgreed + matchClasses: 0, 1.39, 0.67, 0.89, 0.88, 0.83, 0.97,
+		wLastTwice: 0, -0.41, -1.02, 0.23, -0.13, 0.56, 0.14,
+		wLastTwice + matchClasses: 0, 1.39, 0.67, 0.89, 0.88, 0.83, 0.97,
 		wOther: 0, -0.57, -0.53, 0.23, 0.36, -0.29, 0.65,
 		wOther + matchClasses: 0, 0.83, 0.47, 0.41, 0.26, -0.51, -0.39,
 	},

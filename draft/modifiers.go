@@ -1,0 +1,136 @@
+// Modifiers: what a drafter's text adds to its method, "eagle3+text+freq:size=4096".
+
+package draft
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/shortlist"
+)
+
+// Modifiers are those of one drafter.
+type Modifiers struct {
+	// Text combines the drafter's probabilities with n-grams of the text so far, and with logits that the target computed
+	// off the accepted paths.
+	Text bool
+
+	// List computes the drafter's output for part of the vocabulary; its Method is empty without such a modifier.
+	List shortlist.Options
+}
+
+// Modifier is a kind of modifier, for help texts.
+type Modifier struct {
+	Name, Help, Paper string
+
+	keys []string // of its options, which are fields of shortlist.Options
+}
+
+// TextModifier is the name of the modifier that Modifiers.Text holds.
+const TextModifier = "text"
+
+// NetworkModifiers are those of drafters that run a network, and RoutedModifiers those of drafters that a router can serve as well.
+var (
+	NetworkModifiers = []string{TextModifier, "freq", "freq-pa", "context"}
+	RoutedModifiers  = append(slices.Clip(NetworkModifiers), "dynaspec", "dynaspec-fixed")
+)
+
+// AllModifiers are those there are.
+var AllModifiers = []Modifier{
+	{Name: TextModifier, Help: "rank candidates also by n-grams of the text so far and by the target's logits off the accepted paths"},
+	{Name: "freq", Help: "compute drafts for the most frequent tokens only", Paper: "FR-Spec, arXiv 2502.14856", keys: ranked},
+	{Name: "freq-pa", Help: "as freq, with fewer tokens at later steps of a draft", Paper: "DynaSpec, appendix A.1", keys: ranked},
+	{Name: "context", Help: "compute drafts for the most frequent tokens and those of the text so far", keys: append(slices.Clip(ranked), "extra")},
+	{
+		Name: "dynaspec", Help: "compute drafts for clusters of tokens that a router selects, fewer at later steps",
+		Paper: "DynaSpec, arXiv 2510.13847, section 4", keys: routed,
+	},
+	{Name: "dynaspec-fixed", Help: "as dynaspec, with as many clusters at every step", Paper: "DynaSpec, arXiv 2510.13847", keys: routed},
+}
+
+var ranked, routed = []string{"size", "ranks"}, []string{"size", "extra", "router"}
+
+// Listed returns the modifier's options with their defaults.
+func (m *Modifier) Listed() []Option {
+	return slices.DeleteFunc(listed(new(shortlist.Options)), func(o Option) bool { return !slices.Contains(m.keys, o.Key) })
+}
+
+// parse reads the modifier's options.
+func (m *Modifier) parse(text string, into *shortlist.Options) error {
+	for part := range strings.SplitSeq(text, ",") {
+		key, _, _ := strings.Cut(part, "=")
+		switch key = strings.TrimSpace(key); {
+		case key == "" || slices.Contains(m.keys, key):
+		case len(m.keys) == 0:
+			return fmt.Errorf("option %q: it has no options", key)
+		default:
+			return fmt.Errorf("option %q: there is no such option: want some of %s", key, strings.Join(m.keys, ", "))
+		}
+	}
+	return Parse(text, into)
+}
+
+// nextModifier finds a + that begins a modifier. A + within an option's value, such as a path's, is followed by other characters.
+var nextModifier = regexp.MustCompile(`\+[ ]*[a-z][a-z0-9-]*[ ]*(:|\+|$)`)
+
+// Split takes a drafter's text apart: NAME[:options]{+MODIFIER[:options]}. Name is what precedes the first colon or plus.
+func Split(text string) (name, options string, modifiers []string) {
+	method, rest := text, ""
+	if at := nextModifier.FindStringIndex(text); at != nil {
+		method, rest = text[:at[0]], text[at[0]+1:]
+	}
+	name, options, _ = strings.Cut(method, ":")
+	for rest != "" {
+		at := nextModifier.FindStringIndex(rest)
+		if at == nil {
+			at = []int{len(rest)}
+		}
+		modifiers = append(modifiers, strings.TrimSpace(rest[:at[0]]))
+		rest = strings.TrimPrefix(rest[at[0]:], "+")
+	}
+	return strings.TrimSpace(name), strings.TrimSpace(options), modifiers
+}
+
+// modifiers reads the texts of modifiers that a drafter is given.
+func (f *Family) modifiers(texts []string) (m Modifiers, err error) {
+	var seen []string
+	for _, text := range texts {
+		name, options, _ := strings.Cut(text, ":")
+		name = strings.TrimSpace(name)
+		switch {
+		case !slices.Contains(f.Modifiers, name):
+			return m, fmt.Errorf("+%s: %s", name, f.wanted())
+		case slices.Contains(seen, name):
+			return m, fmt.Errorf("+%s stands there twice: want it once", name)
+		case name != TextModifier && m.List.Method != "":
+			return m, fmt.Errorf("+%s after +%s: want one shortlist", name, m.List.Method)
+		}
+		if m.Text = m.Text || name == TextModifier; name != TextModifier {
+			m.List.Method = name
+		}
+		at := slices.IndexFunc(AllModifiers, func(o Modifier) bool { return o.Name == name })
+		if err := AllModifiers[at].parse(options, &m.List); err != nil {
+			return m, fmt.Errorf("+%s: %w", name, err)
+		}
+		seen = append(seen, name)
+	}
+	return m, nil
+}
+
+// wanted lists the modifiers that the family takes, for errors.
+func (f *Family) wanted() string {
+	if len(f.Modifiers) == 0 {
+		return f.Name + " takes no modifiers"
+	}
+	return fmt.Sprintf("%s takes +%s", f.Name, strings.Join(f.Modifiers, ", +"))
+}
+
+// ShortlistOf is the shortlist that a drafter's text names; its Method is empty where it names none.
+func ShortlistOf(text string) (shortlist.Options, error) {
+	_, _, texts := Split(text)
+	f := Family{Name: text, Modifiers: RoutedModifiers}
+	m, err := f.modifiers(texts)
+	return m.List, err
+}

@@ -1,0 +1,146 @@
+// What is known of a sequence's text, and trees built by it.
+
+package textrank
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/suffix"
+	"github.com/grovellm/grove/internal/treebuild"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// Text is the committed text of a sequence, with its n-grams, and the target's candidates off the path.
+type Text struct {
+	offPath OffPath
+
+	automaton   *suffix.Automaton
+	tokens      []int32
+	weights     Weights
+	temperature float32
+	seed        uint64
+	processed   bool // the target's choice goes by more than logits and noise
+}
+
+// NewText is that of a sequence whose tokens are chosen as p has it.
+func NewText(p *sample.Params, f *Fit) *Text {
+	return &Text{
+		automaton: suffix.New(), weights: f.At(p.Temperature), temperature: p.Temperature, seed: p.Seed,
+		processed: p.Penalised() || len(p.LogitBias) > 0 || p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0),
+	}
+}
+
+// learn takes in tokens that were committed.
+func (x *Text) learn(tokens []int32) {
+	x.automaton.Grow(len(tokens))
+	for _, token := range tokens {
+		x.automaton.Extend(token)
+	}
+	x.tokens = append(x.tokens, tokens...)
+}
+
+// Place is the longest n-gram at the end of a text and a path that occurred before in the text.
+type Place = suffix.Place
+
+// End is the place of the whole text.
+func (x *Text) End() Place { return x.automaton.End() }
+
+// Match is the place that a token leads to from another.
+func (x *Text) Match(from Place, token int32) Place { return x.automaton.Match(from, token) }
+
+// Bounds of the candidates below a node: RankedMost are ranked by features, and the off-path logits may add some of their own.
+const (
+	RankedMost     = 16
+	CandidatesMost = RankedMost + 8
+)
+
+// Candidates ranks what may follow a node of a tree, the most probable first, in the memory of dst, which has room for CandidatesMost.
+// The node's path ends at a place of the text. The text is only read, so that many goroutines may ask at once, each with
+// scratch of its own.
+func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool, s *Scratch) []sample.Candidate {
+	var n nodeFeatures
+	n, s.features = x.gather(t.Token[0], at, int(t.Depth[node])+1, row, offTop, s.features[:0], &s.cache)
+	list := dst[:0:min(RankedMost, cap(dst))]
+	list, s.logits = x.weights.probabilities(&n, s.features, list, s.logits)
+	return x.offPath.Weigh(dst[:len(list)], t, node)
+}
+
+// Scratch is memory for ranking candidates, of one worker.
+type Scratch struct {
+	features []features
+	logits   []float32
+	cache    RowCache
+}
+
+// Rows are a drafter's part in a tree.
+type Rows interface {
+	// Row is the drafter's row below the node of t that was added last; its Top is empty where there is none. offTop says that the
+	// path left the drafter's first candidates, for which alone the row was computed.
+	Row(t *tree.Tree, node int) (row Row, offTop bool)
+}
+
+// Builder builds trees of what a text and a drafter's rows say, one tree at a time.
+type Builder struct {
+	treebuild.Builder
+
+	text    *Text
+	rows    Rows
+	deepest int
+	at      []Place // of each node
+
+	lists   [][]sample.Candidate
+	chance  []float32 // of each node of a tree by the text
+	scratch Scratch
+}
+
+// Build appends to t, which holds its root, the nodes of the most probable paths: up to budget nodes in all, no deeper than deepest.
+// The root follows the text.
+func (b *Builder) Build(t *tree.Tree, text *Text, rows Rows, budget, deepest int) {
+	b.text, b.rows, b.deepest = text, rows, deepest
+	b.at = b.at[:0]
+	b.Builder.Build(t, (*source)(b), budget)
+	b.text, b.rows, b.Guide = nil, nil, nil
+}
+
+// source is the builder as its own treebuild.Source.
+type source Builder
+
+func (b *source) Below(t *tree.Tree, node int) []sample.Candidate {
+	x := b.text
+	from := x.End()
+	if parent := t.Parent[node]; parent >= 0 {
+		from = b.at[parent]
+	}
+	b.at = append(b.at, x.Match(from, t.Token[node]))
+	for len(b.lists) <= node {
+		b.lists = append(b.lists, make([]sample.Candidate, 0, CandidatesMost))
+	}
+	row, offTop := b.rows.Row(t, node)
+	list := b.lists[node][:0]
+	if int(t.Depth[node]) < b.deepest {
+		list = x.Candidates(list, t, node, b.at[node], &row, offTop, &b.scratch)
+	}
+	b.lists[node] = list
+	return list
+}
+
+// FirstChance is the probability of the most probable candidate below a node of the last tree, 0 where there is none.
+func (b *Builder) FirstChance(node int) float64 {
+	if len(b.lists[node]) == 0 {
+		return 0
+	}
+	return math.Exp(b.lists[node][0].Score)
+}
+
+// Expected is the number of tokens that a tree is expected to get accepted, by a guide's measurements.
+func Expected(t *tree.Tree, guide draft.Guide, chance []float32) (sum float32, chances []float32) {
+	chance = append(chance[:0], 1)
+	for i := 1; i < t.Len(); i++ {
+		p := chance[t.Parent[i]] * min(max(guide.Chance(int(t.Depth[i]), t.LogProb[i]), 0), 1)
+		chance = append(chance, p)
+		sum += p
+	}
+	return sum, chance
+}
