@@ -124,7 +124,7 @@ func TestCompletionInShells(t *testing.T) {
 			"grove run --temp":          "--temperature",
 			"grove run -d eag":          "eagle2 eagle3",
 			"grove run --color=al":      "--color=always",
-			"grove run -d eagle3:width": "eagle3:width=",
+			"grove run -d eagle3:depth": "eagle3:depth=",
 			"grove run -m wei":          "weights.gguf",
 			"grove run --model=wei":     "--model=weights.gguf",
 			"grove run \"a b\" --see":   "--seed",

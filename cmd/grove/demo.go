@@ -187,13 +187,13 @@ func (d *demo) race(lanes []*lane) error {
 
 // report prints the figures of the run, and its best tree.
 func (d *demo) report(c *comparison) error {
-	d.say("%-14s %10s %8s %15s", "", "tokens/s", "passes", "tokens a pass")
+	d.say("%-16s %10s %8s %15s", "", "tokens/s", "passes", "tokens a pass")
 	for _, row := range []struct {
 		name string
 		r    *grove.Result
 	}{{draft.Plain, c.Plain}, {d.r.Drafter, c.Drafted}} {
 		s := &row.r.Stats
-		d.say("%-14s %10.1f %8d %15.2f", row.name, perSecond(s), s.Rounds, s.Tau())
+		d.say("%-16s %10.1f %8d %15.2f", row.name, perSecond(s), s.Rounds, s.Tau())
 	}
 	same := fmt.Sprintf("the same %d tokens", len(c.Plain.Tokens))
 	if c.Different >= 0 {
@@ -240,7 +240,7 @@ func (d *demo) compareAll(ctx context.Context) error {
 	}
 	plain, different := lanes[0], -1
 	d.say("%s, %d tokens each:\n", d.name, len(plain.result.Tokens))
-	d.say("%-14s %10s %10s %15s", "drafter", "tokens/s", "speed-up", "tokens a pass")
+	d.say("%-16s %10s %10s %15s", "drafter", "tokens/s", "speed-up", "tokens a pass")
 	for _, l := range lanes {
 		if at := differ(plain.result.Tokens, l.result.Tokens); at >= 0 && different < 0 {
 			different = at
@@ -254,7 +254,7 @@ func (d *demo) compareAll(ctx context.Context) error {
 			}
 			continue
 		}
-		d.say("%-14s %10.1f %8.2f × %15.2f", l.title, perSecond(s), speedup, s.Tau())
+		d.say("%-16s %10.1f %8.2f × %15.2f", l.title, perSecond(s), speedup, s.Tau())
 	}
 	return sameTokens(different)
 }

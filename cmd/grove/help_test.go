@@ -162,7 +162,7 @@ func TestDrafters(t *testing.T) {
 		}
 	}
 	text := must(t, "", "drafters", "eagle2")
-	for _, want := range []string{"--head FILE", "arXiv", "width=8", "cannot run"} {
+	for _, want := range []string{"--head FILE", "arXiv", "k=10", "+dynaspec", "cannot run"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("grove drafters eagle2 does not say %q:\n%s", want, text)
 		}

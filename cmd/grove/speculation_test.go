@@ -26,12 +26,12 @@ func TestDemo(t *testing.T) {
 		t.Errorf("the speed-up is %v, of figures that say %v", d["speedup"], want)
 	}
 	out := must(t, "", "demo", "-n", "40", "--pad", "20M")
-	for _, want := range []string{"grove target, padded from", "func TestReadFile", "plain decoding", "tree speculation (best-first)", "the same 40 tokens", "tokens/s", "× the speed"} {
+	for _, want := range []string{"grove target, padded from", "func TestReadFile", "plain decoding", "tree speculation (best-first+text)", "the same 40 tokens", "tokens/s", "× the speed"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("demo does not say %q:\n%s", want, out)
 		}
 	}
-	if out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "--pad", "3M", "one two"); !strings.Contains(out, "(lookup)") || !strings.Contains(out, "padded from") {
+	if out := must(t, "", "demo", "-m", tiny(t), "-n", "12", "--pad", "3M", "one two"); !strings.Contains(out, "(auto)") || !strings.Contains(out, "padded from") {
 		t.Errorf("demo of a padded model without a draft model:\n%s", out)
 	}
 	all := lines(t, must(t, "", "demo", "--all", "-n", "8", "--pad", "0", "--json"))

@@ -16,7 +16,7 @@ import (
 type DynaTree struct {
 	TauH    float32 `draft:"tau-h" help:"from this probability of its best child on, a node gets b-min children (tau-l to 1)"`
 	TauL    float32 `draft:"tau-l" help:"below this probability of its best child, a node gets b-max children (0 to tau-h)"`
-	BRoot   int     `draft:"b-root" help:"children of the last committed token (1 to 64); 0: as of any other node"`
+	BRoot   int     `draft:"b-root" help:"children of the last committed token (0 to 64); 0: as of any other node"`
 	BMin    int     `draft:"b-min" help:"children of a node where the draft model is confident (1 or more)"`
 	BMid    int     `draft:"b-mid" help:"children of a node between tau-l and tau-h (b-min or more)"`
 	BMax    int     `draft:"b-max" help:"children of a node where the draft model is uncertain (b-mid to 64)"`
