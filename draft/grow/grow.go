@@ -71,7 +71,7 @@ type Config struct {
 	Target int              // tokens of the target's vocabulary
 	Tokens []int32          // of each logit; nil: they are the vocabulary in order
 	Lists  shortlist.Method // nil: all tokens' logits are computed
-	Text   *textrank.Fit    // the weights of +text; nil: without that modifier
+	Text   *textrank.Model  // the weights of +text; nil: without that modifier
 }
 
 // New returns a drafter.

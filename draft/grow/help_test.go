@@ -62,7 +62,7 @@ func listed(shape Shape, o shortlist.Options, m *model.Model, target draft.Targe
 	}
 	c := Config{Shape: shape, Model: NewDraftModel(m), Pool: m.Pool(), Vocab: m.Config.Vocab, Target: target.Vocab, Lists: lists}
 	if s, ok := shape.(withText); ok {
-		c.Shape, c.Text = s.Shape, &textrank.BlockHead
+		c.Shape, c.Text = s.Shape, textrank.NewModel()
 	}
 	return New(c)
 }

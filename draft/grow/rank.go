@@ -28,6 +28,9 @@ func (d *Drafter) rank() {
 		s.cands = slices.Grow(s.cands[:0], n*d.ranked)[:n*d.ranked]
 		s.count = slices.Grow(s.count[:0], n)[:n]
 		s.confidence = slices.Grow(s.confidence[:0], n)[:n]
+		if s.text != nil {
+			s.text.Keep(s.tree.Len(), s.tree.Len())
+		}
 		rows := s.run.Len() - int(s.shift)
 		s.rows = slices.Grow(s.rows, rows*d.ranked-len(s.rows))[:rows*d.ranked]
 		s.rowCount = slices.Grow(s.rowCount, rows-len(s.rowCount))[:rows]

@@ -77,7 +77,11 @@ func (s *state) commit(r *draft.Rows) error {
 	}
 	draft.Tell(s.words, r)
 	if s.text != nil {
-		s.d.commits.Learn(s.text, r, s.sampler, s.history)
+		t := &s.tree
+		if !ready {
+			t = nil
+		}
+		s.d.commits.Learn(s.text, t, r, s.sampler, s.history)
 	}
 	if slices.ContainsFunc(r.Tokens, func(token int32) bool { return int(token) >= s.d.Vocab }) {
 		s.lose()
@@ -209,6 +213,7 @@ func (s *state) begin(r *draft.Request) bool {
 	if s.text != nil {
 		r.Tree.Reset(root)
 		s.places = append(s.places[:0], s.text.Match(s.text.End(), root))
+		s.text.Keep(0, 0)
 	}
 	return true
 }

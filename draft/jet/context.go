@@ -47,7 +47,7 @@ func (s *state) commit(r *draft.Rows) {
 	}
 	s.at += len(r.Tokens)
 	if s.text != nil {
-		s.d.commits.Learn(s.text, r, s.sampler, s.history)
+		s.d.commits.Learn(s.text, &s.text.Built, r, s.sampler, s.history)
 	}
 	s.tell(r)
 	s.read.Commit(r)

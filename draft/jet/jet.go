@@ -62,7 +62,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		d.rows = o.Depth
 	}
 	if o.Text {
-		d.text = &textrank.Builder{Builder: shape.Builder}
+		d.text, d.model = &textrank.Builder{Builder: shape.Builder}, textrank.NewModel()
 	}
 	d.workers = make([]*sample.Sampler, d.pool.Threads())
 	for i := range d.workers {
@@ -102,6 +102,7 @@ type drafter struct {
 	tasks           []task
 	bufs            Buffers
 	path            []float32
+	model           *textrank.Model  // of +text
 	commits         textrank.Commits // of the Commit under way
 
 	listing
@@ -134,7 +135,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.warm = 1
 	}
 	if d.text != nil {
-		s.text = textrank.NewText(&p, &textrank.BlockHead)
+		s.text = textrank.NewText(&p, d.model)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin(&p)

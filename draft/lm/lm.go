@@ -21,7 +21,7 @@ func New(shape grow.Shape, mods draft.Modifiers, m *model.Model, target draft.Ta
 	}
 	c := grow.Config{Shape: shape, Model: grow.NewDraftModel(m), Pool: m.Pool(), Vocab: vocab, Target: target.Vocab, Lists: method}
 	if mods.Text {
-		c.Text = &textrank.DraftModel
+		c.Text = textrank.NewModel()
 	}
 	return grow.New(c)
 }

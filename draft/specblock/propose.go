@@ -76,6 +76,9 @@ func (s *state) begin(r *draft.Request) bool {
 		return false
 	}
 	r.Tree.Reset(r.Tree.Token[0])
+	if s.text != nil {
+		s.text.Keep(0, 0)
+	}
 	s.request, s.root = r, r.Tree.Token[0]
 	s.grown.Reset(s.root)
 	s.blocks, s.sum = 0, 0

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
 )
 
 // attach adds what a pass's blocks say (algorithm 2, lines 6 to 9). Of every block the candidates of slot k are children of the likeliest
@@ -61,6 +62,14 @@ func (s *state) attach() {
 	}
 }
 
+// ranked is the tree whose nodes' features the text keeps.
+func (s *state) ranked() *tree.Tree {
+	if s.d.options.Tree == Ranked {
+		return &s.grown
+	}
+	return &s.text.Built
+}
+
 // rankByText is a row's candidates below a node, with +text ranked by the text too.
 func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
 	if s.text == nil {
@@ -71,6 +80,7 @@ func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
 	for _, n := range s.path {
 		at = s.text.Match(at, s.grown.Token[n])
 	}
+	s.text.Keep(s.grown.Len(), s.grown.Len())
 	x := s.textRow(number, int(s.grown.Depth[node])+1)
 	return s.text.Candidates(r.level[:0], &s.grown, node, at, &x, false, &s.d.scratch)
 }

@@ -135,6 +135,9 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	for _, w := range widths {
 		d.ranked = max(d.ranked, w)
 	}
+	if o.Text {
+		d.model = textrank.NewModel()
+	}
 	if o.Text || o.Tree == BestFirst {
 		d.ranked = max(d.ranked, textrank.RowMost)
 	}
@@ -212,6 +215,7 @@ type drafter struct {
 	text      textrank.Builder  // of the same, with +text
 	scratch   textrank.Scratch
 	tasks     []task
+	model     *textrank.Model  // of +text
 	commits   textrank.Commits // of the Commit under way
 
 	listing
@@ -253,7 +257,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.history = sample.NewHistory(p.PenaltyLast)
 	}
 	if d.options.Text {
-		s.text = textrank.NewText(&p, &textrank.SpecBlock)
+		s.text = textrank.NewText(&p, d.model)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin(&p)

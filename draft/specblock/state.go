@@ -44,7 +44,7 @@ func (s *state) commit(r *draft.Rows) {
 	}
 	s.at += len(r.Tokens)
 	if s.text != nil {
-		s.d.commits.Learn(s.text, r, s.sampler, s.history)
+		s.d.commits.Learn(s.text, s.ranked(), r, s.sampler, s.history)
 	}
 	s.compare(r)
 	s.rows = s.rows[:0]

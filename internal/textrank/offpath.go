@@ -247,8 +247,10 @@ type commitTask struct {
 // Reset begins a Commit.
 func (c *Commits) Reset() { c.tasks = c.tasks[:0] }
 
-// Learn takes in rows of a sequence whose target chooses as like does; history is its committed text, where penalties look at it.
-func (c *Commits) Learn(x *Text, r *draft.Rows, like *sample.Sampler, history *sample.History) {
+// Learn takes in rows of a sequence whose target chooses as like does; history is its committed text, where penalties look at it. t is the
+// tree whose nodes' features were kept.
+func (c *Commits) Learn(x *Text, t *tree.Tree, r *draft.Rows, like *sample.Sampler, history *sample.History) {
+	x.observe(t, r)
 	x.learn(r.Tokens)
 	for i := range x.offPath.Learn(r) {
 		c.tasks = append(c.tasks, commitTask{&x.offPath, r, i, like, history})

@@ -18,16 +18,23 @@ type Text struct {
 
 	automaton   *suffix.Automaton
 	tokens      []int32
-	weights     Weights
+	model       *learned
+	kept        []kept    // features of the nodes of the tree proposed last
+	Built       tree.Tree // that tree, where a Builder built it
+	scratch     Scratch
 	temperature float32
 	seed        uint64
 	processed   bool // the target's choice goes by more than logits and noise
 }
 
 // NewText is that of a sequence whose tokens are chosen as p has it.
-func NewText(p *sample.Params, f *Fit) *Text {
+func NewText(p *sample.Params, m *Model) *Text {
+	set := &m.sets[0]
+	if p.Temperature > 0 {
+		set = &m.sets[1]
+	}
 	return &Text{
-		automaton: suffix.New(), weights: f.At(p.Temperature), temperature: p.Temperature, seed: p.Seed,
+		automaton: suffix.New(), model: set, temperature: p.Temperature, seed: p.Seed,
 		processed: p.Penalised() || len(p.LogitBias) > 0 || p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0),
 	}
 }
@@ -57,13 +64,17 @@ const (
 )
 
 // Candidates ranks what may follow a node of a tree, the most probable first, in the memory of dst, which has room for CandidatesMost.
-// The node's path ends at a place of the text. The text is only read, so that many goroutines may ask at once, each with
-// scratch of its own.
+// The node's path ends at a place of the text. Where there is a row, its features are kept for learning, if Keep has made room
+// for the node. Many goroutines may ask at once, about different nodes, each with scratch of its own.
 func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool, s *Scratch) []sample.Candidate {
 	var n nodeFeatures
 	n, s.features = x.gather(t.Token[0], at, int(t.Depth[node])+1, row, offTop, s.features[:0], &s.cache)
+	if n.hasRow && node < len(x.kept) {
+		k := &x.kept[node]
+		k.filled, k.node, k.list = true, n, append(k.list[:0], s.features...)
+	}
 	list := dst[:0:min(RankedMost, cap(dst))]
-	list, s.logits = x.weights.probabilities(&n, s.features, list, s.logits)
+	list, s.logits = x.model.w.probabilities(&n, s.features, list, s.logits)
 	return x.offPath.Weigh(dst[:len(list)], t, node)
 }
 
@@ -71,6 +82,7 @@ func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Pla
 type Scratch struct {
 	features []features
 	logits   []float32
+	gradient Weights
 	cache    RowCache
 }
 
@@ -100,7 +112,9 @@ type Builder struct {
 func (b *Builder) Build(t *tree.Tree, text *Text, rows Rows, budget, deepest int) {
 	b.text, b.rows, b.deepest = text, rows, deepest
 	b.at = b.at[:0]
+	text.Keep(0, budget)
 	b.Builder.Build(t, (*source)(b), budget)
+	text.Built.Copy(t)
 	b.text, b.rows, b.Guide = nil, nil, nil
 }
 

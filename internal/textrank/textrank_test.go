@@ -27,7 +27,7 @@ func TestFeaturesOfTheText(t *testing.T) {
 		n := rapid.IntRange(1, 40).Draw(r, "length")
 		text := rapid.SliceOfN(token, n, n).Draw(r, "text")
 		path := rapid.SliceOfN(token, 1, 6).Draw(r, "path") // the root first
-		s := NewText(&sample.Params{}, &BlockHead)
+		s := NewText(&sample.Params{}, NewModel())
 		s.learn(text)
 		at := s.automaton.End()
 		for _, token := range path {
@@ -84,7 +84,7 @@ func TestFeaturesOfTheText(t *testing.T) {
 // Probabilities come in order, add up to less than 1, and are those of the most probable of all tokens with features.
 func TestProbabilities(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
-		w := BlockHead.At(rapid.Float32Range(0, 2).Draw(r, "temperature"))
+		w := neutral(rapid.Bool().Draw(r, "warm"))
 		x := nodeFeatures{depth: rapid.IntRange(1, 30).Draw(r, "depth"), hasRow: rapid.Bool().Draw(r, "headed"), offTop: rapid.Bool().Draw(r, "off top"),
 			class: int8(rapid.IntRange(0, matchClasses-1).Draw(r, "class")), beyond: -rapid.Float32Range(0, 16).Draw(r, "beyond"),
 			last: rapid.Float32Range(-15, 5).Draw(r, "last")}

@@ -1,4 +1,4 @@
-// How features become probabilities: a softmax over the candidates below a node, whose weights were fitted.
+// How features become probabilities: a softmax over the candidates below a node.
 
 package textrank
 
@@ -32,64 +32,79 @@ const (
 	weightsCount = wRankBeyond + 1
 )
 
-// Weights of a temperature.
+// Weights of the softmax.
 type Weights [weightsCount]float32
 
-// Fit is weights at temperatures 0 and 1.
-type Fit struct{ T0, T1 Weights }
-
-// At is between those fitted at temperatures 0 and 1, and not far beyond.
-func (f *Fit) At(temperature float32) (w Weights) {
-	t := min(temperature, 1.3)
-	for i := range w {
-		w[i] = f.T0[i] + t*(f.T1[i]-f.T0[i])
-	}
-	return w
+// term is a weight's place and what it is multiplied by.
+type term struct {
+	weight int
+	x      float32
 }
 
-// logit is a candidate's.
-func (w *Weights) logit(n *nodeFeatures, f *features) (u float32) {
+// termsMost bounds the terms of a logit.
+const termsMost = 12
+
+// terms are those of a candidate's logit.
+func (n *nodeFeatures) terms(f *features, dst []term) []term {
 	class, at := n.set(), draft.DepthClass(n.depth)
+	dst = dst[:0]
 	if n.hasRow {
-		u = w[wDrafter+int(n.class)]*f.drafter + w[wDrafterAt+at]*f.drafter + w[wRoot+at]*f.root
+		dst = append(dst, term{wDrafter + int(n.class), f.drafter}, term{wDrafterAt + at, f.drafter}, term{wRoot + at, f.root}, term{wRank + at, f.rank})
 		if n.offTop {
-			u += w[wDrafterOff] * f.drafter
+			dst = append(dst, term{wDrafterOff, f.drafter})
 		}
 	}
-	u += w[wRank+at] * f.rank
 	if f.noise != 0 {
-		u += w[wNoise+class] * f.noise
+		dst = append(dst, term{wNoise + class, f.noise})
 		if n.hasRow {
-			u += w[wNoiseAt+at] * f.noise
+			dst = append(dst, term{wNoiseAt + at, f.noise})
 		}
 	}
 	if f.class == 0 {
-		return u
+		return dst
 	}
 	own := int(f.class) + class - int(n.class)
-	u += w[wSeen+own] + w[wShare+own]*f.share
+	dst = append(dst, term{wSeen + own, 1}, term{wShare + own, f.share})
 	if f.shorter {
-		u += w[wShorter+class]
+		dst = append(dst, term{wShorter + class, 1})
 	}
 	if f.latest {
-		u += w[wLatest+class]
+		dst = append(dst, term{wLatest + class, 1})
 	}
 	if f.lastTwice {
-		u += w[wLastTwice+class]
+		dst = append(dst, term{wLastTwice + class, 1})
+	}
+	return dst
+}
+
+// otherTerms are those of the logit of all tokens together that are no candidates.
+func (n *nodeFeatures) otherTerms(dst []term) []term {
+	dst = append(dst[:0], term{wOther + n.set(), 1})
+	if n.hasRow {
+		dst = append(dst, term{wOtherAt + draft.DepthClass(n.depth), 1}, term{wBeyond, n.beyond}, term{wLast, n.last}, term{wRankBeyond, n.rank})
+		if n.offTop {
+			dst = append(dst, term{wOff, 1})
+		}
+	}
+	return dst
+}
+
+// logit adds up terms.
+func (w *Weights) logit(terms []term) (u float32) {
+	for _, t := range terms {
+		u += w[t.weight] * t.x
 	}
 	return u
 }
 
-// others is the logit of all tokens together that are no candidates.
-func (w *Weights) others(n *nodeFeatures) float32 {
-	u := w[wOther+n.set()]
-	if n.hasRow {
-		u += w[wOtherAt+draft.DepthClass(n.depth)] + w[wBeyond]*n.beyond + w[wLast]*n.last + w[wRankBeyond]*n.rank
-		if n.offTop {
-			u += w[wOff]
-		}
+// logits are those of all candidates and then that of all other tokens together.
+func (w *Weights) logits(n *nodeFeatures, list []features, dst []float32) []float32 {
+	var room [termsMost]term
+	dst = dst[:0]
+	for i := range list {
+		dst = append(dst, w.logit(n.terms(&list[i], room[:0])))
 	}
-	return u
+	return append(dst, w.logit(n.otherTerms(room[:0])))
 }
 
 // set is where the weights of a node's class are.
@@ -103,11 +118,7 @@ func (n *nodeFeatures) set() int {
 // probabilities makes candidates of features, the most probable first and as many as dst has room for. LogProb is the logarithm of the
 // probability given the node. logits is scratch.
 func (w *Weights) probabilities(n *nodeFeatures, list []features, dst []sample.Candidate, logits []float32) ([]sample.Candidate, []float32) {
-	logits = logits[:0]
-	for i := range list {
-		logits = append(logits, w.logit(n, &list[i]))
-	}
-	logits = append(logits, w.others(n))
+	logits = w.logits(n, list, logits)
 	norm := simd.LogSumExp(logits)
 	dst = dst[:0]
 	for i := range list {

@@ -1,0 +1,134 @@
+// Learning the weights while decoding.
+
+package textrank
+
+import (
+	"math"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/simd"
+	"github.com/grovellm/grove/tree"
+)
+
+// Model is the softmax's weights, which a drafter's sequences share and learn: of temperature 0, and of those above.
+type Model struct{ sets [2]learned }
+
+// learned are weights and the sums of their squared gradients.
+type learned struct{ w, squares Weights }
+
+// NewModel returns weights that no target has taught yet: the drafter's probabilities as they are, and longer n-grams counting more.
+func NewModel() *Model {
+	m := new(Model)
+	for i := range m.sets {
+		m.sets[i].w = neutral(i == 1)
+	}
+	return m
+}
+
+// neutral are the weights to begin with.
+func neutral(warm bool) (w Weights) {
+	for i := range draft.DepthClasses {
+		w[wDrafterAt+i], w[wNoiseAt+i] = 1, 0.6
+		if warm { // a smaller model spreads its probabilities too thin, and the noise gives the others a chance
+			w[wRoot+i], w[wOtherAt+i] = 0.8, 1
+		}
+	}
+	w[wBeyond], w[wDrafterOff], w[wOff] = 1, -0.3, 1
+	for i := range matchClasses {
+		longer := float32(i) // the longer the n-gram, the less the drafter and the noise count
+		w[wDrafter+i], w[wOther+i] = -0.1*longer, -0.3*longer
+		w[wNoise+i], w[wNoise+matchClasses+i] = 0.4-0.06*longer, 0.4
+		w[wSeen+i], w[wSeen+matchClasses+i] = 0.5*longer, 0.8*longer-2
+		w[wShare+i], w[wShare+matchClasses+i] = 0.3, 1
+		w[wLatest+i], w[wLatest+matchClasses+i] = 0.3, 0.5
+	}
+	return w
+}
+
+// kept is a node whose candidates were ranked.
+type kept struct {
+	filled bool
+	node   nodeFeatures
+	list   []features
+}
+
+// Keep makes room for the features of a tree's nodes, and forgets those of nodes from first on.
+func (x *Text) Keep(first, nodes int) {
+	for len(x.kept) < nodes {
+		x.kept = append(x.kept, kept{})
+	}
+	for i := first; i < len(x.kept); i++ {
+		x.kept[i].filled = false
+	}
+}
+
+// observe learns from the target's choices after each of the rows' tokens, before the text takes them in. t is the tree whose nodes'
+// features were kept; nil: there is none.
+func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
+	if r.Next < 0 {
+		return
+	}
+	node, at := 0, x.End()
+	for i, token := range r.Tokens {
+		next := r.Next
+		if i+1 < len(r.Tokens) {
+			next = r.Tokens[i+1]
+		}
+		switch {
+		case t == nil || t.Len() == 0 || node < 0 || i == 0 && t.Token[0] != token:
+			node = -1
+		case i > 0:
+			node = t.Child(node, token)
+		}
+		at = x.Match(at, token)
+		if node >= 0 && node < len(x.kept) && x.kept[node].filled {
+			x.model.learn(&x.kept[node].node, x.kept[node].list, next, &x.scratch)
+		}
+		if at.State > 0 {
+			var n nodeFeatures
+			n, x.scratch.features = x.gather(r.Tokens[0], at, i+1, &Row{}, false, x.scratch.features[:0], &x.scratch.cache)
+			x.model.learn(&n, x.scratch.features, next, &x.scratch)
+		}
+	}
+	x.Keep(0, 0)
+}
+
+// learnRate is the step of a weight at first; it falls with the root of the sum of squared gradients (Adagrad).
+const learnRate = 0.15
+
+// learn is a gradient step of the log-likelihood of the target's choice.
+func (m *learned) learn(n *nodeFeatures, list []features, choice int32, s *Scratch) {
+	s.logits = m.w.logits(n, list, s.logits)
+	norm := simd.LogSumExp(s.logits)
+	if norm != norm {
+		return
+	}
+	var room [termsMost]term
+	clear(s.gradient[:])
+	found := false
+	for i := range s.logits {
+		g := float32(math.Exp(float64(s.logits[i] - norm)))
+		terms := room[:0]
+		if i < len(list) {
+			if list[i].token == choice {
+				g--
+				found = true
+			}
+			terms = n.terms(&list[i], terms)
+		} else {
+			if !found {
+				g--
+			}
+			terms = n.otherTerms(terms)
+		}
+		for _, t := range terms {
+			s.gradient[t.weight] += g * t.x
+		}
+	}
+	for i, g := range s.gradient {
+		if g != 0 {
+			m.squares[i] += g * g
+			m.w[i] -= learnRate * g / float32(math.Sqrt(float64(1+m.squares[i])))
+		}
+	}
+}
