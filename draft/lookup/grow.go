@@ -1,49 +1,76 @@
 package lookup
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/suffix"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
 )
 
-// place is what is known at a node of the tree: the longest match, and, while all output is the beginning of the predicted one, the index of the predicted token that
-// comes next (0: it is not).
+// place is what is known at a node of the tree: the longest match, and, while all output is the beginning of the predicted one,
+// the index of the predicted token that comes next (0: it is not).
 type place struct {
 	suffix.Place
 	next int32
 }
 
-// candidate is a node that may be added.
+// candidate is a token that may follow a node.
 type candidate struct {
-	parent  int32
-	token   int32
-	at      place
-	logProb float64 // given the parent
-	path    float64 // from the root
+	token int32
+	to    int32   // state of the match that goes on with the token
+	p     float64 // weight, and then probability
 }
 
-// grow adds the likeliest candidates one by one, each opening those below it.
+// grow builds the tree of the most probable continuations.
 func (d *drafter) grow(s *state, r *draft.Request) {
-	t := r.Tree
-	a := s.text
-	at := place{Place: a.Match(a.End(), t.Token[0])}
-	if s.foretold(t.Token[0]) {
-		at.next = int32(s.kept + 1)
+	d.s, d.most = s, r.Depth
+	d.nodes = d.nodes[:0]
+	d.builder.Least = float64(d.o.Floor)
+	d.builder.Build(r.Tree, d, r.Budget)
+	d.s = nil
+}
+
+// Below is treebuild.Source's.
+func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
+	a, token := d.s.text, t.Token[node]
+	at := place{Place: a.End()}
+	if parent := t.Parent[node]; parent >= 0 {
+		at = d.nodes[parent]
+		if n := at.next; n > 0 && int(n) < len(d.s.predicted) && d.s.predicted[n] == token {
+			at.next++
+		} else {
+			at.next = 0
+		}
+	} else if d.s.foretold(token) {
+		at.next = int32(d.s.kept + 1)
 	}
-	if at.State == 0 || r.Budget <= t.Len() {
-		return
+	at.Place = a.Match(at.Place, token)
+	d.nodes = append(d.nodes, at)
+	for len(d.lists) <= node {
+		d.lists = append(d.lists, nil)
 	}
-	d.heap = d.heap[:0]
-	d.nodes = append(d.nodes[:0], at)
-	d.open(s, 0, 0, 0, r.Depth)
-	for len(d.heap) > 0 && t.Len() < r.Budget {
-		c := d.heap.pop()
-		node := t.Append(int(c.parent), c.token, float32(c.logProb))
-		d.nodes = append(d.nodes, c.at)
-		d.open(s, int32(node), c.path, int(t.Depth[node]), r.Depth)
+	list := d.lists[node][:0]
+	if depth := int(t.Depth[node]); depth < d.most && at.State > 0 {
+		d.continuations(d.s, at)
+		if d.s.sampling.Temperature > 0 {
+			d.couple(d.s, a.Len()-d.s.ahead+depth+1)
+		}
+		for _, c := range d.kids {
+			list = append(list, sample.Candidate{Token: c.token, LogProb: float32(math.Log(c.p))})
+		}
+		slices.SortStableFunc(list, func(a, b sample.Candidate) int {
+			if a.LogProb != b.LogProb {
+				return cmp.Compare(b.LogProb, a.LogProb)
+			}
+			return cmp.Compare(a.Token, b.Token)
+		})
 	}
+	d.lists[node] = list
+	return list
 }
 
 // beginning is what agreeing with the predicted output from its first token is worth, in tokens matched.
@@ -52,22 +79,18 @@ const beginning = 8
 // edgesMost bounds the continuations of one match that are looked at, the newest first.
 const edgesMost = 48
 
-// open puts the children of a node on the heap. The longest match has its say first; the share of
-// the probability in which its continuations do not hold the next token goes to the next
-// shorter match, for continuations not seen yet, and so on (prediction by partial matching).
-func (d *drafter) open(s *state, node int32, path float64, depth, most int) {
-	if depth >= most {
-		return
-	}
+// continuations lists what may follow a place. The longest match comes first. The share of the probability in which its
+// continuations do not hold the next token goes to the next shorter match, for continuations not seen yet, and so on (prediction by
+// partial matching).
+func (d *drafter) continuations(s *state, at place) {
 	a := s.text
 	d.kids = d.kids[:0]
 	rest := 1.0
-	at, longer, taken := d.nodes[node], int32(-1), int32(gap)
+	longer, taken := int32(-1), int32(gap)
 	if n := at.next; n > 0 && int(n) < len(s.predicted) {
 		taken = s.predicted[n]
-		to := place{a.Match(at.Place, taken), n + 1}
 		p := s.trust.of(n+beginning, 1)
-		d.kids = append(d.kids, candidate{parent: node, token: taken, at: to, path: p})
+		d.kids = append(d.kids, candidate{token: taken, p: p})
 		rest -= p
 	}
 	for range d.o.Levels {
@@ -85,17 +108,17 @@ func (d *drafter) open(s *state, node int32, path float64, depth, most int) {
 			}
 			n := float64(max(a.Count(to), 1))
 			total += n
-			d.kids = append(d.kids, candidate{parent: node, token: token, at: place{Place: suffix.Place{State: to, Length: at.Length + 1}}, path: n})
-			if newest < 0 || latest(a, to) > latest(a, d.kids[newest].at.State) {
+			d.kids = append(d.kids, candidate{token, to, n})
+			if newest < 0 || latest(a, to) > latest(a, d.kids[newest].to) {
 				newest = len(d.kids) - 1
 			}
 		}
 		if newest >= 0 {
-			d.kids[newest].path += recent
+			d.kids[newest].p += recent
 			total += recent
 			p := rest * s.trust.of(at.Length, a.Count(at.State))
 			for i := from; i < len(d.kids); i++ {
-				d.kids[i].path *= p / total
+				d.kids[i].p *= p / total
 			}
 			rest -= p
 		}
@@ -103,16 +126,6 @@ func (d *drafter) open(s *state, node int32, path float64, depth, most int) {
 		at.State = a.Link(at.State)
 		if at.State > 0 {
 			at.Length = a.Length(at.State)
-		}
-	}
-	if s.sampling.Temperature > 0 {
-		d.couple(s, a.Len()-s.ahead+depth+1)
-	}
-	floor := math.Log(float64(d.o.Floor))
-	for _, c := range d.kids {
-		c.logProb = math.Log(c.path)
-		if c.path = path + c.logProb; c.path >= floor {
-			d.heap.push(c)
 		}
 	}
 }
@@ -136,65 +149,13 @@ func (d *drafter) couple(s *state, position int) {
 	rest, sum := 1.0, 0.0
 	for i := range d.kids {
 		c := &d.kids[i]
-		rest -= c.path
-		speed := c.path * math.Exp(sample.Noise(s.sampling.Seed, position, c.token))
-		c.logProb = speed
-		sum += speed * speed
+		rest -= c.p
+		c.p *= math.Exp(sample.Noise(s.sampling.Seed, position, c.token)) // its speed
+		sum += c.p * c.p
 	}
 	rest = max(rest, 0.01)
 	for i := range d.kids {
 		c := &d.kids[i]
-		c.path = c.logProb * c.logProb / sum * math.Exp(-rest/c.logProb)
+		c.p = c.p * c.p / sum * math.Exp(-rest/c.p)
 	}
-}
-
-// frontier is a heap of candidates, the likeliest first, ties to the one that would be drafted nearer the root and earlier.
-type frontier []candidate
-
-func (f frontier) before(i, j int) bool {
-	a, b := &f[i], &f[j]
-	switch {
-	case a.path != b.path:
-		return a.path > b.path
-	case a.parent != b.parent:
-		return a.parent < b.parent
-	}
-	return a.token < b.token
-}
-
-func (f *frontier) push(c candidate) {
-	h := append(*f, c)
-	for i := len(h) - 1; i > 0; {
-		p := (i - 1) / 2
-		if !h.before(i, p) {
-			break
-		}
-		h[i], h[p] = h[p], h[i]
-		i = p
-	}
-	*f = h
-}
-
-func (f *frontier) pop() candidate {
-	h := *f
-	top := h[0]
-	n := len(h) - 1
-	h[0] = h[n]
-	h = h[:n]
-	for i := 0; ; {
-		c := 2*i + 1
-		if c >= n {
-			break
-		}
-		if c+1 < n && h.before(c+1, c) {
-			c++
-		}
-		if !h.before(c, i) {
-			break
-		}
-		h[i], h[c] = h[c], h[i]
-		i = c
-	}
-	*f = h
-	return top
 }

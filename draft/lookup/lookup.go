@@ -13,6 +13,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/suffix"
+	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -65,9 +66,14 @@ type drafter struct {
 	draft.Base
 	o         Options
 	proposals []draft.Proposal
-	heap      frontier
-	nodes     []place // of each node of the tree under way
-	kids      []candidate
+	builder   treebuild.Builder
+
+	// The tree under way.
+	s     *state
+	most  int     // depth of its nodes at most
+	nodes []place // of each node
+	lists [][]sample.Candidate
+	kids  []candidate
 }
 
 // state is the text of one sequence and what it taught about matches.
