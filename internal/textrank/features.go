@@ -24,6 +24,9 @@ type features struct {
 	share     float32 // logarithm of the share of the n-gram's occurrences that the token followed
 	latest    bool    // the token followed the latest occurrence of the longest n-gram
 	lastTwice bool    // and the occurrence before
+	offPath   bool    // the off-path entry has the token
+	first     bool    // the token is the entry's first
+	gap       float32 // the token's score there less the first's
 }
 
 // nodeFeatures are those of a node whose candidates are ranked.
@@ -35,6 +38,7 @@ type nodeFeatures struct {
 	beyond float32 // log-probability, as the drafter has it, of all tokens that have no features
 	last   float32 // temperature · score of the drafter's last candidate
 	rank   float32 // features.rank of all tokens beyond
+	agree  int     // agreement with the off-path entry, see agreeAny
 }
 
 // N-grams of about the same length predict about as well.
@@ -138,9 +142,10 @@ func (row *Row) rank(list []features) (beyond float32) {
 	return row.Rank[len(row.Rank)-1]
 }
 
-// gather finds the features of the tokens at a depth, below a path of which at is the longest n-gram. Those of the row come first.
+// gather finds the features of the tokens that may follow a context, below a path of which at is the longest n-gram. Those of the row come first.
 // scratch is for rows without a Cache.
-func (x *Text) gather(root int32, at suffix.Place, depth int, row *Row, offTop bool, list []features, scratch *RowCache) (nodeFeatures, []features) {
+func (x *Text) gather(root int32, at suffix.Place, c context, row *Row, offTop bool, list []features, scratch *RowCache) (nodeFeatures, []features) {
+	depth := c.position + 1 - len(x.tokens)
 	n := nodeFeatures{depth: row.Depth, class: matchClass(at.Length), offTop: offTop}
 	if n.hasRow = len(row.Top) > 0; n.hasRow {
 		c := row.Cache
@@ -184,6 +189,16 @@ func (x *Text) gather(root int32, at suffix.Place, depth int, row *Row, offTop b
 		at.State = a.Link(at.State)
 		if at.State > 0 {
 			at.Length = a.Length(at.State)
+		}
+	}
+	var kept []sample.Candidate
+	var room [offPathKept]sample.Candidate
+	kept, n.agree = x.offPath.find(c, room[:0])
+	for i, k := range kept {
+		f := &list[x.indexOf(&list, row, k.Token, depth)]
+		f.offPath = true
+		if n.agree != agreeAny {
+			f.first, f.gap = i == 0, float32(k.Score-kept[0].Score)
 		}
 	}
 	return n, list

@@ -34,6 +34,11 @@ func neutral(warm bool) (w Weights) {
 		}
 	}
 	w[wBeyond], w[wDrafterOff], w[wOff] = 1, -0.3, 1
+	for i := 1; i <= agreeAny; i++ { // what the target computed there before counts more than the drafter
+		w[wOffPathDrafter+i], w[wOffPathOther+i] = -0.4, -2
+		w[wOffPath+i], w[wOffPathFirst+i], w[wOffPathGap+i] = 1.3, 2, 0.2
+	}
+	w[wOffPathDrafter+agreeAny], w[wOffPathOther+agreeAny], w[wOffPath+agreeAny] = -0.2, 0, 0.7
 	for i := range matchClasses {
 		longer := float32(i) // the longer the n-gram, the less the drafter and the noise count
 		w[wDrafter+i], w[wOther+i] = -0.1*longer, -0.3*longer
@@ -84,9 +89,9 @@ func (x *Text) observe(t *tree.Tree, r *draft.Rows) {
 		if node >= 0 && node < len(x.kept) && x.kept[node].filled {
 			x.model.learn(&x.kept[node].node, x.kept[node].list, next, &x.scratch)
 		}
-		if at.State > 0 {
-			var n nodeFeatures
-			n, x.scratch.features = x.gather(r.Tokens[0], at, i+1, &Row{}, false, x.scratch.features[:0], &x.scratch.cache)
+		var n nodeFeatures
+		n, x.scratch.features = x.gather(r.Tokens[0], at, x.contextAlong(r.Tokens[:i+1]), &Row{}, false, x.scratch.features[:0], &x.scratch.cache)
+		if len(x.scratch.features) > 0 {
 			x.model.learn(&n, x.scratch.features, next, &x.scratch)
 		}
 	}

@@ -58,9 +58,11 @@ func TestOffPathPredicts(t *testing.T) {
 		s := toySampler(r, rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"))
 		token := rapid.Int32Range(0, 3)
 		text := rapid.SliceOfN(token, 4, 6).Draw(r, "prompt")
-		var a OffPath
-		if n := a.Learn(&draft.Rows{Tokens: text, Next: -1}); n != 0 {
-			r.Fatalf("a prompt says %d things", n)
+		x := NewText(&sample.Params{}, NewModel())
+		a := &x.offPath
+		x.learn(text)
+		if n := a.Learn(&draft.Rows{Tokens: text, Next: -1}, 0); n != 0 {
+			r.Fatalf("a prompt has %d entries", n)
 		}
 		for range rapid.IntRange(1, 6).Draw(r, "rounds") {
 			root := token.Draw(r, "root")
@@ -69,8 +71,8 @@ func TestOffPathPredicts(t *testing.T) {
 				tr.Append(rapid.IntRange(0, tr.Len()-1).Draw(r, "parent"), token.Draw(r, "token"), 0)
 			}
 			for node := range tr.Token {
-				kept, agree := a.find(tr, node)
-				if agree == 0 {
+				kept, agree := a.find(x.contextOf(tr, node), nil)
+				if agree == 0 || agree == agreeAny {
 					continue
 				}
 				own := slices.Clone(text)
@@ -95,13 +97,15 @@ func TestOffPathPredicts(t *testing.T) {
 				node = int(rapid.SampledFrom(kids).Draw(r, "child"))
 				rows.Nodes, rows.Tokens = append(rows.Nodes, int32(node)), append(rows.Tokens, tr.Token[node])
 			}
+			before := len(text)
 			text = append(text, rows.Tokens...)
-			for i := range a.Learn(&rows) {
+			x.learn(rows.Tokens)
+			for i := range a.Learn(&rows, before) {
 				a.Rank(i, &rows, s, toyVocab, nil)
 			}
 			for _, x := range a.entries {
 				if x.position < len(text) {
-					r.Fatalf("something kept at %d is kept, the text has %d tokens", x.position, len(text))
+					r.Fatalf("an entry of position %d is kept, the text has %d tokens", x.position, len(text))
 				}
 			}
 		}
@@ -111,15 +115,13 @@ func TestOffPathPredicts(t *testing.T) {
 	}
 }
 
-// Whatever was kept, candidates stay candidates: different tokens, in order of chances that add up to 1 at most; and where three tokens
-// are agree what was kept first gains.
-func TestOffPathWeighs(t *testing.T) {
+// The entry for a node makes its tokens candidates, and its first more probable; without one nothing changes.
+func TestOffPathRanks(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := toySampler(r, 1)
-		k := rapid.IntRange(1, 12).Draw(r, "k")
 		text := []int32{1, 2, 3}
-		var a OffPath
-		a.Learn(&draft.Rows{Tokens: text, Next: -1})
+		p := sample.Params{Temperature: 1, Seed: 3}
+		x, plain := NewText(&p, NewModel()), NewText(&p, NewModel())
 		// The tree has two branches; the text takes the first, and the next tree goes on with the end of the second.
 		tr := tree.New(4)
 		first := tr.Append(0, 5, 0)
@@ -129,52 +131,53 @@ func TestOffPathWeighs(t *testing.T) {
 			node = tr.Append(node, int32(7+i), 0)
 		}
 		rows := draft.Rows{Tree: tr, Tokens: []int32{4, 5}, Nodes: []int32{0, int32(first)}, Next: 7, Pass: &toyPass{text, tr}}
-		for i := range a.Learn(&rows) {
-			a.Rank(i, &rows, s, toyVocab, nil)
+		for _, x := range []*Text{x, plain} {
+			x.learn(text)
+			before := len(x.tokens)
+			x.learn(rows.Tokens)
+			if x == plain {
+				continue
+			}
+			for i := range x.offPath.Learn(&rows, before) {
+				x.offPath.Rank(i, &rows, s, toyVocab, nil)
+			}
 		}
 		next := tree.New(7)
 		at := 0
 		for i := 1; i < agree; i++ {
 			at = next.Append(at, int32(7+i), 0)
 		}
-		c := s.Top(make([]sample.Candidate, 0, k), toyLogits([]int32{9, rapid.Int32Range(0, 9).Draw(r, "other")}), 99, nil)
-		draft.CoupledChances(c, k)
-		was := slices.Clone(c)
-		c = a.Weigh(c, next, at)
-		sum, seen := 0.0, map[int32]bool{}
-		for i, x := range c {
-			p := math.Exp(float64(x.LogProb))
-			if !(p >= 0 && p <= 1+1e-6) || seen[x.Token] || i > 0 && x.LogProb > c[i-1].LogProb {
-				r.Fatalf("candidates %v", c)
+		logits := toyLogits([]int32{9, rapid.Int32Range(0, 9).Draw(r, "other")})
+		row := Row{Top: s.Top(make([]sample.Candidate, 0, 8), logits, 99, nil), Depth: 1, Logits: flat{}}
+		list := func(x *Text) []sample.Candidate {
+			return x.Candidates(make([]sample.Candidate, 0, CandidatesMost), next, at, x.End(), &row, false, new(Scratch))
+		}
+		was, c := list(plain), list(x)
+		kept, n := x.offPath.find(x.contextOf(next, at), make([]sample.Candidate, 0, 8))
+		if want := min(agree, contextMost); agree > 0 && n != want {
+			r.Fatalf("%d tokens agree, want %d", n, want)
+		}
+		if n == 0 {
+			if !slices.Equal(was, c) {
+				r.Fatalf("without an entry %v became %v", was, c)
 			}
-			seen[x.Token] = true
-			sum += p
+			return
 		}
-		if sum > 1+1e-5 || len(c) > k {
-			r.Fatalf("%d candidates of at most %d with %g of the chances", len(c), k, sum)
-		}
-		if agree == 0 && !slices.Equal(was, c) {
-			r.Fatalf("nothing was kept, and %v became %v", was, c)
-		}
-		if kept, n := a.find(next, at); n > 0 {
-			if n != min(agree, contextMost) {
-				r.Fatalf("%d tokens are agree, want %d", n, agree)
-			}
-			before := 0.0
-			for _, x := range was {
-				if x.Token == kept[0].Token {
-					before = math.Exp(float64(x.LogProb))
+		probability := func(list []sample.Candidate, token int32) float64 {
+			for _, c := range list {
+				if c.Token == token {
+					return math.Exp(float64(c.LogProb))
 				}
 			}
-			after := 0.0
-			for _, x := range c {
-				if x.Token == kept[0].Token {
-					after = math.Exp(float64(x.LogProb))
-				}
+			return 0
+		}
+		for _, k := range kept {
+			if probability(c, k.Token) == 0 {
+				r.Fatalf("token %d of the entry is no candidate", k.Token)
 			}
-			if agree >= 3 && k > 1 && before < .9 && after <= before {
-				r.Fatalf("what was kept had %g and has %g", before, after)
-			}
+		}
+		if before, after := probability(was, kept[0].Token), probability(c, kept[0].Token); before < .9 && after <= before {
+			r.Fatalf("the entry's first had %g and has %g", before, after)
 		}
 	})
 }

@@ -57,25 +57,21 @@ func (x *Text) End() Place { return x.automaton.End() }
 // Match is the place that a token leads to from another.
 func (x *Text) Match(from Place, token int32) Place { return x.automaton.Match(from, token) }
 
-// Bounds of the candidates below a node: RankedMost are ranked by features, and the off-path logits may add some of their own.
-const (
-	RankedMost     = 16
-	CandidatesMost = RankedMost + 8
-)
+// CandidatesMost bounds the candidates below a node.
+const CandidatesMost = 24
 
 // Candidates ranks what may follow a node of a tree, the most probable first, in the memory of dst, which has room for CandidatesMost.
 // The node's path ends at a place of the text. Where there is a row, its features are kept for learning, if Keep has made room
 // for the node. Many goroutines may ask at once, about different nodes, each with scratch of its own.
 func (x *Text) Candidates(dst []sample.Candidate, t *tree.Tree, node int, at Place, row *Row, offTop bool, s *Scratch) []sample.Candidate {
 	var n nodeFeatures
-	n, s.features = x.gather(t.Token[0], at, int(t.Depth[node])+1, row, offTop, s.features[:0], &s.cache)
+	n, s.features = x.gather(t.Token[0], at, x.contextOf(t, node), row, offTop, s.features[:0], &s.cache)
 	if n.hasRow && node < len(x.kept) {
 		k := &x.kept[node]
 		k.filled, k.node, k.list = true, n, append(k.list[:0], s.features...)
 	}
-	list := dst[:0:min(RankedMost, cap(dst))]
-	list, s.logits = x.model.w.probabilities(&n, s.features, list, s.logits)
-	return x.offPath.Weigh(dst[:len(list)], t, node)
+	dst, s.logits = x.model.w.probabilities(&n, s.features, dst, s.logits)
+	return dst
 }
 
 // Scratch is memory for ranking candidates, of one worker.

@@ -33,7 +33,7 @@ func TestFeaturesOfTheText(t *testing.T) {
 		for _, token := range path {
 			at = s.automaton.Match(at, token)
 		}
-		x, list := s.gather(path[0], at, len(path), &Row{}, false, nil, nil)
+		x, list := s.gather(path[0], at, s.contextAlong(path), &Row{}, false, nil, nil)
 
 		whole := slices.Concat(text, path)
 		length := len(whole)
@@ -97,7 +97,7 @@ func TestProbabilities(t *testing.T) {
 			list = append(list, c)
 		}
 		all, _ := w.probabilities(&x, list, make([]sample.Candidate, 0, 40), nil)
-		some, _ := w.probabilities(&x, list, make([]sample.Candidate, 0, RankedMost), nil)
+		some, _ := w.probabilities(&x, list, make([]sample.Candidate, 0, 8), nil)
 		sum := 0.0
 		for i, c := range all {
 			sum += math.Exp(float64(c.LogProb))
@@ -105,7 +105,7 @@ func TestProbabilities(t *testing.T) {
 				r.Fatalf("%v, %v", all, some)
 			}
 		}
-		if sum > 1+1e-5 || !(sum > 0) || len(all) != len(list) || len(some) != min(len(list), RankedMost) {
+		if sum > 1+1e-5 || !(sum > 0) || len(all) != len(list) || len(some) != min(len(list), 8) {
 			r.Fatalf("%d of %d, %d: sum %g", len(all), len(list), len(some), sum)
 		}
 	})

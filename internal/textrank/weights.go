@@ -11,25 +11,32 @@ import (
 // Weights by place. Those of a class go by the class of the node's longest n-gram, but seen and share by that of the
 // candidate's own. A node with a row has the first set of those of a class, another the second.
 const (
-	wDrafter     = iota                            // of the drafter's log-probability, by class
-	wDrafterAt   = wDrafter + matchClasses         // of the same, by class of depth
-	wDrafterOff  = wDrafterAt + draft.DepthClasses // of the same, where the path left the drafter's first candidates
-	wRoot        = wDrafterOff + 1                 // of the root of the drafter's probability, by class of depth
-	wNoise       = wRoot + draft.DepthClasses      // of the noise, by class
-	wNoiseAt     = wNoise + 2*matchClasses         // of the same, by class of depth, where there is a row
-	wOtherAt     = wNoiseAt + draft.DepthClasses   // bias of all other tokens, by class of depth
-	wOff         = wOtherAt + draft.DepthClasses   // the same, where the path left the drafter's first candidates
-	wBeyond      = wOff + 1                        // of beyond, for all others
-	wLast        = wBeyond + 1                     // of last, for all others
-	wSeen        = wLast + 1                       // bias of what followed an n-gram
-	wShare       = wSeen + 2*matchClasses          // of share
-	wShorter     = wShare + 2*matchClasses         // bias of what followed a shorter n-gram alone
-	wLatest      = wShorter + 2*matchClasses       // bias of what followed the latest occurrence
-	wLastTwice   = wLatest + 2*matchClasses        // bias of what followed the last two
-	wOther       = wLastTwice + 2*matchClasses     // bias of all other tokens
-	wRank        = wOther + 2*matchClasses         // of rank, by class of depth
-	wRankBeyond  = wRank + draft.DepthClasses      // of rank, for all others
-	weightsCount = wRankBeyond + 1
+	wDrafter    = iota                            // of the drafter's log-probability, by class
+	wDrafterAt  = wDrafter + matchClasses         // of the same, by class of depth
+	wDrafterOff = wDrafterAt + draft.DepthClasses // of the same, where the path left the drafter's first candidates
+	wRoot       = wDrafterOff + 1                 // of the root of the drafter's probability, by class of depth
+	wNoise      = wRoot + draft.DepthClasses      // of the noise, by class
+	wNoiseAt    = wNoise + 2*matchClasses         // of the same, by class of depth, where there is a row
+	wOtherAt    = wNoiseAt + draft.DepthClasses   // bias of all other tokens, by class of depth
+	wOff        = wOtherAt + draft.DepthClasses   // the same, where the path left the drafter's first candidates
+	wBeyond     = wOff + 1                        // of beyond, for all others
+	wLast       = wBeyond + 1                     // of last, for all others
+	wSeen       = wLast + 1                       // bias of what followed an n-gram
+	wShare      = wSeen + 2*matchClasses          // of share
+	wShorter    = wShare + 2*matchClasses         // bias of what followed a shorter n-gram alone
+	wLatest     = wShorter + 2*matchClasses       // bias of what followed the latest occurrence
+	wLastTwice  = wLatest + 2*matchClasses        // bias of what followed the last two
+	wOther      = wLastTwice + 2*matchClasses     // bias of all other tokens
+	wRank       = wOther + 2*matchClasses         // of rank, by class of depth
+	wRankBeyond = wRank + draft.DepthClasses      // of rank, for all others
+
+	// By the agreement with the off-path entry:
+	wOffPathDrafter = wRankBeyond + 1                // of the drafter's log-probability
+	wOffPath        = wOffPathDrafter + agreeAny + 1 // bias of the entry's tokens
+	wOffPathFirst   = wOffPath + agreeAny + 1        // bias of its first
+	wOffPathGap     = wOffPathFirst + agreeAny + 1   // of gap
+	wOffPathOther   = wOffPathGap + agreeAny + 1     // bias of all other tokens
+	weightsCount    = wOffPathOther + agreeAny + 1
 )
 
 // Weights of the softmax.
@@ -42,7 +49,7 @@ type term struct {
 }
 
 // termsMost bounds the terms of a logit.
-const termsMost = 12
+const termsMost = 16
 
 // terms are those of a candidate's logit.
 func (n *nodeFeatures) terms(f *features, dst []term) []term {
@@ -58,6 +65,15 @@ func (n *nodeFeatures) terms(f *features, dst []term) []term {
 		dst = append(dst, term{wNoise + class, f.noise})
 		if n.hasRow {
 			dst = append(dst, term{wNoiseAt + at, f.noise})
+		}
+	}
+	if n.agree > 0 && n.hasRow {
+		dst = append(dst, term{wOffPathDrafter + n.agree, f.drafter})
+	}
+	if f.offPath {
+		dst = append(dst, term{wOffPath + n.agree, 1}, term{wOffPathGap + n.agree, f.gap})
+		if f.first {
+			dst = append(dst, term{wOffPathFirst + n.agree, 1})
 		}
 	}
 	if f.class == 0 {
@@ -80,6 +96,9 @@ func (n *nodeFeatures) terms(f *features, dst []term) []term {
 // otherTerms are those of the logit of all tokens together that are no candidates.
 func (n *nodeFeatures) otherTerms(dst []term) []term {
 	dst = append(dst[:0], term{wOther + n.set(), 1})
+	if n.agree > 0 {
+		dst = append(dst, term{wOffPathOther + n.agree, 1})
+	}
 	if n.hasRow {
 		dst = append(dst, term{wOtherAt + draft.DepthClass(n.depth), 1}, term{wBeyond, n.beyond}, term{wLast, n.last}, term{wRankBeyond, n.rank})
 		if n.offTop {
