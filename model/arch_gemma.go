@@ -45,8 +45,8 @@ var gemma2 = architecture{
 	check: func(c *Config) error { return c.checkGemma(46) },
 }
 
-// gemma3 is the text part of Gemma 3: norms of queries and keys, and a window with a rotation of its own in five of
-// six layers.
+// gemma3 is the text part of Gemma 3: norms of queries and keys, and a window with a rotation of
+// its own in five of six layers.
 var gemma3 = architecture{
 	name: "gemma3", modelType: "gemma3_text", class: "Gemma3ForCausalLM",
 	keys:   rmsAnd("attention.scale final_logit_softcapping rope.freq_base_swa " + windowPattern),
@@ -87,7 +87,8 @@ var gemmaLayer = []part{
 	ffnGate, ffnUp, ffnDown, ffnPost,
 }
 
-// impliedGemma sets what GGUF files do not say. The largest model, known by its layers, has another scale of scores.
+// impliedGemma sets what GGUF files do not say. The largest model, known by its layers, has another
+// scale of scores.
 func (c *Config) impliedGemma(largest int) {
 	c.EmbedScale = math.Sqrt(float64(c.Hidden))
 	c.AttnScale = c.rootScale()
@@ -111,7 +112,8 @@ func (c *Config) readGemma(h *hfConfig) error {
 }
 
 func (c *Config) writeGemma(m map[string]any) error {
-	m["query_pre_attn_scalar"], m["hidden_activation"] = decimal(float64(float32(1/(c.AttnScale*c.AttnScale)))), m["hidden_act"]
+	m["query_pre_attn_scalar"] = decimal(float64(float32(1 / (c.AttnScale * c.AttnScale))))
+	m["hidden_activation"] = m["hidden_act"]
 	return nil
 }
 

@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/gguf"
 )
 
-// gptneox is GPT-NeoX and Pythia: LayerNorm, biases everywhere, an MLP without a gate, a part of each head rotated.
+// gptneox is GPT-NeoX and Pythia: LayerNorm, biases everywhere, an MLP without a gate, a part of
+// each head rotated.
 var gptneox = architecture{
 	name: "gptneox", modelType: "gpt_neox", class: "GPTNeoXForCausalLM",
 	keys: gguf.Rules{

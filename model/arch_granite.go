@@ -5,13 +5,15 @@ import (
 	"fmt"
 )
 
-// granite is the dense Granite 3 and 4: Llama with multipliers of embeddings, attention scores, residuals and logits.
+// granite is the dense Granite 3 and 4: Llama with multipliers of embeddings, attention scores,
+// residuals and logits.
 var granite = architecture{
 	name: "granite", modelType: "granite", class: "GraniteForCausalLM",
-	keys:     rmsAnd("attention.scale embedding_scale residual_scale logit_scale rope.scaling.finetuned"),
-	fields:   "attention_multiplier embedding_multiplier residual_multiplier logits_scaling",
-	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
-	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	keys:   rmsAnd("attention.scale embedding_scale residual_scale logit_scale rope.scaling.finetuned"),
+	fields: "attention_multiplier embedding_multiplier residual_multiplier logits_scaling",
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6,
+		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
+	prefix: layersPrefix, top: llamaTop, layer: llamaLayer,
 	biases: map[string]string{
 		"attention_bias": "attn_q attn_k attn_v attn_output",
 		"mlp_bias":       "ffn_gate ffn_up ffn_down",
@@ -50,8 +52,8 @@ var granite = architecture{
 	},
 }
 
-// granite4 is the dense Granite 4 in folders, which have names of a family with experts and layers of other kinds. Its
-// GGUF files say granite.
+// granite4 is the dense Granite 4 in folders, which have names of a family with experts and layers
+// of other kinds. Its GGUF files say granite.
 var granite4 = architecture{
 	name: "granite", modelType: "granitemoehybrid", class: "GraniteMoeHybridForCausalLM",
 	keys: granite.keys, fields: granite.fields, defaults: granite.defaults,
@@ -79,6 +81,7 @@ var granite4 = architecture{
 }
 
 func readMultipliers(h *hfConfig, c *Config) error {
-	c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = h.AttnMultiplier, h.EmbedMultiplier, h.ResidualMultiplier, h.LogitsScaling
+	c.AttnScale, c.EmbedScale = h.AttnMultiplier, h.EmbedMultiplier
+	c.ResidualScale, c.LogitScale = h.ResidualMultiplier, h.LogitsScaling
 	return nil
 }

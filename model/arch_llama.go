@@ -1,6 +1,7 @@
 package model
 
-// llama is Llama 2 and 3, and what was made with their code: SmolLM2, Mistral before Ministral 3, TinyLlama.
+// llama is Llama 2 and 3, and what was made with their code: SmolLM2, Mistral before Ministral 3,
+// TinyLlama.
 var llama = architecture{
 	name: "llama", modelType: "llama", class: "LlamaForCausalLM",
 	keys:     rmsKeys,

@@ -6,7 +6,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// mistral is Mistral in folders. Its GGUF files say llama; other engines do not read a window there.
+// mistral is Mistral in folders. Its GGUF files say llama; other engines do not read a window
+// there.
 var mistral = architecture{
 	name: "llama", modelType: "mistral", class: "MistralForCausalLM",
 	keys:     rmsKeys,

@@ -2,8 +2,8 @@ package model
 
 import "errors"
 
-// olmo2 is OLMo 2, and OLMo 3 in GGUF files: norms after attention and MLP instead of before, and norms of queries and
-// keys of all heads together. Layers with a window do not scale positions.
+// olmo2 is OLMo 2, and OLMo 3 in GGUF files: norms after attention and MLP instead of before, and
+// norms of queries and keys of all heads together. Layers with a window do not scale positions.
 var olmo2 = architecture{
 	name: "olmo2", modelType: "olmo2", class: "Olmo2ForCausalLM",
 	keys:     rmsAnd(windowPattern + " rope.freq_base_swa"),

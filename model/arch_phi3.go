@@ -1,7 +1,7 @@
 package model
 
-// phi3 is Phi 3, 3.5 and 4, mini too: fused projections, longrope, and a part of each head rotated. A window is
-// obeyed, as transformers does; llama.cpp ignores it.
+// phi3 is Phi 3, 3.5 and 4, mini too: fused projections, longrope, and a part of each head rotated.
+// A window is obeyed, as transformers does; llama.cpp ignores it.
 var phi3 = architecture{
 	name: "phi3", modelType: "phi3", class: "Phi3ForCausalLM",
 	keys:     rmsKeys,

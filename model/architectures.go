@@ -1,6 +1,6 @@
-// The architectures: what grove knows of each is one value, in a file of its own (arch_*.go), which says how its files
-// are called, which keys and fields are obeyed, and of which tensors a layer is made. docs/add-a-model.md walks
-// through one.
+// The architectures: what grove knows of each is one value, in a file of its own (arch_*.go), which
+// says how its files are called, which keys and fields are obeyed, and of which tensors a layer is
+// made. docs/add-a-model.md walks through one.
 
 package model
 
@@ -36,17 +36,19 @@ type architecture struct {
 	shifted    bool // folders have the weights of norms less 1
 	square     bool // files leave out the head dimension, which is Hidden/Heads
 
-	// rotated is the share of a head's dimensions that folders rotate, unless they say another. 0: always all.
+	// rotated is the share of a head's dimensions that folders rotate, unless they say another. 0:
+	// always all.
 	rotated float64
 
-	// window is the rule of sliding windows where a file does not list the layers: every window-th layer has none.
-	// 0: files have no windows. 1: all layers have one.
+	// window is the rule of sliding windows where a file does not list the layers: every window-th
+	// layer has none. 0: files have no windows. 1: all layers have one.
 	window        int
 	attentionOnly bool // layer_types of folders names kinds of layers, of which attention alone is run
 
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
-	// The following may be nil. They read what generic code does not, after it, and are inverse in pairs.
+	// The following may be nil. They read what generic code does not, after it, and are inverse in
+	// pairs.
 	implied     func(c *Config) // before any key but sizes: what GGUF files need not say
 	local       func(c *Config) // the rotation of layers with a window, where it is another
 	readKeys    func(k *keys, c *Config)
@@ -56,17 +58,19 @@ type architecture struct {
 	check       func(c *Config) error // of what other engines assume of GGUF files
 }
 
-// architectures are those that grove runs. Of those with one name in GGUF files, the first is what a file's
-// architecture is called.
+// architectures are those that grove runs. Of those with one name in GGUF files, the first is what
+// a file's architecture is called.
 var architectures []*architecture
 
 func init() { // some of them look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &granite4, &olmo2, &olmo3, &phi3, &gemma2, &gemma3, &gptneox,
+		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &granite4,
+		&olmo2, &olmo3, &phi3, &gemma2, &gemma3, &gptneox,
 	}
 }
 
-// Architectures returns the names that GGUF files have for the architectures that grove runs, in a fixed order.
+// Architectures returns the names that GGUF files have for the architectures that grove runs, in a
+// fixed order.
 func Architectures() (names []string) {
 	for _, a := range architectures {
 		if !slices.Contains(names, a.name) {
@@ -149,8 +153,9 @@ var modelKeys = gguf.Rules{
 	},
 }
 
-// folderRules are fields of config.json that grove obeys in no architecture, or only where it lists them. It obeys the
-// fields of hfConfig. Other fields change no logits, or transformers does not read them for these architectures.
+// folderRules are fields of config.json that grove obeys in no architecture, or only where it lists
+// them. It obeys the fields of hfConfig. Other fields change no logits, or transformers does not
+// read them for these architectures.
 var folderRules = gguf.Rules{Neutral: map[string][]any{
 	"add_cross_attention":         {false},
 	"alibi":                       {false},
@@ -195,8 +200,8 @@ func archNamed(name string) *architecture {
 	return findArch(func(a *architecture) bool { return a.name == name })
 }
 
-// folderArch is the architecture of a folder for a model: of those of a name, the one with windows if the model has
-// some.
+// folderArch is the architecture of a folder for a model: of those of a name, the one with windows
+// if the model has some.
 func (c *Config) folderArch() *architecture {
 	for _, a := range architectures {
 		if a.name == c.Arch && a.listed == (c.Window > 0) {

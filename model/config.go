@@ -25,8 +25,9 @@ type Config struct {
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
 
-	// Window is how many positions a row of a layer with a window sees, its own included; Windowed says which layers
-	// have one, of those that it lists. LocalRope is the rotation of theirs where it differs.
+	// Window is how many positions a row of a layer with a window sees, its own included; Windowed
+	// says which layers have one, of those that it lists. LocalRope is the rotation of theirs where
+	// it differs.
 	Window    int
 	Windowed  []bool
 	LocalRope *RopeConfig
@@ -41,8 +42,8 @@ type Config struct {
 	LogitScale    float64 // divides logits
 	Temper        nn.Temper
 
-	// Folder is the model_type of the folder that the configuration was read from, where its tensors have other names
-	// than those of Arch; else empty.
+	// Folder is the model_type of the folder that the configuration was read from, where its
+	// tensors have other names than those of Arch; else empty.
 	Folder string
 
 	Padded int64 // of the parameters, how many are padding (Options.Pad)
@@ -58,7 +59,8 @@ type RopeConfig struct {
 	Attn       float64   // multiplies what is rotated; 0 for 1
 	Yarn       *Yarn     // nil for none
 
-	// Long and Short are what Factors are to be where the context is longer than Original, or not (longrope).
+	// Long and Short are what Factors are to be where the context is longer than Original, or not
+	// (longrope).
 	Long, Short []float32
 	Original    int // the context that the model was first trained with
 }
@@ -131,7 +133,8 @@ func (c *Config) Imply() {
 	}
 }
 
-// SetWindow gives the layers that have a sliding window by the architecture's rule one of n positions.
+// SetWindow gives the layers that have a sliding window by the architecture's rule one of n
+// positions.
 func (c *Config) SetWindow(n int) {
 	a := archNamed(c.Arch)
 	c.Window, c.Windowed, c.LocalRope = n, a.windows(c.Layers), nil
@@ -140,8 +143,8 @@ func (c *Config) SetWindow(n int) {
 	}
 }
 
-// CheckFiles returns an error where files of the architecture, as other engines read them, cannot say what the
-// configuration says.
+// CheckFiles returns an error where files of the architecture, as other engines read them, cannot
+// say what the configuration says.
 func (c *Config) CheckFiles() error {
 	a := archNamed(c.Arch)
 	square := c.Heads*c.HeadDim == c.Hidden
@@ -153,7 +156,8 @@ func (c *Config) CheckFiles() error {
 	case c.Rope.Factors != nil && !a.neighbours:
 		return fmt.Errorf("rope factors: a %s model has none", c.Arch)
 	case a.square && !square:
-		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be", c.Heads, c.HeadDim, c.Hidden, c.Arch)
+		return fmt.Errorf("%d heads of %d are not the hidden size %d: %s wants them to be",
+			c.Heads, c.HeadDim, c.Hidden, c.Arch)
 	case a.find("output") == nil && !c.Tied:
 		return fmt.Errorf("an output matrix beside the embedding: a %s model has none", c.Arch)
 	case a.check != nil:

@@ -69,7 +69,8 @@ func (r *RopeConfig) setGGUF(set func(string, any)) {
 	}
 }
 
-// setFeatures sets the keys that the architecture obeys of numbers that change something, and of windows.
+// setFeatures sets the keys that the architecture obeys of numbers that change something, and of
+// windows.
 func (c *Config) setFeatures(a *architecture, set func(string, any)) {
 	for _, f := range c.features() {
 		if *f.v != 0 && slices.Contains(a.keys.Obeyed, f.key) {

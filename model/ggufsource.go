@@ -158,8 +158,8 @@ func (c *Config) readRope(k *keys, a *architecture) error {
 			c.Rope.Original = c.Context
 		}
 	default:
-		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope (Llama 3's scaling is the tensor rope_freqs.weight)",
-			k.name("rope.scaling.type"), kind)
+		return fmt.Errorf("key %q is %q: want none, linear, yarn or longrope "+
+			"(Llama 3's scaling is the tensor rope_freqs.weight)", k.name("rope.scaling.type"), kind)
 	}
 	if factor != 0 {
 		c.Rope.Scale = factor
@@ -177,8 +177,8 @@ func (c *Config) readWindows(k *keys, a *architecture) error {
 		c.Window = 0
 		return nil
 	case a.window == 0:
-		return fmt.Errorf("key %q is %d, less than the context of %d: attention within a window is not supported in a %s model",
-			k.name("attention.sliding_window"), c.Window, c.Context, a.name)
+		return fmt.Errorf("key %q is %d, less than the context of %d: attention within a window "+
+			"is not supported in a %s model", k.name("attention.sliding_window"), c.Window, c.Context, a.name)
 	}
 	c.Windowed = a.windows(c.Layers)
 	if !k.has(windowPattern) || !slices.Contains(a.keys.Obeyed, windowPattern) {
@@ -210,7 +210,8 @@ const (
 
 // ropeFactors reads the tensors of divisors: Llama 3's scaling, or longrope's.
 func ropeFactors(f *gguf.File, c *Config) error {
-	for name, to := range map[string]*[]float32{factorsName: &c.Rope.Factors, longName: &c.Rope.Long, shortName: &c.Rope.Short} {
+	for name, to := range map[string]*[]float32{
+		factorsName: &c.Rope.Factors, longName: &c.Rope.Long, shortName: &c.Rope.Short} {
 		if _, ok := f.Tensor(name); !ok {
 			continue
 		}

@@ -33,8 +33,8 @@ func checkFields(a *architecture, fields map[string]any) error {
 // temperField is the field of the rotation by which queries grow with their position.
 const temperField = "llama_4_scaling_beta"
 
-// checkRope checks an object of the rotation, or, where layers with a window may rotate otherwise, one for each kind
-// of layer.
+// checkRope checks an object of the rotation, or, where layers with a window may rotate otherwise,
+// one for each kind of layer.
 func checkRope(a *architecture, prefix string, object map[string]any) error {
 	if a.obeys(temperField) {
 		object = maps.Clone(object)

@@ -176,10 +176,12 @@ func (r *RopeConfig) setAttn(x float64) {
 	}
 }
 
-// longrope sets the scaling of Phi 3: factors of frequencies for short and for long contexts (arXiv 2402.13753).
+// longrope sets the scaling of Phi 3: factors of frequencies for short and for long contexts (arXiv
+// 2402.13753).
 func (r *hfRope) longrope(c *Config) error {
 	if len(r.Long) == 0 || len(r.Long) != len(r.Short) {
-		return fmt.Errorf("rope_scaling: %d elements of long_factor and %d of short_factor: want as many", len(r.Long), len(r.Short))
+		return fmt.Errorf("rope_scaling: %d elements of long_factor and %d of short_factor: want as many",
+			len(r.Long), len(r.Short))
 	}
 	original := cmp.Or(r.Original, float64(c.Context))
 	c.Rope.Long, c.Rope.Short, c.Rope.Original = r.Long, r.Short, int(original)

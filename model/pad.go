@@ -25,8 +25,8 @@ const (
 	paddedLayers = 48
 )
 
-// Parameters is the number of weights, padding included; biases, which only some files have, are left out but for
-// those of norms.
+// Parameters is the number of weights, padding included; biases, which only some files have, are
+// left out but for those of norms.
 func (c *Config) Parameters() int64 {
 	a := archNamed(c.Arch)
 	n := int64(c.Layers) * c.layerParameters(c.FFN)
@@ -60,8 +60,8 @@ func (c *Config) elements(a *architecture, p part) int64 {
 	return n
 }
 
-// Products is how many multiplications a row takes, all but those of attention: the elements of matrices that it is
-// multiplied by.
+// Products is how many multiplications a row takes, all but those of attention: the elements of
+// matrices that it is multiplied by.
 func (c *Config) Products() int {
 	n, a := c.Vocab*c.Hidden, archNamed(c.Arch)
 	for _, p := range a.layer {

@@ -90,7 +90,8 @@ type Part struct {
 	Folder     string // in Hugging Face folders
 	Rows, Cols int    // a vector of Rows elements has no columns
 
-	// ToGGUF says which row of a folder's tensor is row i of a GGUF file's, ToFolder the inverse; nil: the same.
+	// ToGGUF says which row of a folder's tensor is row i of a GGUF file's, ToFolder the inverse;
+	// nil: the same.
 	ToGGUF, ToFolder func(i int) int
 
 	Half int // 1, 2: it is the first or the second half of the folder's tensor
@@ -99,8 +100,8 @@ type Part struct {
 	Shift float32
 }
 
-// Parts lists the tensors of a model in the order of a GGUF file. An output matrix that is tied is left out, and so
-// are biases and tensors of rotation.
+// Parts lists the tensors of a model in the order of a GGUF file. An output matrix that is tied is
+// left out, and so are biases and tensors of rotation.
 func (c *Config) Parts() (list []Part) {
 	a := c.layout()
 	if a == nil {
@@ -153,7 +154,8 @@ func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
 	return x
 }
 
-// pairs returns which row of heads in halves is row i of heads in neighbouring pairs; halves is its inverse.
+// pairs returns which row of heads in halves is row i of heads in neighbouring pairs; halves is its
+// inverse.
 func pairs(d int) func(int) int {
 	return func(i int) int { return i/d*d + i%d%2*(d/2) + i%d/2 }
 }
@@ -162,7 +164,8 @@ func halves(d int) func(int) int {
 	return func(i int) int { return i/d*d + i%d%(d/2)*2 + i%d/(d/2) }
 }
 
-// unfuse returns which row of heads, each with its query, key and value, is row i of all queries, all keys, all values.
+// unfuse returns which row of heads, each with its query, key and value, is row i of all queries,
+// all keys, all values.
 func (c *Config) unfuse(i int) int {
 	d := c.HeadDim
 	part, head := i/(c.Heads*d), i/d%c.Heads

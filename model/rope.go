@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Yarn is the scaling of positions of arXiv 2309.00071: RopeConfig's Scale divides the positions of slow pairs, fast
-// ones stay, and those between are blended.
+// Yarn is the scaling of positions of arXiv 2309.00071: RopeConfig's Scale divides the positions of
+// slow pairs, fast ones stay, and those between are blended.
 type Yarn struct {
 	Fast, Slow float64 // turns within the original context of the pairs where the blend begins and ends
 	LogMul     float64 // for which the attention factor is m(1)/m(LogMul), where m(x) = 1 + x/10·ln Scale; 0: m(1)
@@ -64,7 +64,8 @@ func (r *RopeConfig) rope() *nn.Rope {
 	return nn.NewScaledRope(r.frequencies(), r.Neighbours, r.factor())
 }
 
-// setContext chooses the factors of frequencies for a context, as llama.cpp does when it opens a model.
+// setContext chooses the factors of frequencies for a context, as llama.cpp does when it opens a
+// model.
 func (r *RopeConfig) setContext(n int) {
 	if r.Long == nil {
 		return

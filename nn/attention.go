@@ -20,8 +20,8 @@ type Attention struct {
 	Temper Temper  // of queries
 }
 
-// Temper makes queries grow with their position p, by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4, Ministral 3). The zero
-// value leaves them.
+// Temper makes queries grow with their position p, by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4,
+// Ministral 3). The zero value leaves them.
 type Temper struct {
 	Scale  float32
 	Length int

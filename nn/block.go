@@ -59,7 +59,8 @@ func (e *Exec) Attention(b *Block, layer int, f *Forest, src Source, x Mat, m *B
 	e.Release()
 }
 
-// proj is the last product of a half, whose results are added to x at once, or after a norm of their own.
+// proj is the last product of a half, whose results are added to x at once, or after a norm of
+// their own.
 func proj(l *Linear, dst, x Mat, post *Norm) Proj {
 	if post != nil {
 		return Proj{Linear: l, Dst: dst}

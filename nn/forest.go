@@ -22,7 +22,8 @@ type segment struct {
 // slots is one past the last slot of the cache that the sequence's rows may see.
 func (s *segment) slots() int { return s.base + s.from + s.rows }
 
-// firstSeen is the number of positions before those that a row sees of a window, which is 0 for all.
+// firstSeen is the number of positions before those that a row sees of a window, which is 0 for
+// all.
 func (s *segment) firstSeen(r forestRow, window int) int {
 	if window == 0 {
 		return 0

@@ -70,8 +70,8 @@ func (s *Source) row(i int, scratch []float32) []float32 {
 	return scratch
 }
 
-// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is gelu's approximation
-// ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2).
+// geluMul computes gate/(1 + e^−2u)·up with u = √(2/π)·(gate + 0.044715·gate³), which is gelu's
+// approximation ½·gate·(1 + tanh u) times up (arXiv 1606.08415, §2).
 func geluMul(dst, gate, up []float32) {
 	const (
 		c1 = -2 * 0.7978845608028654

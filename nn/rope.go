@@ -27,8 +27,8 @@ func NewRope(freq []float64, neighbours bool) *Rope {
 	return &Rope{freq: freq, pairs: neighbours, grow: 1}
 }
 
-// NewScaledRope is NewRope where the rotated dimensions are also multiplied by a factor, YaRN's attention factor
-// (arXiv 2309.00071, §3.4).
+// NewScaledRope is NewRope where the rotated dimensions are also multiplied by a factor, YaRN's
+// attention factor (arXiv 2309.00071, §3.4).
 func NewScaledRope(freq []float64, neighbours bool, factor float64) *Rope {
 	r := NewRope(freq, neighbours)
 	r.grow = factor

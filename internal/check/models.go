@@ -199,7 +199,8 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	return s
 }
 
-// tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a scaling of positions.
+// tune draws what an architecture may have: a window that texts outgrow, scales, soft caps, a
+// scaling of positions.
 func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 	windowed, size := rng.IntN(4) > 0, 1+rng.IntN(90)
 	scaled := rng.IntN(3)

@@ -33,8 +33,8 @@ type Shape struct {
 
 	Tokens Tokens
 
-	// Tune sets what the configuration has beyond the above: windows, scales, soft caps, a scaling of positions. May
-	// be nil.
+	// Tune sets what the configuration has beyond the above: windows, scales, soft caps, a scaling
+	// of positions. May be nil.
 	Tune func(c *model.Config)
 }
 
