@@ -65,7 +65,7 @@ var architectures []*architecture
 func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &granite4,
-		&olmo2, &olmo3, &phi3, &gemma2, &gemma3, &gptneox,
+		&olmo2, &olmo3, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
 	}
 }
 

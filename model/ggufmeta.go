@@ -27,10 +27,12 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 	set("rope.freq_base", float32(c.Rope.Base))
 	c.Rope.setGGUF(set)
 	a := archNamed(c.Arch)
+	if !a.layerNorm || c.KVHeads != c.Heads {
+		set("attention.head_count_kv", uint32(c.KVHeads))
+	}
 	if a.layerNorm {
 		set("attention.layer_norm_epsilon", float32(c.NormEps))
 	} else {
-		set("attention.head_count_kv", uint32(c.KVHeads))
 		set("attention.layer_norm_rms_epsilon", float32(c.NormEps))
 	}
 	if !a.square || c.HeadDim*c.Heads != c.Hidden {

@@ -46,6 +46,8 @@ type hfConfig struct {
 	LogitsScaling      float64 `json:"logits_scaling"`
 	AttnCap            maybe   `json:"attn_logit_softcapping"`
 	LogitCap           maybe   `json:"final_logit_softcapping"`
+	QKVBias            bool    `json:"use_qkv_bias"`
+	QKNorm             bool    `json:"qk_layernorm"`
 	SharedFFN          int     `json:"shared_intermediate_size"`
 	PositionType       string  `json:"position_embedding_type"`
 	QueryScalar        float64 `json:"query_pre_attn_scalar"`

@@ -80,7 +80,7 @@ func checkTied(c *Config, f *safetensors.File) error {
 
 // checkBiases refuses a bias that config.json does not give.
 func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
-	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias}
+	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias}
 	fields := byModelType(h.ModelType).folderBiases(c)
 	for _, t := range f.Tensors {
 		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) {

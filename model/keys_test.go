@@ -38,6 +38,8 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: windowFirst},
 	{Name: "phi3", Arch: "phi3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: synth.Qwen2},
+	{Name: "stablelm", Arch: "stablelm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: synth.Qwen2},
 	{Name: "gemma2", Arch: "gemma2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
 	{Name: "gemma3", Arch: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
@@ -171,8 +173,11 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 			t.Fatal(err)
 		}
 		here := append(slices.Clone(inert), "attention.layer_norm_epsilon", "use_parallel_residual")
-		if s.Arch == "gptneox" {
+		switch s.Arch {
+		case "gptneox":
 			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon")
+		case "stablelm":
+			here = append(slices.Clone(inert), "attention.layer_norm_rms_epsilon", "use_parallel_residual")
 		}
 		for _, name := range strings.Fields(llamaCppKeys) {
 			tries := values[name]
@@ -370,11 +375,12 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 		const attention = "blk.0.attn_q.bias blk.0.attn_k.bias blk.0.attn_v.bias "
 		const others = "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias"
 		want := map[string]string{
-			"llama":   "output.weight output.bias rope_freqs.weight " + attention + others,
-			"qwen2":   "output.weight output.bias rope_freqs.weight " + others, // it has the rest
-			"qwen3":   "output.bias rope_freqs.weight " + attention + others,
-			"gptneox": "output.bias rope_freqs.weight",
-			"olmo2":   "output.bias rope_freqs.weight " + attention + others,
+			"llama":    "output.weight output.bias rope_freqs.weight " + attention + others,
+			"qwen2":    "output.weight output.bias rope_freqs.weight " + others, // it has the rest
+			"qwen3":    "output.bias rope_freqs.weight " + attention + others,
+			"gptneox":  "output.bias rope_freqs.weight",
+			"stablelm": "output.bias rope_freqs.weight " + attention + others,
+			"olmo2":    "output.bias rope_freqs.weight " + attention + others,
 			"phi3": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.1.ffn_down.bias " +
 				"blk.0.attn_qkv.bias",
 		}[s.Arch]

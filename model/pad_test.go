@@ -39,6 +39,9 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 	case "granite":
 		s.Tune = func(c *model.Config) { c.ResidualScale, c.EmbedScale, c.LogitScale = 0.3, 5, 3 }
 		s.Hidden = s.Heads * s.HeadDim
+	case "stablelm":
+		s.Tied = false
+		s.Hidden = s.Heads * s.HeadDim
 	case "phi3", "smollm3":
 		s.Hidden = s.Heads * s.HeadDim
 	case "gptneox":

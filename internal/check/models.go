@@ -186,7 +186,7 @@ func randomShape(rng *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.KVHeads = s.Heads
 		s.Parallel = rng.IntN(2) == 0
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
-	case "phi3":
+	case "phi3", "stablelm":
 		s.RopeDims = 2 * (1 + rng.IntN(s.HeadDim/2))
 	}
 	s.Tune = tune(rng, arch)

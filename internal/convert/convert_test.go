@@ -18,7 +18,8 @@ import (
 )
 
 var tiny = []string{"tiny-llama2", "tiny-llama3", "tiny-qwen2", "tiny-qwen3", "tiny-qwen3-untied", "tiny-gptneox", "tiny-gptneox-sequential",
-	"tiny-mistral", "tiny-mistral3", "tiny-yarn", "tiny-smollm3", "tiny-granite", "tiny-olmo2", "tiny-olmo3", "tiny-longrope", "tiny-gemma2", "tiny-gemma3"}
+	"tiny-mistral", "tiny-mistral3", "tiny-yarn", "tiny-smollm3", "tiny-granite", "tiny-olmo2", "tiny-olmo3", "tiny-longrope", "tiny-gemma2", "tiny-gemma3",
+	"tiny-stablelm"}
 
 func shape(t testing.TB, name string) synth.Shape {
 	t.Helper()

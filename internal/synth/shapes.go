@@ -73,6 +73,8 @@ var shapes = []Shape{
 			c.Rope.Scale = 8
 			c.SetWindow(70)
 		}},
+	{Name: "tiny-stablelm", Arch: "stablelm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 8, Tokens: GPT2},
 
 	{Name: "qwen3-0.6b", Arch: "qwen3", Vocab: 151936, Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
 		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},

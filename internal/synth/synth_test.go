@@ -93,6 +93,7 @@ func TestNumbersStayTheSame(t *testing.T) {
 		"tiny-qwen3-untied":       "bc4aede3c85e6491",
 		"tiny-gptneox":            "d3b72e6f91c61fb8",
 		"tiny-gptneox-sequential": "caee7f8739450b24",
+		"tiny-stablelm":           "2eacca4a8caad5a2",
 		"tiny-mistral":            "ca24a806e78143ed",
 		"tiny-mistral3":           "b6da5ff386556e01",
 		"tiny-yarn":               "c6ea9dcf34de557b",
