@@ -154,7 +154,7 @@ func (r *hfRope) apply(c *Config) error {
 // yarn sets YaRN's scaling.
 func (r *hfRope) yarn(c *Config) error {
 	if !(r.Factor > 0) {
-		return fmt.Errorf("rope_scaling: factor is %g: want a positive number", r.Factor)
+		return fmt.Errorf("rope_scaling: yarn has a factor of %g: want a positive number", r.Factor)
 	}
 	y := &Yarn{Fast: cmp.Or(r.Fast, 32), Slow: cmp.Or(r.Slow, 1)}
 	c.Rope.Yarn, c.Rope.Scale, c.Rope.Original = y, r.Factor, int(cmp.Or(r.Original, float64(c.Context)))
