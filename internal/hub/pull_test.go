@@ -437,12 +437,21 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// The address that the hub redirects to may expire; then the hub is asked again.
+// An address that the hub redirects to may expire: here after two requests. Then the hub is asked
+// again.
 func TestExpiredAddress(t *testing.T) {
 	h := newHub(t, map[string]string{"a.gguf": noise(9000, 1)})
-	var n atomic.Int64
+	var issued, used atomic.Int64
+	h.front = func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.HasPrefix(r.URL.Path, "/api/") {
+			return false
+		}
+		used.Store(0)
+		http.Redirect(w, r, fmt.Sprintf("%s/%d/%s", h.host.URL, issued.Add(1), h.sha["a.gguf"]), http.StatusFound)
+		return true
+	}
 	h.back = func(w http.ResponseWriter, r *http.Request) bool {
-		if n.Add(1)%3 != 0 {
+		if strings.HasPrefix(r.URL.Path, fmt.Sprintf("/%d/", issued.Load())) && used.Add(1) <= 2 {
 			return false
 		}
 		http.Error(w, "expired", http.StatusForbidden)
@@ -451,6 +460,9 @@ func TestExpiredAddress(t *testing.T) {
 	c := h.client(t.TempDir())
 	c.connections = 1
 	h.sameFile(h.mustPull(c, ""), "a.gguf")
+	if n := issued.Load(); n != 5 {
+		t.Errorf("%d addresses for 9 requests", n)
+	}
 }
 
 // A connection that brings nothing is given up and tried again.
