@@ -49,7 +49,7 @@ func Take(path string) (*Lock, error) {
 	case err != nil:
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	case held:
-		b, _ := io.ReadAll(io.NewSectionReader(f, 1, 32)) // on Windows others cannot read the byte that is locked
+		b, _ := io.ReadAll(io.NewSectionReader(f, 1, 32))    // on Windows others cannot read the byte that is locked
 		pid, _ := strconv.Atoi(strings.TrimSpace(string(b))) // 0 while the other has not written it yet
 		return nil, errors.Join(&HeldError{path, pid}, f.Close())
 	}
