@@ -105,7 +105,7 @@ func (d *download) fetch(ctx context.Context, path string) error {
 		d.counter.restart(d.file.Size-begin, begin)
 		begin = 0
 	}
-	if err := f.Sync(); err != nil { // the content must be on the disk before the name is
+	if err := d.sync(f); err != nil { // the content must be on the disk before the name is
 		return err
 	}
 	if err := f.Close(); err != nil {

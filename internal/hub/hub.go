@@ -49,6 +49,7 @@ type Client struct {
 	space   func(dir string) (int64, error)
 	write   func(f *os.File, p []byte) (int, error)
 	symlink func(to, path string) error
+	sync    func(f *os.File) error
 }
 
 // New returns a client of a hub and a cache.
@@ -60,7 +61,7 @@ func New(endpoint, cache string) *Client {
 	c := &Client{
 		Endpoint: strings.TrimRight(endpoint, "/"), Cache: cache,
 		connections: 8, chunk: 8 << 20, tries: 6, pause: time.Second, stall: 30 * time.Second,
-		space: freeSpace, write: (*os.File).Write, symlink: os.Symlink,
+		space: freeSpace, write: (*os.File).Write, symlink: os.Symlink, sync: (*os.File).Sync,
 	}
 	transport.MaxIdleConnsPerHost = c.connections
 	c.http = &http.Client{Transport: transport, CheckRedirect: c.redirect}

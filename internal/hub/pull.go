@@ -57,10 +57,11 @@ func (c *Client) Pull(ctx context.Context, l *Listing, m *Model, check func(dir 
 			return "", err
 		}
 	}
-	return path, atomicfile.Write(mkdir(filepath.Join(c.folder(l.Repo), "refs", "main")), func(w io.Writer) error {
-		_, err := io.WriteString(w, l.Commit)
-		return err
-	})
+	ref := mkdir(filepath.Join(c.folder(l.Repo), "refs", "main"))
+	if old, err := os.ReadFile(ref); err == nil && string(old) == l.Commit {
+		return path, nil
+	}
+	return path, os.WriteFile(ref, []byte(l.Commit), 0o666)
 }
 
 // isWeights says whether a file is large.

@@ -207,12 +207,12 @@ func TestCuts(t *testing.T) {
 	})
 }
 
-// A gigabyte over several connections, ten of which are cut, is whole and checked. With -short it
-// is 64 MB.
+// A large file over several connections, ten of which are cut, is whole and checked. It has 128 MiB,
+// and with GROVE_LARGE=1 in the environment 1 GiB.
 func TestLargeFileCutTenTimes(t *testing.T) {
-	size := generated(1 << 30)
-	if testing.Short() {
-		size = 64 << 20
+	size := generated(128 << 20)
+	if os.Getenv("GROVE_LARGE") != "" {
+		size = 1 << 30
 	}
 	h := newHub(t, nil)
 	h.add("big-Q4_0.gguf", size)
