@@ -94,7 +94,7 @@ func (b *bounds) decimals(whole, broken bool) *expr {
 	}
 	low, lowFraction := decimal(b.low)
 	high, highFraction := decimal(b.high)
-	most := min(max(len(lowFraction), len(highFraction))+2, 2*fracDigits)
+	most := max(len(lowFraction)+1, len(highFraction)+1, fracDigits)
 	// fraction matches the digits from a place on; atLow and atHigh say that the digits before are those of the bound.
 	var fraction func(at int, atLow, atHigh bool) *expr
 	digit := func(text string, at int) byte {
