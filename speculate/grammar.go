@@ -60,7 +60,7 @@ func (s *Sequence) written() int { return len(s.text) - s.prompt + s.r.Written }
 // ends reports whether a token ends the text.
 func (s *Sequence) ends(token int32) bool { return s.r.End != nil && s.r.End(token) }
 
-// choose is the token that the rule chooses among those that the grammar allows.
+// chooseAllowed is the token that the rule chooses among those that the grammar allows.
 //
 // What is chosen among all tokens, and is allowed, is also what is chosen among the allowed ones: scores of tokens do not depend on
 // each other, unless top-k, top-p or min-p leave tokens out. So a mask is needed in the other cases alone.
