@@ -30,7 +30,7 @@ export interface Status {
 export type Figures = Map<string, number>
 
 export interface Event {
-  choices: { index: number; finish_reason?: string | null }[]
+  choices: { index: number; finish_reason?: string | null; delta?: { content?: string; reasoning_content?: string } }[]
   round?: Round
   error?: { message: string }
 }

@@ -75,6 +75,15 @@ export function spansOf(a: Answer): Span[] {
   return spans
 }
 
+// answerAt is where the answer begins, after the reasoning if there is any.
+function answerAt(a: Answer): number {
+  if (!a.reasoning) return 0
+  return a.content ? Math.max(0, a.text.indexOf(a.content, a.reasoning.length)) : a.text.length
+}
+
+// spansAfter are the spans of the text from a place on.
+const spansAfter = (spans: Span[], at: number) => spans.filter(s => s.end > at).map(s => ({ ...s, end: s.end - at }))
+
 // pick shows the round of the text that was clicked.
 export function pick(a: Answer, e: MouseEvent) {
   const found = (e.target as Element).closest<HTMLElement>('[data-round]')
@@ -89,8 +98,12 @@ interface Shown { a: Answer; version: string; colour: boolean; shown: boolean; p
 const Answered = memo(({ a, version, colour, shown, plain, last, busy, c }: Shown) => {
   const spans = useMemo(() => colour ? spansOf(a) : [], [a, version, colour])
   const Text = plain ? Plain : Markdown
+  const cut = answerAt(a)
   return <article class={'message model' + (shown ? ' shown' : '')} aria-label="Model" aria-busy={a.state === 'running'}>
-    <div class="text" onClick={e => pick(a, e)}><Text text={a.text} spans={spans} /></div>
+    <div class="text" onClick={e => pick(a, e)}>
+      {cut > 0 && <details class="reasoning" open={!a.content}><summary>Reasoning</summary><Text text={a.text.slice(0, cut)} spans={spans} /></details>}
+      <Text text={a.text.slice(cut)} spans={cut ? spansAfter(spans, cut) : spans} />
+    </div>
     {a.state === 'running' && !a.text && <p class="hint">Reading the prompt …</p>}
     {a.error && <Failed>{a.error}</Failed>}
     <div class="actions">

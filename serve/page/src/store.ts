@@ -5,7 +5,9 @@ import { ApiError, getFigures, getModels, getStatus, stream, type Figures, type 
 
 export interface Answer {
   role: 'assistant'
-  text: string
+  text: string // all that the model wrote, reasoning included
+  content: string // of chats, what the server takes for the answer
+  reasoning: string
   rounds: Round[]
   drafter: string
   seed: number
@@ -189,7 +191,7 @@ function problem(err: unknown) {
 const isAnswer = (m: Message): m is Answer => m.role === 'assistant'
 
 function newAnswer(drafter: string, seed: number): Answer {
-  return { role: 'assistant', text: '', rounds: [], drafter, seed, state: 'running' }
+  return { role: 'assistant', text: '', content: '', reasoning: '', rounds: [], drafter, seed, state: 'running' }
 }
 
 function newSeed(): number {
@@ -204,14 +206,14 @@ export function drafterNow(): string {
 }
 
 // request is the body of a request that continues messages.
-function request(mode: 'chat' | 'text', messages: { role: string; text: string }[], seed: number) {
+function request(mode: 'chat' | 'text', messages: { role: string; text: string; content?: string; reasoning?: string }[], seed: number) {
   const s = app.settings
   const body: Record<string, unknown> = { stream: true, rounds: true, temperature: s.temperature, seed, drafter: s.drafter }
   if (s.model) body.model = s.model
   if (s.budget) body.budget = s.budget
   if (mode === 'text') body.prompt = messages.map(m => m.text).join('')
   else {
-    body.messages = messages.map(m => ({ role: m.role, content: m.text }))
+    body.messages = messages.map(m => ({ role: m.role, content: m.reasoning ? m.content : m.text }))
     if (s.system) (body.messages as object[]).unshift({ role: 'system', content: s.system })
   }
   const most = s.maxTokens || (mode === 'text' ? 256 : 0)
@@ -231,6 +233,8 @@ async function generate(path: string, body: object, answers: Answer[]) {
         for (const p of event.round.pieces) a.text += p.text
       }
       for (const c of event.choices) {
+        answers[c.index].content += c.delta?.content ?? ''
+        answers[c.index].reasoning += c.delta?.reasoning_content ?? ''
         if (c.finish_reason) {
           answers[c.index].finish = c.finish_reason
           answers[c.index].state = 'done'

@@ -116,6 +116,28 @@ test('what looks like HTML is text, and links are of the web', async t => {
   await checkAxe(page, 'markdown')
 })
 
+test('reasoning stands apart, and does not go back to the model', async t => {
+  const page = await visit(t)
+  const event = (text, delta) => `data: ${JSON.stringify({ choices: [{ index: 0, delta }], round: { choice: 0, tokens: [1], clock_ms: 1,
+    pieces: [{ text, drafted: false }] } })}\n\n`
+  const sent = []
+  await page.route('**/v1/chat/completions', r => {
+    sent.push(r.request().postDataJSON().messages)
+    return r.fulfill({ contentType: 'text/event-stream', body: event('Let me see.', { reasoning_content: 'Let me see.' }) +
+      event('</think>\n\nIt is **4**.', { content: 'It is **4**.' }) + 'data: [DONE]\n\n' })
+  })
+  await ask(page, '2 + 2?', { as: 'chat' })
+  const answer = page.locator('.message.model')
+  await answer.locator('strong', { hasText: '4' }).waitFor()
+  assert.equal(await answer.locator('.text > :not(details)').textContent(), 'It is 4.')
+  await answer.locator('summary').click()
+  assert.match(await answer.locator('details').innerText(), /Let me see\./)
+  await ended(page)
+  await ask(page, 'Sure?')
+  await answer.nth(1).waitFor()
+  assert.deepEqual(sent[1].map(m => m.content), ['2 + 2?', 'It is **4**.', 'Sure?'])
+})
+
 test('stop, regenerate, edit', async t => {
   const page = await visit(t)
   await ask(page, 'func main() {\n', { tokens: 1500 })
