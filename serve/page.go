@@ -94,6 +94,8 @@ func (s *Server) status(x *exchange) error {
 	a := status{m.Name, true, m.Context(), grove.DefaultBudget, m.Drafter, m.ready}
 	if a.Drafter == "" {
 		a.Drafter = draft.Plain
+	} else if name, err := draft.Resolve(a.Drafter, m.Target()); err == nil {
+		a.Drafter = name
 	}
 	if _, err := m.Layout(); err != nil {
 		a.Chat = false

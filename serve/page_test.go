@@ -97,6 +97,12 @@ func TestStatus(t *testing.T) {
 			t.Errorf("drafter %s: status %d: %s", d, status, text)
 		}
 	}
+	m, _ := embedded()
+	s.SetModel(&serve.Model{Model: m, Drafter: draft.Auto})
+	_, _, text = s.send("GET", "/status", "", "X-Api-Key", "secret")
+	if name := object(t, text)["drafter"].(string); name == draft.Auto || !slices.Contains(drafters, name) {
+		t.Errorf("auto is shown as %s, want the drafter that it stands for", name)
+	}
 }
 
 // The bundle does not ask for anything from elsewhere.
