@@ -4,6 +4,9 @@
 // The continuations of the longest match, and of shorter ones, are read off a suffix automaton as one
 // trie: nodes are added best first until the budget is spent or nothing likely is left. Where nothing
 // matches the tree is its root, and the round is plain decoding.
+//
+// Prompt lookup decoding (Saxena, 2023) proposes the tokens after one match, as a chain. Here all continuations of the longest
+// matches make a tree; levels=1 keeps those of the longest match alone. No option makes the chain.
 package lookup
 
 import (

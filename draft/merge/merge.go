@@ -6,6 +6,9 @@
 // candidate that two parts have is verified twice. Mode "spliced" shares common prefixes: the same candidates, so
 // the same tokens accepted, for fewer nodes. Both then keep the nodes that fit the budget, the likeliest first.
 //
+// Deviations from the paper: the default is spliced, and mode=disjoint switches to the paper's form; in both every part drafts with
+// the whole budget and the union is cut to it, where the paper gives each part a share. No option divides the budget.
+//
 // Probabilities of two drafters are not comparable: one is sure of everything, another of nothing. So the package
 // learns, while it drafts, how often the nodes of each part came true; see calibration. Every commit tells
 // what the target made of all that was proposed at the nodes it went through, whether it was verified or not.
