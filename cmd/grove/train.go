@@ -22,6 +22,7 @@ type trainCmd struct {
 	Draft     trainDraftCmd     `cmd:"" help:"Train the draft model, distilled from the target."`
 	trainHeadCmds
 	Router  trainRouterCmd  `cmd:"" help:"Train a router, which chooses the vocabulary of each draft step."`
+	Text    trainTextCmd    `cmd:"" help:"Fit the weights of the modifier +text for a head."`
 	Sibling trainSiblingCmd `cmd:"" help:"Train models with twice the vocabulary, to study output heads."`
 }
 

@@ -1,12 +1,17 @@
 package main
 
 import (
+	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/models"
 )
 
 // What cannot be trained is refused at once, with what to do about it.
@@ -37,5 +42,56 @@ func TestTrainSiblingRecipe(t *testing.T) {
 	cmd := trainSiblingCmd{HeadSteps: &two, Files: &three}
 	if got := cmd.recipe(); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", cmd, got, want)
+	}
+}
+
+// Weights of +text that are fitted to a head lie in its file, from which the drafter begins; another number of them is refused.
+func TestTrainText(t *testing.T) {
+	dir := t.TempDir()
+	head, fitted, suite := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "fitted.gguf"), filepath.Join(dir, "prompts.jsonl")
+	for _, data := range models.Heads() { // the first of an EAGLE head
+		if err := os.WriteFile(head, data, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(must(t, "", "inspect", head, "--no-tensors"), "eagle3") {
+			break
+		}
+	}
+	if err := os.WriteFile(suite, []byte(`{"prompt":"func main() {"}`+"\n"+`{"prompt":"type T struct {"}`+"\n"), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	must(t, "", "train", "text", "--suite", suite, "--prompts", "2", "-n", "8", head, fitted)
+	weights := func(path string) []float32 {
+		f, err := gguf.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return f.Keys().Floats("grove.text.weights", nil)
+	}
+	if got, was := weights(fitted), weights(head); len(got) == 0 || len(got) != len(was) || slices.Equal(got, was) {
+		t.Errorf("%d weights, before %d, the same: %v", len(got), len(was), slices.Equal(got, was))
+	}
+	bad := filepath.Join(dir, "bad.gguf")
+	if err := headfile.WriteTextWeights(head, bad, []float32{1, 2}); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(dir, "target.gguf")
+	if err := os.WriteFile(target, models.Target(), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	run := func(head string) (int, string) {
+		code, _, err := command("", "run", "-m", target, "--head", head, "-d", "eagle3+text", "-n", "4", "x")
+		return code, err
+	}
+	if code, err := run(fitted); code != 0 {
+		t.Error(err)
+	}
+	if code, err := run(bad); code == 0 || !strings.Contains(err, "grove train text") {
+		t.Errorf("a head with two weights: status %d, %s", code, err)
+	}
+	code, _, err := command("", "train", "text", "--suite", suite, "-d", "lookup", head, fitted)
+	if code == 0 || !strings.Contains(err, "+text") {
+		t.Errorf("a drafter without +text: status %d, %s", code, err)
 	}
 }

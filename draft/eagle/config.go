@@ -29,6 +29,8 @@ type Config struct {
 	NormOutput         bool // the feature of the next row is the normalised state
 
 	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
 // Validate checks that the numbers make a head.

@@ -41,10 +41,12 @@ func New(n *Network, shape grow.Shape, text bool, lists shortlist.Method, pool *
 	}
 	d := &drafter{rows: newRows(n, pool)}
 	c := grow.Config{Shape: shape, Model: d.rows, Pool: pool, Vocab: n.Vocab, Target: target.Vocab, Tokens: n.Tokens, Lists: lists}
-	if text {
-		c.Text = textrank.NewModel()
-	}
 	var err error
+	if text {
+		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
+			return nil, err
+		}
+	}
 	if d.Drafter, err = grow.New(c); err != nil {
 		return nil, err
 	}

@@ -224,3 +224,11 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 	d.commits.Run(d.Pool, d.workers, d.Vocab)
 	return d.read(context.Background(), 0)
 }
+
+// TextWeights are the weights of +text as they were learned so far; nil without that modifier.
+func (d *Drafter) TextWeights() []float32 {
+	if d.Text == nil {
+		return nil
+	}
+	return d.Text.Weights()
+}

@@ -23,6 +23,8 @@ type Config struct {
 	Taps []int
 
 	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
 // maxBlock bounds what a file may claim.

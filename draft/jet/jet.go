@@ -62,7 +62,10 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		d.rows = o.Depth
 	}
 	if o.Text {
-		d.text, d.model = &textrank.Builder{Builder: shape.Builder}, textrank.NewModel()
+		d.text = &textrank.Builder{Builder: shape.Builder}
+		if d.model, err = textrank.NewModelFrom(n.TextWeights); err != nil {
+			return nil, err
+		}
 	}
 	d.workers = make([]*sample.Sampler, d.pool.Threads())
 	for i := range d.workers {
@@ -164,4 +167,12 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	d.commits.Run(d.pool, d.workers, d.n.Vocab)
 	d.read()
 	return nil
+}
+
+// TextWeights are the weights of +text as they were learned so far; nil without that modifier.
+func (d *drafter) TextWeights() []float32 {
+	if d.model == nil {
+		return nil
+	}
+	return d.model.Weights()
 }

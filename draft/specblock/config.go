@@ -32,6 +32,8 @@ type Config struct {
 
 	DraftVocab   int // tokens of the head's own output; 0: the target's
 	TargetLayers int // of the target the head was made for; 0: not known
+
+	TextWeights []float32 // of the modifier +text, fitted for the head; nil: it learns from the start
 }
 
 // RankBuckets is the number of classes that the rank head tells apart: the rank of the target's token among the drafter's is 1; 2 to

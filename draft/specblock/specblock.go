@@ -136,7 +136,9 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		d.ranked = max(d.ranked, w)
 	}
 	if o.Text {
-		d.model = textrank.NewModel()
+		if d.model, err = textrank.NewModelFrom(n.TextWeights); err != nil {
+			return nil, err
+		}
 	}
 	if o.Text || o.Tree == BestFirst {
 		d.ranked = max(d.ranked, textrank.RowMost)
@@ -284,4 +286,12 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	d.commits.Run(d.pool, d.samplers, d.n.Vocab)
 	d.read(0)
 	return nil
+}
+
+// TextWeights are the weights of +text as they were learned so far; nil without that modifier.
+func (d *drafter) TextWeights() []float32 {
+	if d.model == nil {
+		return nil
+	}
+	return d.model.Weights()
 }

@@ -75,6 +75,17 @@ func (k *Keys) Floats(name string, v *[]float32) {
 	}
 }
 
+// textWeights is the key of the weights of +text, which is grove's own.
+const textWeights = "grove.text.weights"
+
+// all goes through the keys of a shape and those that every kind has.
+func (k *Keys) all(s Shape) {
+	s.Keys(k)
+	if w := s.Common().TextWeights; w != nil && (k.into == nil || len(*w) > 0) {
+		k.Floats(textWeights, w)
+	}
+}
+
 // Taps is the tapped layers, and how many the target has that the head was made for.
 func (k *Keys) Taps(c Common) {
 	switch {
@@ -91,5 +102,26 @@ func (k *Keys) Taps(c Common) {
 // SetGGUF sets the keys of a head's file, all but the tokenizer's, after which it comes.
 func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
 	s.Common().Layers.SetGGUF(w, s.FileArch(), name, typ)
-	s.Keys(&Keys{Arch: s.FileArch(), into: w})
+	k := Keys{Arch: s.FileArch(), into: w}
+	k.all(s)
+}
+
+// WriteTextWeights writes the GGUF file of a head anew, with other weights of +text.
+func WriteTextWeights(from, to string, weights []float32) error {
+	f, err := gguf.Open(from)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := gguf.NewWriter()
+	w.SetAll(f)
+	w.Set(textWeights, weights)
+	for _, t := range f.Tensors {
+		x, err := f.Load(t.Name)
+		if err != nil {
+			return err
+		}
+		w.AddTensor(x)
+	}
+	return w.WriteFile(to)
 }

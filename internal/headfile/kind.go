@@ -55,6 +55,7 @@ type Common struct {
 	Taps         *[]int        // layers of the target that the head reads; nil: the usual ones of the target
 	TargetLayers *int          // of the target that the head was made for; 0: not known
 	DraftVocab   *int          // tokens of the head's own output, 0 for all; nil: the kind has none
+	TextWeights  *[]float32    // of the modifier +text, fitted for the head; nil: the kind has none
 }
 
 // Output is the number of rows of the head's output.

@@ -90,7 +90,7 @@ func (x *Head) readGGUF() error {
 		return err
 	}
 	k := &Keys{Arch: arch}
-	x.Shape.Keys(k)
+	k.all(x.Shape)
 	layers, err := x.readLayers(arch, k.names)
 	if err != nil {
 		return err
@@ -99,7 +99,7 @@ func (x *Head) readGGUF() error {
 	c := x.Shape.Common()
 	*c.Layers = layers
 	k.from = from
-	x.Shape.Keys(k)
+	k.all(x.Shape)
 	if err := from.Err(); err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@
 package textrank
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/grovellm/grove/draft"
@@ -23,6 +24,29 @@ func NewModel() *Model {
 		m.sets[i].w = neutral(i == 1)
 	}
 	return m
+}
+
+// NewModelFrom returns the weights of another model (Weights), as a head's file keeps them; without any it is NewModel.
+func NewModelFrom(start []float32) (*Model, error) {
+	m := NewModel()
+	if len(start) == 0 {
+		return m, nil
+	}
+	if len(start) != len(m.sets)*weightsCount {
+		return nil, fmt.Errorf("the head has %d weights of +text: want %d; fit them with grove train text", len(start), len(m.sets)*weightsCount)
+	}
+	for i := range m.sets {
+		m.sets[i].w = Weights(start[i*weightsCount:][:weightsCount])
+	}
+	return m, nil
+}
+
+// Weights are those learned so far: of temperature 0, then of those above.
+func (m *Model) Weights() (w []float32) {
+	for i := range m.sets {
+		w = append(w, m.sets[i].w[:]...)
+	}
+	return w
 }
 
 // neutral are the weights to begin with.

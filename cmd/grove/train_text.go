@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/grovellm/grove/internal/bench"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/train"
+)
+
+type trainTextCmd struct {
+	modelFlags
+
+	Suite     string `help:"Suite of prompts, or a JSONL file (see grove bench spec --list)." default:"go" placeholder:"NAME"`
+	Data      string `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
+	Prompts   int    `help:"Prompts of the suite, 1 to 10000 (${default})." default:"200" placeholder:"N"`
+	MaxTokens int    `short:"n" help:"Tokens to generate after each prompt, 1 to 4096 (${default})." default:"128" placeholder:"N"`
+	Drafter   string `short:"d" help:"Drafter that runs the head (${default})." default:"eagle3:tree=best-first+text" placeholder:"NAME"`
+
+	From string `arg:"" help:"GGUF file of the head, which --head names too unless it is grove's own." placeholder:"HEAD"`
+	To   string `arg:"" help:"GGUF file to write." placeholder:"FILE"`
+}
+
+func (trainTextCmd) Help() string {
+	return `The modifier +text ranks drafted tokens by a head's probabilities, n-grams of the text and earlier logits. It learns
+the weights of these while decoding. This command generates text after many prompts, at temperature 0 and 1, and
+writes the head's file anew with the weights learned meanwhile. +text then begins with them.
+
+Take prompts like those that the head will serve, and not those that it is measured on.
+
+Examples:
+    grove train text --suite prompts.jsonl -m FILE --head HEAD HEAD fitted.gguf
+    grove train text --suite prompts.jsonl models/eagle-q8_0.gguf fitted.gguf`
+}
+
+func (cmd *trainTextCmd) Run(p *program) error {
+	for _, f := range []struct {
+		flag        string
+		value, most int
+	}{{"--prompts", cmd.Prompts, 10_000}, {"--max-tokens", cmd.MaxTokens, 4096}} {
+		if f.value < 1 || f.value > f.most {
+			return usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
+		}
+	}
+	so := bench.SuiteOptions{Data: cmd.Data, N: cmd.Prompts}
+	if kind, _, _ := strings.Cut(cmd.Suite, ":"); kind == "go" || kind == "edit" {
+		so.GoRoot = (&benchSpecCmd{}).goRoot()
+	}
+	suite, err := bench.OpenSuite(cmd.Suite, so)
+	if err != nil {
+		return err
+	}
+	m, err := cmd.open(p)
+	if err != nil {
+		return err
+	}
+	defer p.close(m)
+	j := train.TextJob{Drafter: cmd.Drafter, Target: m.Target(), Tokens: cmd.MaxTokens}
+	for _, prompt := range suite.Prompts {
+		tokens, err := m.Tokenize(prompt.Text)
+		if err != nil {
+			return err
+		}
+		j.Prompts = append(j.Prompts, tokens[:min(len(tokens), m.Context()/2)])
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("fitting", false)
+	j.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
+	weights, err := train.FitText(ctx, j)
+	bar.end()
+	if err != nil {
+		return err
+	}
+	if err := headfile.WriteTextWeights(cmd.From, cmd.To, weights); err != nil {
+		return err
+	}
+	fmt.Fprintln(p.stderr, cmd.To)
+	return nil
+}

@@ -1,0 +1,59 @@
+package train
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/speculate"
+)
+
+// TextJob says over which texts the weights of the modifier +text are fitted.
+type TextJob struct {
+	Drafter  string // with its modifier, as in "eagle3+text"
+	Target   draft.Target
+	Prompts  [][]int32
+	Tokens   int                   // to generate after each prompt
+	Progress func(done, total int) // called after each text; may be nil
+}
+
+// FitText generates text after every prompt, at temperature 0 and then at 1, with a drafter whose +text learns meanwhile, and
+// returns the weights that it has learned.
+func FitText(ctx context.Context, j TextJob) ([]float32, error) {
+	d, err := draft.New(j.Drafter, j.Target)
+	if err != nil {
+		return nil, err
+	}
+	learner, ok := d.(interface{ TextWeights() []float32 })
+	if !ok || learner.TextWeights() == nil {
+		return nil, fmt.Errorf("drafter %q has no weights of +text: name one with that modifier, such as eagle3+text", j.Drafter)
+	}
+	loop, err := speculate.New(speculate.Model(j.Target.Model), d, speculate.Options{Uncontrolled: true})
+	if err != nil {
+		return nil, err
+	}
+	done := 0
+	for _, temperature := range []float32{0, 1} {
+		for i, prompt := range j.Prompts {
+			r := speculate.Request{Sampling: sample.Params{Temperature: temperature, Seed: uint64(i)}, MaxTokens: j.Tokens}
+			s, err := loop.Start(prompt, r)
+			if err != nil {
+				return nil, fmt.Errorf("prompt %d: %w", i+1, err)
+			}
+			for one := []*speculate.Sequence{s}; err == nil && s.Finish() == speculate.Running; {
+				err = loop.Step(ctx, one)
+			}
+			err = errors.Join(err, s.Err())
+			s.Close()
+			if err != nil {
+				return nil, fmt.Errorf("prompt %d: %w", i+1, err)
+			}
+			if done++; j.Progress != nil {
+				j.Progress(done, 2*len(j.Prompts))
+			}
+		}
+	}
+	return learner.TextWeights(), nil
+}
