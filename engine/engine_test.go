@@ -114,12 +114,11 @@ func TestPrefixes(t *testing.T) {
 	e := start(t, m, engine.Options{})
 	run := func(tenant string, prompts ...int) (reused []int) {
 		var all sync.WaitGroup
-		for _, n := range prompts {
+		reused = make([]int, len(prompts))
+		for at, n := range prompts {
 			r := request(n, 3)
 			r.Tenant = tenant
 			all.Add(1)
-			at := len(reused)
-			reused = append(reused, 0)
 			r.Step = func(u *engine.Update) { reused[at] = u.Stats.Reused }
 			r.Done = func(error) { all.Done() }
 			if err := e.Submit(context.Background(), r); err != nil {
