@@ -50,11 +50,7 @@ func (cmd *benchServeCmd) Run(p *program) error {
 			return usagef("--clients %d: want 1 to 1024", n)
 		}
 	}
-	so := bench.SuiteOptions{Data: cmd.Data, N: cmd.Prompts}
-	if kind, _, _ := strings.Cut(cmd.Suite, ":"); kind == "go" || kind == "edit" {
-		so.GoRoot = (&benchSpecCmd{}).goRoot()
-	}
-	suite, err := bench.OpenSuite(cmd.Suite, so)
+	suite, err := openSuite(cmd.Suite, cmd.Data, cmd.Prompts)
 	if err != nil {
 		return err
 	}
@@ -70,12 +66,8 @@ func (cmd *benchServeCmd) Run(p *program) error {
 		Model: m, Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
 		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
 	}
-	for _, prompt := range suite.Prompts {
-		tokens, err := m.Tokenize(prompt.Text)
-		if err != nil {
-			return err
-		}
-		o.Prompts = append(o.Prompts, tokens[:min(len(tokens), cmd.Length, m.Context()/2)])
+	if o.Prompts, err = tokenize(m, suite, cmd.Length); err != nil {
+		return err
 	}
 	ctx, stop := p.context()
 	defer stop()
@@ -104,4 +96,25 @@ func (cmd *benchServeCmd) Run(p *program) error {
 	}
 	fmt.Fprintln(p.stdout)
 	return nil
+}
+
+// openSuite opens n prompts of a suite; those of Go code are from the toolchain's own source.
+func openSuite(name, data string, n int) (bench.Suite, error) {
+	o := bench.SuiteOptions{Data: data, N: n}
+	if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
+		o.GoRoot = (&benchSpecCmd{}).goRoot()
+	}
+	return bench.OpenSuite(name, o)
+}
+
+// tokenize returns the first tokens of the suite's prompts: most at most, and half of the context.
+func tokenize(m *grove.Model, suite bench.Suite, most int) (prompts [][]int32, err error) {
+	for _, prompt := range suite.Prompts {
+		tokens, err := m.Tokenize(prompt.Text)
+		if err != nil {
+			return nil, err
+		}
+		prompts = append(prompts, tokens[:min(len(tokens), most, m.Context()/2)])
+	}
+	return prompts, nil
 }

@@ -2,9 +2,7 @@ package main
 
 import (
 	"fmt"
-	"strings"
 
-	"github.com/grovellm/grove/internal/bench"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/train"
 )
@@ -43,11 +41,7 @@ func (cmd *trainTextCmd) Run(p *program) error {
 			return usagef("%s %d: want 1 to %d", f.flag, f.value, f.most)
 		}
 	}
-	so := bench.SuiteOptions{Data: cmd.Data, N: cmd.Prompts}
-	if kind, _, _ := strings.Cut(cmd.Suite, ":"); kind == "go" || kind == "edit" {
-		so.GoRoot = (&benchSpecCmd{}).goRoot()
-	}
-	suite, err := bench.OpenSuite(cmd.Suite, so)
+	suite, err := openSuite(cmd.Suite, cmd.Data, cmd.Prompts)
 	if err != nil {
 		return err
 	}
@@ -57,12 +51,8 @@ func (cmd *trainTextCmd) Run(p *program) error {
 	}
 	defer p.close(m)
 	j := train.TextJob{Drafter: cmd.Drafter, Target: m.Target(), Tokens: cmd.MaxTokens}
-	for _, prompt := range suite.Prompts {
-		tokens, err := m.Tokenize(prompt.Text)
-		if err != nil {
-			return err
-		}
-		j.Prompts = append(j.Prompts, tokens[:min(len(tokens), m.Context()/2)])
+	if j.Prompts, err = tokenize(m, suite, m.Context()); err != nil {
+		return err
 	}
 	ctx, stop := p.context()
 	defer stop()

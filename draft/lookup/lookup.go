@@ -79,7 +79,7 @@ type drafter struct {
 	kids  []candidate
 }
 
-// state is the text of one sequence and what it taught about matches.
+// state is the text of one sequence and how its matches turned out.
 type state struct {
 	text     *suffix.Automaton
 	trust    trust

@@ -17,7 +17,7 @@ type Model struct{ sets [2]learned }
 // learned are weights and the sums of their squared gradients.
 type learned struct{ w, squares Weights }
 
-// NewModel returns weights that no target has taught yet: the drafter's probabilities as they are, and longer n-grams counting more.
+// NewModel returns weights that are not learned yet: the drafter's probabilities as they are, and longer n-grams counting more.
 func NewModel() *Model {
 	m := new(Model)
 	for i := range m.sets {

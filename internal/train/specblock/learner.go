@@ -42,17 +42,17 @@ func (l *learner) Export(dir, name string, text *train.Corpus) error {
 }
 
 // Work counts the target's distributions, the rows of first and later blocks, and their logits: forward for all of them, and
-// for those that are taught, of which half is assumed, once more and back.
+// for those that are trained on, of which half is assumed, once more and back.
 func (l *learner) Work() (tokens int, operations float64) {
 	c, r := l.head.Config(), l.r
 	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
 	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN + 2*c.Hidden*c.Hidden
-	taught := float64(r.Anchors*c.Block*r.Rounds) / float64(l.TextLength()) // rows per token of text
-	rows := float64(c.Block) + taught*float64(r.Rounds-1)/float64(r.Rounds)
-	return l.Heads.Work(6*rows*float64(c.Layers*layer) + taught*4*float64(c.Output()*c.Hidden))
+	trained := float64(r.Anchors*c.Block*r.Rounds) / float64(l.TextLength()) // rows per token of text
+	rows := float64(c.Block) + trained*float64(r.Rounds-1)/float64(r.Rounds)
+	return l.Heads.Work(6*rows*float64(c.Layers*layer) + trained*4*float64(c.Output()*c.Hidden))
 }
 
-// settled says that later blocks and the rank head are taught too.
+// settled says that later blocks and the rank head are trained too.
 func (l *learner) settled(step int) bool {
 	return float64(step) >= l.r.Settle*float64(l.r.Steps)
 }
@@ -82,14 +82,14 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	return total, nil
 }
 
-// draw draws where blocks of a text, which has a number, are taught.
+// draw draws where blocks of a text, which has a number, are trained.
 func (l *learner) draw(d *train.Deal, number int, text []int32, rounds, anchors int) []start {
 	r := l.r
 	seed, n := r.Seed<<32+uint64(d.Length), uint64(number)
 	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds)
 }
 
-// drawCuts makes starts of anchors, from each of which so many rounds of blocks are taught: every later block starts from any row of
+// drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every later block starts from any row of
 // the one before it, each with the same chance (§3.3, cross-block training).
 func drawCuts(seed, number uint64, anchors []int, block, rounds int) []start {
 	r := rand.New(rand.NewPCG(seed, number))
