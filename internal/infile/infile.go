@@ -3,8 +3,9 @@
 // Bytes are read, not mapped: a mapped file that is cut short kills the process. After each read
 // the file's size and time of modification are compared with those it was opened with. So whatever
 // was read is of the file as it was opened, and everything else is an error that says what happened.
-// The time does not show a write that began before the file was opened, or in the same tick of the
-// file system's clock (some milliseconds).
+// The time does not show a second write in the same tick of the file system's clock (some
+// milliseconds), nor the end of a write that has begun. So a file that was written to a moment ago
+// is opened once it has been left alone for a while.
 package infile
 
 import (
@@ -15,6 +16,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"time"
 )
 
 // File is an open file, or bytes in memory that stand for one. It may be read from several
@@ -28,7 +30,15 @@ type File struct {
 	was  fs.FileInfo // of disk when it was opened
 }
 
-// Open opens the regular file at path.
+// settled is how long ago the last write to a file must have begun before it is read: several ticks
+// of a file system's clock, which are at most 10 ms.
+const settled = 50 * time.Millisecond
+
+// sleep is replaced by tests.
+var sleep = time.Sleep
+
+// Open opens the regular file at path. Where it was written to less than 50 ms ago, it waits until
+// that is past.
 func Open(path string) (*File, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -48,7 +58,15 @@ func Open(path string) (*File, error) {
 		f.Close()
 		return nil, &fs.PathError{Op: "open", Path: path, Err: bare(err)}
 	}
-	return &File{Path: path, size: st.Size(), r: f, disk: f, was: st}, nil
+	file := &File{Path: path, size: st.Size(), r: f, disk: f, was: st}
+	if age := time.Since(st.ModTime()); age >= 0 && age < settled {
+		sleep(settled - age)
+		if err := file.CheckUnchanged(); err != nil {
+			f.Close()
+			return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+		}
+	}
+	return file, nil
 }
 
 // OpenMemory returns a file of these contents, called path in errors.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -89,6 +90,53 @@ type brokenReader struct {
 }
 
 func (r brokenReader) ReadAt(p []byte, _ int64) (int, error) { return min(r.n, len(p)), r.err }
+
+// A file is not read in the middle of a write: what is read of one that is being overwritten in
+// place is its old contents, its new ones, or nothing. All the writes fall in one tick of the
+// clock, so the time of modification tells nothing.
+func TestOpenDuringWrite(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "f")
+	defer func() { sleep = time.Sleep }()
+	rapid.Check(t, func(t *rapid.T) {
+		before := contents(t)
+		after := bytes.Repeat([]byte{255}, len(before))
+		tick := time.Now()
+		write := func(b []byte) {
+			if err := errors.Join(os.WriteFile(path, b, 0o666), os.Chtimes(path, tick, tick)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		cut := rapid.IntRange(0, len(before)).Draw(t, "written when it is opened")
+		write(append(slices.Clone(after[:cut]), before[cut:]...))
+		finished := false
+		finish := func() {
+			if !finished {
+				write(after)
+			}
+			finished = true
+		}
+		grow := rapid.Bool().Draw(t, "the file grows")
+		sleep = func(time.Duration) {
+			if finish(); grow {
+				write(append(slices.Clone(after), 255))
+			}
+		}
+		f, err := Open(path)
+		if err != nil {
+			if !grow {
+				t.Fatal(err)
+			}
+			return
+		}
+		defer f.Close()
+		got := make([]byte, f.Size())
+		_, err = f.ReadAt(got, 0)
+		finish()
+		if err == nil && !bytes.Equal(got, before) && !bytes.Equal(got, after) {
+			t.Fatalf("%d of %d bytes are those of the new contents", cut, len(got))
+		}
+	})
+}
 
 // A file system that gives fewer bytes than were asked for, with an error or without, is an error.
 func TestShortReads(t *testing.T) {
