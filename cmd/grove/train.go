@@ -27,10 +27,11 @@ type trainCmd struct {
 }
 
 func (trainCmd) Help() string {
-	return `Trains the models that are part of grove (docs/training.md). An interrupted command continues when it is given
-again, and ends in the same weights.
+	return `Trains draft heads for any model (docs/train-a-head.md), and the models that are part of grove (docs/training.md).
+An interrupted command continues when it is given again, and ends in the same weights.
 
-Example:
+Examples:
+    grove train eagle -m model.gguf --text 'texts/*.txt'
     grove train target --dir own --data DATA`
 }
 
@@ -55,18 +56,23 @@ func (f *trainFlags) job(p *program) (train.Job, error) {
 			return train.Job{}, usagef("%s: %s is no folder", need.flag, need.dir)
 		}
 	}
-	if f.Save < time.Second {
-		return train.Job{}, usagef("--save %v: want a second or more", f.Save)
-	}
 	j := train.StandardJob(f.Dir, root, f.Data)
-	j.Threads, j.SaveEvery = p.Threads, f.Save
+	j.Threads = p.Threads
+	return j, p.prepare(&j, f.Save)
+}
+
+// prepare has a job report to the user, and save so often.
+func (p *program) prepare(j *train.Job, save time.Duration) error {
+	if save < time.Second {
+		return usagef("--save %v: want a second or more", save)
+	}
+	j.SaveEvery, j.Report = save, p.reportTraining
 	j.Note = func(s string) {
 		if !p.JSON {
 			fmt.Fprintln(p.stdout, s)
 		}
 	}
-	j.Report = func(q train.Progress) { p.reportTraining(q) }
-	return j, nil
+	return nil
 }
 
 // reportTraining prints a step: every tenth, and those that measured held-out text.
@@ -93,9 +99,14 @@ func (f *trainFlags) runStage(p *program, stage func(ctx context.Context, j trai
 	if err != nil {
 		return err
 	}
+	return p.runTraining(func(ctx context.Context) error { return stage(ctx, j) })
+}
+
+// runTraining runs what goes on from where it was when it is called again.
+func (p *program) runTraining(run func(ctx context.Context) error) error {
 	ctx, stop := p.context()
 	defer stop()
-	err = stage(ctx, j)
+	err := run(ctx)
 	if errors.Is(err, context.Canceled) {
 		fmt.Fprintln(p.stderr, "stopped; the same command goes on from here")
 	}
@@ -104,7 +115,7 @@ func (f *trainFlags) runStage(p *program, stage func(ctx context.Context, j trai
 
 // headName refuses folders that other stages use.
 func headName(name string) error {
-	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || name == "target" || name == "draft" || name == "cache" {
+	if name != filepath.Base(name) || strings.HasPrefix(name, ".") || slices.Contains([]string{"target", "draft", "cache", "generated"}, name) {
 		return usagef("--name %q: want the name of a folder below --dir that no other stage uses", name)
 	}
 	return nil
@@ -129,7 +140,7 @@ func (trainTargetCmd) Help() string {
 }
 
 func (c *trainTargetCmd) Run(p *program) error {
-	return c.runStage(p, func(ctx context.Context, j train.Job) error { return train.Target(ctx, j, train.TargetRecipe()) })
+	return c.runStage(p, func(ctx context.Context, j train.Job) error { return train.TrainTarget(ctx, j, train.TargetRecipe()) })
 }
 
 type trainDraftCmd struct{ trainFlags }
@@ -140,9 +151,9 @@ func (trainDraftCmd) Help() string {
 
 func (c *trainDraftCmd) Run(p *program) error {
 	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		if err := train.Target(ctx, j, train.TargetRecipe()); err != nil {
+		if err := train.TrainTarget(ctx, j, train.TargetRecipe()); err != nil {
 			return err
 		}
-		return train.Draft(ctx, j, train.DraftRecipe(), train.TargetRecipe().Shape)
+		return train.TrainDraft(ctx, j, train.DraftRecipe(), train.TargetRecipe().Shape)
 	})
 }

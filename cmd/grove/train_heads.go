@@ -16,12 +16,12 @@ type trainHeadCmds struct {
 	SpecBlock trainHeadCmd[specblock.Flags, *specblock.Flags] `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts block by block."`
 }
 
-// trainHeadCmd trains a head of a kind for the target of the folder, which is trained where it is not there yet.
+// trainHeadCmd trains a head of a kind.
 type trainHeadCmd[F any, P interface {
 	*F
 	train.HeadFlags
 }] struct {
-	trainFlags
+	overFlags
 	Flags F `embed:""`
 }
 
@@ -32,11 +32,5 @@ func (c *trainHeadCmd[F, P]) Run(p *program) error {
 	if err := headName(name); err != nil {
 		return err
 	}
-	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		target := train.TargetRecipe()
-		if err := train.Target(ctx, j, target); err != nil {
-			return err
-		}
-		return P(&c.Flags).Train(ctx, j, name, target.Shape)
-	})
+	return c.run(p, func(ctx context.Context, j train.Job) error { return P(&c.Flags).Train(ctx, j, name) })
 }

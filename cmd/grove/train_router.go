@@ -12,9 +12,9 @@ import (
 
 // trainRouterCmd varies the recipe of the shipped router: what is not given is its.
 type trainRouterCmd struct {
-	trainFlags `recipe:"-"`
-	Head       string `recipe:"-" help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`
-	Name       string `recipe:"-" help:"Folder below --dir for this router (${default})." default:"router" placeholder:"NAME"`
+	overFlags `recipe:"-"`
+	Head      string `recipe:"-" help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`
+	Name      string `recipe:"-" help:"Folder below --dir for this router (${default})." default:"router" placeholder:"NAME"`
 
 	Clusters *int     `help:"Clusters by the paper's k-means, of any sizes; default: clusters of --size tokens." placeholder:"N" group:"Training"`
 	Size     *int     `help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
@@ -57,12 +57,12 @@ func (c *trainRouterCmd) Run(p *program) error {
 		return err
 	}
 	head := c.Head
-	if _, err := os.Stat(filepath.Join(c.Dir, head, "model-q8_0.gguf")); err == nil {
-		head = filepath.Join(c.Dir, head, "model-q8_0.gguf")
+	if _, err := os.Stat(filepath.Join(c.dir(), head, "model-q8_0.gguf")); err == nil {
+		head = filepath.Join(c.dir(), head, "model-q8_0.gguf")
 	} else if _, err := os.Stat(head); err != nil {
-		return usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.Dir)
+		return usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
 	}
-	return c.runStage(p, func(ctx context.Context, j train.Job) error {
-		return eagle.TrainRouter(ctx, j, c.Name, head, c.recipe(), train.TargetRecipe().Shape)
+	return c.run(p, func(ctx context.Context, j train.Job) error {
+		return eagle.TrainRouter(ctx, j, c.Name, head, c.recipe())
 	})
 }

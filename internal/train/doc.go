@@ -1,13 +1,17 @@
-// Package train makes the project's own models: the target, and the drafters that serve it.
+// Package train makes drafters for any model, and the project's own models.
 //
 // A [Network] is a model over trained parameters, built of the layers that serving runs (package
 // nn); under nn's tape they give gradients. [Run] trains one by a [Recipe], on rows that package train/data
 // deals; [Job] ties the stages of the project's models together:
 //
 //	j := train.StandardJob(dir, runtime.GOROOT(), folder)
-//	err = train.Target(ctx, j, train.TargetRecipe())                            // and the vocabulary before it
-//	err = train.Draft(ctx, j, train.DraftRecipe(), train.TargetRecipe().Shape)  // distilled from the target
-//	err = jet.Train(ctx, j, "jet", jet.NewRecipe(true), train.TargetRecipe().Shape) // a block head over the target
+//	err = train.TrainTarget(ctx, j, train.TargetRecipe())                           // and the vocabulary before it
+//	err = train.TrainDraft(ctx, j, train.DraftRecipe(), train.TargetRecipe().Shape) // distilled from the target
+//
+// A head is made for any model that package model opens, the job's Target:
+//
+//	j := train.Job{Dir: dir, Sources: texts, Target: m}
+//	err = eagle.Train(ctx, j, "eagle", eagle.NewRecipe(3).For(m))
 //
 // A [Loop] takes any [Learner] through its steps: a language model, or a head. A kind of head has a package of its own below this
 // one, with its recipe, its gradient and its measures; [Heads] is what they share.

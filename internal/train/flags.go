@@ -12,7 +12,7 @@ import (
 type HeadFlags interface {
 	Help() string
 	Folder() string // below the job's
-	Train(ctx context.Context, j Job, name string, target Shape) error
+	Train(ctx context.Context, j Job, name string) error
 }
 
 // SetFlags sets in a recipe what flags give, both pointers to structs: pointers that are not nil, lists that are not empty, and all

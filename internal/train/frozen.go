@@ -3,37 +3,53 @@ package train
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"os"
-	"path/filepath"
+	"encoding/json"
+	"fmt"
+	"strings"
 
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
 )
 
-// Frozen is a target from which a head learns: it computes taps and distributions, and is not trained.
+// Frozen is a target from which a head learns: it computes taps and distributions, as it does when it serves, and is not trained.
 type Frozen struct {
-	*Network
-	layers []int // whose output the head reads
-
+	*model.Model
 	Taps nn.Mat // of the last pass, joined
-	buf  nn.Buffer
+
+	layers []int // whose output the head reads
+	exec   *nn.Exec
+	caches []*nn.Cache
+	forest nn.Forest
+	tree   tree.Tree
+	rows   nn.Buffer
+	buf    nn.Buffer
+	bufs   nn.BlockBuffers
 }
 
-// NewFrozen makes a network one, of which a head reads some layers.
-func NewFrozen(n *Network, layers []int) Frozen {
-	n.tape.Detach()
-	return Frozen{Network: n, layers: layers}
+// NewFrozen makes a model one, of which a head reads some layers: 0 is the embedding, i what block i puts out.
+func NewFrozen(m *model.Model, layers []int) Frozen {
+	return Frozen{Model: m, layers: layers, exec: nn.NewExec(m.Pool())}
 }
 
 // Read runs texts of one length, one after the other, and keeps the taps of all tokens. It returns the rows before the last norm.
 func (f *Frozen) Read(texts [][]int32) nn.Mat {
 	var tokens []int32
-	for _, text := range texts {
+	f.forest.Reset()
+	for i, text := range texts {
+		if i == len(f.caches) {
+			f.caches = append(f.caches, f.NewCache())
+		}
 		tokens = append(tokens, text...)
+		f.tree.ResetChain(text)
+		f.forest.Add(f.caches[i], &f.tree, 0)
+		f.caches[i].Reserve(0, len(text))
 	}
-	f.Taps = f.buf.Mat(len(tokens), len(f.layers)*f.Shape.Hidden)
-	return f.forward(tokens, len(texts[0]), f)
+	f.Taps = f.buf.Mat(len(tokens), len(f.layers)*f.Config.Hidden)
+	x := f.exec.Mat(&f.rows, len(tokens), f.Config.Hidden)
+	_ = f.Trunk(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
+	return x
 }
 
 // Layer copies the residual stream into the columns of the taps that name the layer.
@@ -55,35 +71,27 @@ func (f *Frozen) Distributions(s *nn.Soft, x nn.Mat, texts, from, to int, head *
 	places, length := to-from, x.Rows/texts
 	s.Reset(texts*places, head.W.Out())
 	for i := range texts {
-		s.Fill(f.exec, i*places, nn.Source{X: x.Slice(i*length+from, i*length+to), Norm: &f.Net.Norm}, head)
+		s.Fill(f.exec, i*places, nn.Source{X: x.Slice(i*length+from, i*length+to), Norm: &f.Norm}, head)
 	}
 }
 
-// KindOf is how products of a precision, which a recipe's check has passed, are computed.
-func KindOf(precision string) gemm.Type {
-	if precision == "bf16" {
-		return gemm.BF16
+// OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens it returns nothing.
+func (f *Frozen) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Matrix, error) {
+	if tokens == nil {
+		return nil, nil, nil
 	}
-	return gemm.F32
-}
-
-// openTarget opens the job's target to be learned from, and returns what tells it apart from others.
-func (j *Job) openTarget(shape Shape, pool *par.Pool, precision string) (n *Network, source string, err error) {
-	folder := filepath.Join(j.Dir, "target", "hf")
-	if source, err = HashFile(filepath.Join(folder, "model.safetensors")); err != nil {
-		return nil, "", err
+	params := nn.NewParams(kind) // which nobody trains
+	w, err := params.Matrix("output.weight", len(tokens), f.Config.Hidden)
+	if err != nil {
+		return nil, nil, err
 	}
-	if n, err = NewNetwork(shape, pool, KindOf(precision)); err != nil {
-		return nil, "", err
+	rows, of := params.Of(w).Mat(), OutputRows{}
+	for i, t := range tokens {
+		f.Head.W.Row(rows.Row(i), int(t))
+		of[t] = int32(i)
 	}
-	return n, source, n.Load(folder)
-}
-
-// HashFile is the fingerprint of a file.
-func HashFile(path string) (string, error) {
-	b, err := os.ReadFile(path)
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:16]), err
+	params.Pack(nn.NewProducts(f.Pool(), kind))
+	return of, w, nil
 }
 
 // OutputRows are the rows of a head's output by their tokens; nil: row i is of token i.
@@ -100,21 +108,131 @@ func (o OutputRows) Row(token int32) int32 {
 	return -1
 }
 
-// OutputOf packs the rows of some tokens of the output head, for products of a kind; without tokens it returns nothing.
-func (n *Network) OutputOf(tokens []int32, kind gemm.Type) (OutputRows, *gemm.Matrix, error) {
-	if tokens == nil {
-		return nil, nil, nil
+// KindOf is how products of a precision, which a recipe's check has passed, are computed.
+func KindOf(precision string) gemm.Type {
+	if precision == "bf16" {
+		return gemm.BF16
 	}
-	params := nn.NewParams(kind) // which nobody trains
-	w, err := params.Matrix("output.weight", len(tokens), n.Shape.Hidden)
-	if err != nil {
-		return nil, nil, err
+	return gemm.F32
+}
+
+// operations is the arithmetic of a target's pass for each token of texts of a length, two operations per weight.
+func (f *Frozen) operations(length int) float64 {
+	weights := f.Head.W.Out() * f.Head.W.In()
+	for i := range f.Blocks {
+		for _, l := range linears(&f.Blocks[i]) {
+			weights += l.W.Out() * l.W.In()
+		}
 	}
-	rows, of := params.Of(w).Mat(), OutputRows{}
-	for i, t := range tokens {
-		n.Net.Head.W.Row(rows.Row(i), int(t))
-		of[t] = int32(i)
+	attention := f.Config.Layers * f.Config.Heads * f.Config.HeadDim * length // 2 products, 2 operations, length/2 positions
+	return 2*float64(weights) + 2*float64(attention)
+}
+
+// linears are the products of a block.
+func linears(b *nn.Block) []*nn.Linear {
+	list := []*nn.Linear{&b.Out, &b.MLP.Up, &b.MLP.Down}
+	if b.MLP.Gate != nil {
+		list = append(list, b.MLP.Gate)
 	}
-	params.Pack(nn.NewProducts(n.exec.Pool(), kind))
-	return of, w, nil
+	for i := range b.QKV {
+		list = append(list, &b.QKV[i])
+	}
+	return list
+}
+
+// FingerprintModel tells a model apart from others: by its shape, its tokens, and some of its weights.
+func FingerprintModel(m *model.Model) string {
+	h := sha256.New()
+	_ = json.NewEncoder(h).Encode(m.Config)
+	if m.Tokenizer != nil {
+		fmt.Fprintln(h, m.Tokenizer.VocabSize(), m.Tokenizer.Text(int32(m.Tokenizer.VocabSize()-1)))
+	}
+	for _, w := range []*gemm.Matrix{m.Head.W, m.Blocks[0].Out.W, m.Blocks[len(m.Blocks)-1].MLP.Down.W} {
+		row := make([]float32, w.In())
+		for i := range 16 {
+			w.Row(row, i*w.Out()/16)
+			fmt.Fprintln(h, row)
+		}
+	}
+	return hex.EncodeToString(h.Sum(nil)[:16])
+}
+
+// TapsFor are the layers that a head reads of a target of so many: low, middle and high ones, as EAGLE-3's authors take them.
+func TapsFor(layers int) []int {
+	switch layers {
+	case 1:
+		return []int{0, 1}
+	case 2, 3:
+		return []int{layers - 2, layers - 1, layers}
+	}
+	return []int{1, layers / 2, layers - 1}
+}
+
+// Spread is n numbers from first to last, as far apart as they can be; all of them where there are fewer.
+func Spread(first, last, n int) (list []int) {
+	n = min(n, last-first+1)
+	for i := range n {
+		list = append(list, first+(last-first)*i/max(1, n-1))
+	}
+	return list
+}
+
+// CanCopy says whether a layer of a head, whose attention is as wide as the target's own where it is asked for, can begin as block
+// of a target.
+func CanCopy(m *model.Model, block int, attention bool) bool {
+	f := Frozen{Model: m}
+	parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
+	if attention {
+		parts = append(parts, "attn_norm", "attn_q", "attn_k", "attn_v", "attn_output", "attn_q_norm", "attn_k_norm")
+	}
+	for _, part := range parts {
+		if _, ok := f.weights(fmt.Sprintf("blk.%d.%s.weight", block, part)); !ok {
+			return false
+		}
+	}
+	_, ok := f.weights("output_norm.weight")
+	return ok
+}
+
+// weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There is none where the target's blocks
+// are not those of llama: each half behind an RMS norm, with queries, keys and values apart, and an MLP with a gate.
+func (f *Frozen) weights(name string) (*nn.Param, bool) {
+	vector := func(norm *nn.Norm) (*nn.Param, bool) {
+		if norm == nil || norm.Center || norm.Weight == nil {
+			return nil, false
+		}
+		return &nn.Param{Name: name, Rows: 1, Cols: len(norm.Weight), Vector: true, Data: norm.Weight}, true
+	}
+	if name == "output_norm.weight" {
+		return vector(&f.Norm)
+	}
+	var block int
+	var part string
+	if n, err := fmt.Sscanf(name, "blk.%d.%s", &block, &part); n < 2 || err != nil || block < 0 || block >= len(f.Blocks) {
+		return nil, false
+	}
+	b := &f.Blocks[block]
+	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.MLP.Gate == nil || b.MLP.GELU {
+		return nil, false
+	}
+	switch part = strings.TrimSuffix(part, ".weight"); part {
+	case "attn_norm":
+		return vector(&b.AttnNorm)
+	case "ffn_norm":
+		return vector(&b.MLPNorm)
+	case "attn_q_norm":
+		return vector(b.Attn.QNorm)
+	case "attn_k_norm":
+		return vector(b.Attn.KNorm)
+	}
+	l := map[string]*nn.Linear{"attn_q": &b.QKV[0], "attn_k": &b.QKV[1], "attn_v": &b.QKV[2], "attn_output": &b.Out,
+		"ffn_gate": b.MLP.Gate, "ffn_up": &b.MLP.Up, "ffn_down": &b.MLP.Down}[part]
+	if l == nil || l.Bias != nil || l.Scale != 0 || l.Cap != 0 {
+		return nil, false
+	}
+	p := &nn.Param{Name: name, Rows: l.W.Out(), Cols: l.W.In(), Data: make([]float32, l.W.Out()*l.W.In())}
+	for i := range p.Rows {
+		l.W.Row(p.Mat().Row(i), i)
+	}
+	return p, true
 }

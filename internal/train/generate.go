@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/internal/train/data"
@@ -42,7 +43,7 @@ func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*d
 		return nil, err
 	}
 	defer m.Close()
-	tokens, err := g.tokens(ctx, j, m, dir, train)
+	tokens, err := g.tokens(ctx, j, m, dir, FingerprintModel(m), train)
 	if err != nil {
 		return nil, err
 	}
@@ -63,22 +64,25 @@ func (g Generated) path(dir string, file int) string {
 	return filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
 }
 
-// tokens returns the texts one after the other, each of Length tokens, making the files that are not in the folder yet.
-func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir string, prompts []*data.Set) ([]int32, error) {
+// tokens returns the texts one after the other, each of Length tokens, making the files that are not in the folder yet. A folder
+// is of one model, with this fingerprint, of one recipe and of beginnings of one text: of others it is emptied.
+func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string, prompts []*data.Set) ([]int32, error) {
 	mix, err := g.beginnings(prompts)
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return nil, err
+	of := Fingerprint([]any{g.Texts, g.Prompt, g.Length, g.Greedy}, source, mix.Fingerprint())
+	if b, err := os.ReadFile(filepath.Join(dir, "source")); err != nil || string(b) != of {
+		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "source"), []byte(of), 0o666)); err != nil {
+			return nil, err
+		}
 	}
 	var all []int32
 	for file := range g.Files {
 		name := g.path(dir, file)
 		b, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			j.Notef("the target generates text, %d of %d", file+1, g.Files)
-			if b, err = g.file(ctx, m, mix, file); err == nil {
+			if b, err = g.file(ctx, j, m, mix, file); err == nil {
 				err = atomicfile.Write(name, func(w io.Writer) error {
 					_, err := w.Write(b)
 					return err
@@ -116,8 +120,9 @@ func (g Generated) temperature(number int) float32 {
 }
 
 // file makes one file: the tokens of its texts, four bytes each.
-func (g Generated) file(ctx context.Context, m *model.Model, mix *data.Mix, file int) ([]byte, error) {
+func (g Generated) file(ctx context.Context, j *Job, m *model.Model, mix *data.Mix, file int) ([]byte, error) {
 	var out []byte
+	began, noted := time.Now(), time.Now()
 	for first := 0; first < g.Texts; first += generatedAtOnce {
 		b := &batch{m: m, pass: m.NewPass()}
 		for i := range min(generatedAtOnce, g.Texts-first) {
@@ -139,6 +144,15 @@ func (g Generated) file(ctx context.Context, m *model.Model, mix *data.Mix, file
 			}
 			t.cache.Free()
 		}
+		done := min(first+generatedAtOnce, g.Texts)
+		if done < g.Texts && time.Since(noted) < 10*time.Second {
+			continue
+		}
+		noted = time.Now()
+		rate := float64(done*(g.Length-g.Prompt)) / time.Since(began).Seconds()
+		left := float64(((g.Files-file)*g.Texts-done)*(g.Length-g.Prompt)) / rate
+		j.Notef("the target generates text: %d of %d, %.0f tokens/s, %v left", file*g.Texts+done, g.Files*g.Texts, rate,
+			time.Duration(left*float64(time.Second)).Round(time.Second))
 	}
 	return out, nil
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
@@ -31,8 +30,8 @@ type OverTarget struct {
 }
 
 // NewOverTarget begins a head that reads some layers of a target, and whose products run as kind; Made is called with its network.
-func NewOverTarget(target *Network, taps []int, pool *par.Pool, kind gemm.Type) OverTarget {
-	return OverTarget{Params: nn.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(pool)}
+func NewOverTarget(target *model.Model, taps []int, kind gemm.Type) OverTarget {
+	return OverTarget{Params: nn.NewParams(kind), Target: NewFrozen(target, taps), Exec: nn.NewExec(target.Pool())}
 }
 
 // Made ends what NewOverTarget began: pages are the memory of the network's caches.
@@ -81,12 +80,13 @@ type Layering struct {
 	RopeBase                             float64
 }
 
-// Config is that of a model with such layers, and otherwise the target's.
-func (s Layering) Config(target Shape) model.Config {
-	c := target.Config()
-	c.Layers, c.Heads, c.KVHeads, c.HeadDim, c.FFN, c.Tied = s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, false
-	c.Rope = model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1}
-	return c
+// Config is that of a model with such layers, of Qwen3's kind, on the target's hidden states and vocabulary.
+func (s Layering) Config(target *model.Config) model.Config {
+	return model.Config{
+		Arch: arch, Vocab: target.Vocab, Hidden: target.Hidden, Context: target.Context, NormEps: target.NormEps,
+		Layers: s.Layers, Heads: s.Heads, KVHeads: s.KVHeads, HeadDim: s.HeadDim, FFN: s.FFN,
+		Rope: model.RopeConfig{Base: s.RopeBase, Dims: s.HeadDim, Scale: 1},
+	}
 }
 
 // check refuses layers that cannot be exported.
@@ -108,7 +108,7 @@ func BlocksOf(from []int) []int {
 }
 
 // CheckFrom refuses layers that cannot begin as those of a list of the target's blocks.
-func (s Layering) CheckFrom(from []int, target *Shape) error {
+func (s Layering) CheckFrom(from []int, target *model.Config) error {
 	switch {
 	case len(from) != s.Layers:
 		return fmt.Errorf("%d layers begin as the target's blocks %v: want as many of each, or random weights", s.Layers, from)
@@ -122,7 +122,7 @@ func (s Layering) CheckFrom(from []int, target *Shape) error {
 }
 
 // CheckBlocks refuses blocks that the target has not.
-func CheckBlocks(from []int, target *Shape) error {
+func CheckBlocks(from []int, target *model.Config) error {
 	for _, b := range from {
 		if b < 0 || b >= target.Layers {
 			return fmt.Errorf("the target has no block %d: want 0 to %d", b, target.Layers-1)
@@ -142,8 +142,7 @@ func checkPrecision(precision string) error {
 // Heads is what learners of heads share, whatever the kind. A kind's learner embeds it and adds Gradient, Validate and Work.
 type Heads struct {
 	*HeadTexts
-	Job  *Job
-	Pool *par.Pool
+	Job *Job
 
 	over   *OverTarget
 	shape  headfile.Shape
@@ -151,7 +150,6 @@ type Heads struct {
 	tokens []int32    // of its draft vocabulary
 
 	recipe any
-	source string // Fingerprint of the target
 }
 
 // Made is a head as its kind makes it over a target.
@@ -162,27 +160,20 @@ type Made struct {
 	Tokens []int32 // of a draft vocabulary; nil: it is the whole one
 }
 
-// Open opens the texts, which are made where they are not there yet, and the job's target; then the head of a recipe, as build has
+// Open opens the texts, which are made where they are not there yet; then the head of a recipe over the job's target, as build has
 // it, with drawn weights, and with those that warm, which may be nil, makes of them.
-func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, shape Shape, text *Corpus, build func(target *Network) (Made, error), warm func() error) (err error) {
+func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Corpus, build func() (Made, error), warm func() error) (err error) {
 	l.Job, l.recipe = j, recipe
+	if j.Answers != nil {
+		b.Text.Text = "corpus"
+	}
+	if j.Sparing {
+		b.Text.fit(b.Course.Steps)
+	}
 	if l.HeadTexts, err = j.OpenTexts(ctx, b.Text, b.Seed, text); err != nil {
 		return err
 	}
-	l.Pool = par.New(j.Threads)
-	if err = l.begin(b, shape, build, warm); err != nil {
-		l.Pool.Close()
-	}
-	return err
-}
-
-func (l *Heads) begin(b Basis, shape Shape, build func(target *Network) (Made, error), warm func() error) error {
-	target, source, err := l.Job.openTarget(shape, l.Pool, b.Precision)
-	if err != nil {
-		return err
-	}
-	l.source = source
-	m, err := build(target)
+	m, err := build()
 	if err != nil {
 		return err
 	}
@@ -198,11 +189,11 @@ func (l *Heads) begin(b Basis, shape Shape, build func(target *Network) (Made, e
 }
 
 // FrequentTokens are the n most frequent tokens of the text that the head learns from, the most frequent first; of none it is nil.
-func (l *Heads) FrequentTokens(n, vocab int, text *Corpus) []int32 {
+func (l *Heads) FrequentTokens(n int, text *Corpus) []int32 {
 	if n == 0 {
 		return nil
 	}
-	return shortlist.Count(vocab, text.Tok, "the text a head learns from", l.Sample(4096)...).Order[:n]
+	return shortlist.Count(l.Job.Target.Config.Vocab, text.Tok, "the text a head learns from", l.Sample(4096)...).Order[:n]
 }
 
 // Params are those of the head.
@@ -213,16 +204,7 @@ func (l *Heads) Pack() { l.over.Pack() }
 
 // Fingerprint is of recipe, target and texts.
 func (l *Heads) Fingerprint() string {
-	return Fingerprint(l.recipe, append([]string{l.source}, l.TextFingerprints()...)...)
-}
-
-// Workers are those that the head is trained on.
-func (l *Heads) Workers() *par.Pool { return l.Pool }
-
-// Close ends the workers.
-func (l *Heads) Close() error {
-	l.Pool.Close()
-	return nil
+	return Fingerprint(l.recipe, append([]string{FingerprintModel(l.Job.Target)}, l.TextFingerprints()...)...)
 }
 
 // Finish is what comes after the last step: nothing.
@@ -235,7 +217,7 @@ func (l *Heads) Title(name string) string {
 
 // Work is the tokens of a step's texts, and the operations for each of them: the target's pass, and head more.
 func (l *Heads) Work(head float64) (tokens int, operations float64) {
-	return l.Rows * l.TextLength(), l.over.Target.Shape.operations(l.TextLength())/3 + head
+	return l.Rows * l.TextLength(), l.over.Target.operations(l.TextLength()) + head
 }
 
 // Validate measures the head on every held-out source: measure returns its loss there, and sets figures, whose names the source's
@@ -271,9 +253,11 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 	if l.tokens != nil {
 		weights = whole
 	}
-	err = text.Export(dir, func(path string, t tensor.Type) error {
+	about := fmt.Sprintf("A drafter for a model of architecture %s with %d layers, hidden size %d and a vocabulary of %d tokens (fingerprint %s).",
+		l.Job.Target.Config.Arch, l.Job.Target.Config.Layers, l.Job.Target.Config.Hidden, l.Job.Target.Config.Vocab, FingerprintModel(l.Job.Target))
+	err = text.Export(dir, name, about, func(path string, t tensor.Type) error {
 		vocabulary := text.vocabulary
-		if t == tensor.Q8_0 { // which ships: the target's vocabulary is the same
+		if t == tensor.Q8_0 { // which serves: the target's vocabulary is the same
 			vocabulary = nil
 		}
 		return headfile.WriteGGUF(path, name, l.shape, weights, l.tokens, vocabulary, t)
@@ -286,7 +270,7 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 		err = headfile.WriteFolder(filepath.Join(dir, "hf"), l.shape, whole, l.tokens)
 	}
 	if speculators && err == nil {
-		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, l.over.Target.Shape.Config())
+		err = headfile.WriteSpeculators(filepath.Join(dir, "speculators"), l.shape, whole, l.tokens, l.Job.Target.Config)
 	}
 	return err
 }
@@ -330,15 +314,13 @@ func (t Trained) Table(name string, rows, cols int) (nn.Table, error) {
 type Apprentice interface {
 	Learner
 	Title(name string) string
-	Workers() *par.Pool
 	Finish(ctx context.Context, dir string) error // what comes after the last step
 	Export(dir, name string, text *Corpus) error
-	Close() error
 }
 
 // Teach takes a learner, which open makes of the job's text, through its course in DIR/NAME, and exports what has become of it.
-func (j *Job) Teach(ctx context.Context, name string, vocab int, c Course, open func(text *Corpus) (Apprentice, error)) error {
-	text, err := j.Open(ctx, vocab)
+func (j *Job) Teach(ctx context.Context, name string, c Course, open func(text *Corpus) (Apprentice, error)) error {
+	text, err := j.OpenCorpus(ctx)
 	if err != nil {
 		return err
 	}
@@ -347,9 +329,8 @@ func (j *Job) Teach(ctx context.Context, name string, vocab int, c Course, open 
 	if err != nil {
 		return err
 	}
-	defer l.Close()
 	j.Notef("training %s", l.Title(name))
-	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: l.Workers(), SaveEvery: j.SavesEvery(), Report: j.Report}
+	loop := Loop{Course: c, Dir: filepath.Join(j.Dir, name), Pool: j.Target.Pool(), SaveEvery: j.SavesEvery(), Report: j.Report}
 	if err := loop.Run(ctx, l); err != nil {
 		return err
 	}
@@ -359,9 +340,9 @@ func (j *Job) Teach(ctx context.Context, name string, vocab int, c Course, open 
 	return l.Export(loop.Dir, "grove "+name, text)
 }
 
-// Export writes the plot of a finished run's loss, what a model card says of the training text, and, by write, the GGUF files.
-func (c *Corpus) Export(dir string, write func(path string, t tensor.Type) error) error {
-	if err := exportRun(dir, c); err != nil {
+// Export writes the plot of a finished run's loss, its card, which says about what it is, and, by write, the GGUF files.
+func (c *Corpus) Export(dir, name, about string, write func(path string, t tensor.Type) error) error {
+	if err := exportRun(dir, name, about, c); err != nil {
 		return err
 	}
 	for _, t := range exported {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 )
@@ -24,6 +25,24 @@ type metricsLine struct {
 	Seconds    float64            `json:"seconds"`
 	Validation map[string]float64 `json:"validation,omitempty"`
 	Figures    map[string]float64 `json:"figures,omitempty"`
+}
+
+// lastMeasures is the last line that measured held-out text, or one of nothing.
+func lastMeasures(path string) (last metricsLine, err error) {
+	b, err := os.ReadFile(path)
+	if err != nil {
+		return last, err
+	}
+	for line := range bytes.Lines(b) {
+		var l metricsLine
+		if err := json.Unmarshal(line, &l); err != nil {
+			return last, fmt.Errorf("%s: %w", path, err)
+		}
+		if len(l.Validation) > 0 {
+			last = l
+		}
+	}
+	return last, nil
 }
 
 func openMetrics(path string, step int) (*metrics, error) {

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/grovellm/grove/gguf"
@@ -14,6 +17,7 @@ import (
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -24,12 +28,19 @@ import (
 //	DIR/target/…                Target: checkpoints, metrics.jsonl, loss.png
 //	DIR/target/model-f32.gguf, model-q8_0.gguf, hf/
 //	DIR/draft/…                 Draft: the same, and the text the target generated
-//	DIR/NAME/…                  Jet, Eagle, …: the same of a head; DIR/jet/generated has the target's text for all of them
+//	DIR/NAME/…                  the same of a head; DIR/generated has the target's text for all of them
+//
+// Heads may be made for any other model: Target is then that one, and Dir of theirs alone.
 type Job struct {
 	Dir        string
 	Sources    []data.Source // training text
-	Validation []data.Source
-	Threads    int // 0: GOMAXPROCS
+	Validation []data.Source // text to measure on; nil: a part of the training text, which is then not trained on
+	Threads    int           // 0: GOMAXPROCS
+
+	Target     *model.Model // what heads learn from, as it serves; no stage but those of heads reads it
+	Answers    [][]int32    // prompts with their answers (see Answer), which take the place of the sources; nil: none
+	Sparing    bool         // the target generates only as much text as a head's steps read
+	Vocabulary string       // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none
 
 	SaveEvery time.Duration  // between checkpoints; 0: two minutes
 	Report    func(Progress) // called after every step; may be nil
@@ -121,7 +132,30 @@ type Corpus struct {
 	card         string // what train is, as a table
 }
 
-func (c *Corpus) Close() error { return c.vocabulary.Close() }
+func (c *Corpus) Close() error {
+	if c.vocabulary == nil {
+		return nil
+	}
+	return c.vocabulary.Close()
+}
+
+// OpenCorpus reads and tokenises the sources for the job's target.
+func (j *Job) OpenCorpus(ctx context.Context) (*Corpus, error) {
+	c := &Corpus{Tok: j.Target.Tokenizer}
+	if c.Tok == nil {
+		return nil, fmt.Errorf("the target has no tokenizer: want a model with one, to read the training text")
+	}
+	if j.Vocabulary != "" {
+		var err error
+		if c.vocabulary, err = gguf.Open(j.Vocabulary); err != nil {
+			return nil, err
+		}
+	}
+	if err := j.readSources(ctx, c); err != nil {
+		return nil, errors.Join(err, c.Close())
+	}
+	return c, nil
+}
 
 // open makes sure of the vocabulary, and reads and tokenises the sources.
 func (j *Job) Open(ctx context.Context, vocab int) (*Corpus, error) {
@@ -146,12 +180,29 @@ func (j *Job) read(ctx context.Context, c *Corpus, vocab int) (err error) {
 	if n := c.Tok.VocabSize(); n != vocab {
 		return fmt.Errorf("%s: %d tokens, the recipe's model has %d: train in another folder", j.tokenizerPath(), n, vocab)
 	}
+	return j.readSources(ctx, c)
+}
+
+// readSources fills in the texts.
+func (j *Job) readSources(ctx context.Context, c *Corpus) (err error) {
 	var reports []data.Report
-	if c.train, reports, err = j.sets(ctx, c.Tok, j.Sources); err != nil {
+	sources := j.Sources
+	if j.Answers != nil {
+		sources = []data.Source{{Name: "answers"}}
+		c.train, reports = []*data.Set{data.FromTokens("answers", j.Answers, c.Tok)}, []data.Report{{}}
+	} else if c.train, reports, err = j.sets(ctx, c.Tok, j.Sources); err != nil {
 		return err
 	}
-	c.card = data.Card(j.Sources, c.train, reports)
-	c.valid, _, err = j.sets(ctx, c.Tok, j.Validation)
+	if j.Validation != nil {
+		c.valid, _, err = j.sets(ctx, c.Tok, j.Validation)
+	} else {
+		for i, s := range c.train {
+			var held *data.Set
+			c.train[i], held = s.HoldOut()
+			c.valid = append(c.valid, held)
+		}
+	}
+	c.card = data.Card(sources, c.train, reports)
 	return err
 }
 
@@ -177,8 +228,8 @@ func (j *Job) SavesEvery() time.Duration {
 	return j.SaveEvery
 }
 
-// Target trains the target, and the vocabulary where it is not there yet.
-func Target(ctx context.Context, j Job, r Recipe) error {
+// TrainTarget trains the target, and the vocabulary where it is not there yet.
+func TrainTarget(ctx context.Context, j Job, r Recipe) error {
 	text, err := j.Open(ctx, r.Shape.Vocab)
 	if err != nil {
 		return err
@@ -193,9 +244,9 @@ func Target(ctx context.Context, j Job, r Recipe) error {
 	return n.export(c.Dir, "grove target", text)
 }
 
-// Draft trains the draft model by distilling the target: on the training text, and on text that the
+// TrainDraft trains the draft model by distilling the target: on the training text, and on text that the
 // target generated itself, whose distributions are those that drafts will be judged by.
-func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
+func TrainDraft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	text, err := j.Open(ctx, r.Shape.Vocab)
 	if err != nil {
 		return err
@@ -224,9 +275,33 @@ func Draft(ctx context.Context, j Job, r Recipe, target Shape) error {
 	return n.export(c.Dir, "grove draft", text)
 }
 
-// exportRun writes the plot of a run's loss, and what a model card says of the training text.
-func exportRun(dir string, text *Corpus) error {
-	if err := os.WriteFile(filepath.Join(dir, "data.md"), []byte(text.card), 0o666); err != nil {
+// OpenTarget makes the target that the job has trained the one that heads learn from. It is to be closed.
+func (j *Job) OpenTarget() (*model.Model, error) {
+	m, err := model.Open(filepath.Join(j.Dir, "target", "model-q8_0.gguf"), model.Options{Threads: j.Threads})
+	if err != nil {
+		return nil, err
+	}
+	j.Target, j.Vocabulary = m, j.tokenizerPath()
+	return m, nil
+}
+
+// exportRun writes the plot of a run's loss, and a card: what was made, of what text, and what the last measures of held-out text say.
+func exportRun(dir, name, about string, text *Corpus) error {
+	last, err := lastMeasures(filepath.Join(dir, "metrics.jsonl"))
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "# %s\n\n%s\n\n## Training text\n\n%s\n## Held-out text after step %d\n\n| measure | |\n|---|---|\n", name, about, text.card, last.Step)
+	for _, of := range []struct {
+		unit   string
+		values map[string]float64
+	}{{" loss, nats", last.Validation}, {"", last.Figures}} {
+		for _, key := range slices.Sorted(maps.Keys(of.values)) {
+			fmt.Fprintf(&b, "| %s%s | %.3f |\n", key, of.unit, of.values[key])
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "card.md"), []byte(b.String()), 0o666); err != nil {
 		return err
 	}
 	return PlotLoss(filepath.Join(dir, "metrics.jsonl"), filepath.Join(dir, "loss.png"))
@@ -234,7 +309,9 @@ func exportRun(dir string, text *Corpus) error {
 
 // export writes the finished network in every form.
 func (n *Network) export(dir, name string, text *Corpus) error {
-	if err := exportRun(dir, text); err != nil {
+	c := n.Shape.Config()
+	about := fmt.Sprintf("A model of %d layers, hidden size %d and a vocabulary of %d tokens.", c.Layers, c.Hidden, c.Vocab)
+	if err := exportRun(dir, name, about, text); err != nil {
 		return err
 	}
 	for _, t := range exported {

@@ -27,10 +27,10 @@ func TestJob(t *testing.T) {
 	small.Distill, small.Precision = 0.8, "bf16"
 	small.Generated = train.Generated{Files: 2, Texts: 70, Prompt: 5, Length: 20, Weight: 0.5}
 	for range 2 {
-		if err := train.Target(ctx, j, r); err != nil {
+		if err := train.TrainTarget(ctx, j, r); err != nil {
 			t.Fatal(err)
 		}
-		if err := train.Draft(ctx, j, small, shape); err != nil {
+		if err := train.TrainDraft(ctx, j, small, shape); err != nil {
 			t.Fatal(err)
 		}
 		if steps != r.Steps+small.Steps {
@@ -39,7 +39,7 @@ func TestJob(t *testing.T) {
 	}
 	for stage, s := range map[string]train.Shape{"target": shape, "draft": small.Shape} {
 		from := filepath.Join(j.Dir, stage)
-		if card, err := os.ReadFile(filepath.Join(from, "data.md")); err != nil || !strings.Contains(string(card), "| sums |") {
+		if card, err := os.ReadFile(filepath.Join(from, "card.md")); err != nil || !strings.Contains(string(card), "| sums |") {
 			t.Errorf("%s: the table of its training text: %v\n%s", stage, err, card)
 		}
 		net, err := train.NewNetwork(s, traintest.Pool(t), 0)

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/train/data"
-	"github.com/grovellm/grove/model"
 )
 
 // HeadText is the part of a head's recipe that says what it learns from. All kinds of heads learn from the same texts, which the
@@ -64,6 +63,18 @@ func (t *HeadText) check() error {
 	return nil
 }
 
+// fit makes so much text that a course of so many steps reads each once, in files of 64 texts.
+func (t *HeadText) fit(steps int) {
+	long := 0
+	if t.long() {
+		long = steps / t.LongEvery
+	}
+	const file = 64
+	files := func(texts int) int { return (texts + file - 1) / file }
+	t.Short.Texts, t.Long.Texts = file, file
+	t.Short.Files, t.Long.Files = files((steps-long)*t.Rows), files(long*t.Rows/2)
+}
+
 func (t *HeadText) long() bool { return t.Long.Files > 0 }
 
 // dealer deals rows of text by number.
@@ -98,19 +109,18 @@ type HeldText struct {
 	Length, Prompt int
 }
 
-// OpenTexts gets the texts of a recipe with a seed: the target's own, in DIR/jet/generated, made where they are not there yet, or
+// OpenTexts gets the texts of a recipe with a seed: the target's own, in DIR/generated, made where they are not there yet, or
 // the corpus; and held-out text of the target's.
 func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corpus) (*HeadTexts, error) {
-	m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: j.Threads})
-	if err != nil {
-		return nil, err
+	m, source := j.Target, FingerprintModel(j.Target)
+	if t.long() && t.Long.Length > m.Context() {
+		t.Long.Files = 0
 	}
-	defer m.Close()
-	h, dir := &HeadTexts{HeadText: t}, filepath.Join(j.Dir, "jet", "generated")
+	h, dir := &HeadTexts{HeadText: t}, filepath.Join(j.Dir, "generated")
 	for _, s := range text.valid {
 		alone := *s
 		alone.Weight = 1
-		tokens, err := t.Held.tokens(ctx, j, m, filepath.Join(dir, "heldout", s.Name), []*data.Set{&alone})
+		tokens, err := t.Held.tokens(ctx, j, m, filepath.Join(dir, "heldout", s.Name), source, []*data.Set{&alone})
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +140,7 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corp
 				return nil, err
 			}
 		} else {
-			tokens, err := g.tokens(ctx, j, m, filepath.Join(dir, []string{"short", "long"}[i]), text.train)
+			tokens, err := g.tokens(ctx, j, m, filepath.Join(dir, []string{"short", "long"}[i]), source, text.train)
 			if err != nil {
 				return nil, err
 			}
@@ -186,6 +196,21 @@ func (t *HeadText) begun(tokens []int32, g Generated, sets []*data.Set) ([]int32
 		}
 	}
 	return kept, nil
+}
+
+// Beginnings are n passages of the training text, of 192 tokens each.
+func (c *Corpus) Beginnings(n int) (list [][]int32, err error) {
+	const length = 192
+	mix, err := data.NewMix(c.train, length, 3)
+	if err != nil {
+		return nil, err
+	}
+	for i := range n {
+		row := make([]int32, length+1)
+		mix.Row(uint64(i), row)
+		list = append(list, row[:length])
+	}
+	return list, nil
 }
 
 // Examples are some texts that the head will read.

@@ -82,7 +82,7 @@ func Unit(v []float32) []float32 {
 
 // Begin is what makes the parameters of a head begin as its target's.
 func (h *OverTarget) Begin() *Warming {
-	return &Warming{Head: ByName(h.Params), Target: ByName(h.Target.Params)}
+	return &Warming{Head: ByName(h.Params), target: &h.Target}
 }
 
 // ByName is parameters by their names.
@@ -95,9 +95,26 @@ func ByName(params *nn.Params) map[string]*nn.Param {
 }
 
 // Warming makes the parameters of a head begin as what those of its target are.
-type Warming struct{ Head, Target map[string]*nn.Param }
+type Warming struct {
+	Head   map[string]*nn.Param
+	Err    error // of the first tensor that the target has not, or not as the head has it
+	target *Frozen
+}
 
-func (w *Warming) Copy(name, from string) { copy(w.Head[name].Data, w.Target[from].Data) }
+// of is a tensor of the target; one of nothing where it has none.
+func (w *Warming) of(name string) *nn.Param {
+	p, ok := w.target.weights(name)
+	if !ok {
+		if w.Err == nil {
+			w.Err = fmt.Errorf("the target, of architecture %s, has no tensor %s as which a head can begin: want random weights (--from=-1)", w.target.Config.Arch, name)
+		}
+		p = new(nn.Param)
+	}
+	return p
+}
+
+// Copy makes a tensor what one of the target is.
+func (w *Warming) Copy(name, from string) { copy(w.Head[name].Data, w.of(from).Data) }
 
 // Fuse makes a projection of joined taps their mean, beside a little of what was drawn.
 func (w *Warming) Fuse(name string, drawn float32) {
@@ -138,7 +155,7 @@ func (w *Warming) MeanNorm(name string, blocks []int) {
 	norm := w.Head[name]
 	clear(norm.Data)
 	for _, b := range blocks {
-		for i, v := range w.Target[fmt.Sprintf("blk.%d.attn_norm.weight", b)].Data {
+		for i, v := range w.of(fmt.Sprintf("blk.%d.attn_norm.weight", b)).Data {
 			norm.Data[i] += v / float32(len(blocks))
 		}
 	}
@@ -157,33 +174,35 @@ func (w *Warming) Block(layer, b int) {
 
 // MLP makes the MLP of a layer that of some blocks, of whose units it takes those whose weights are longest.
 func (w *Warming) MLP(layer int, blocks ...int) {
-	at := func(m map[string]*nn.Param, layer int, part string) *nn.Param {
-		return m[fmt.Sprintf("blk.%d.%s.weight", layer, part)]
-	}
-	gate, up, down := at(w.Head, layer, "ffn_gate"), at(w.Head, layer, "ffn_up"), at(w.Head, layer, "ffn_down")
+	name := func(layer int, part string) string { return fmt.Sprintf("blk.%d.%s.weight", layer, part) }
+	gate, up, down := w.Head[name(layer, "ffn_gate")], w.Head[name(layer, "ffn_up")], w.Head[name(layer, "ffn_down")]
 	type unit struct {
-		block, row int
-		size       float64
+		gate, up []float32
+		down     *nn.Param
+		row      int
+		size     float64
 	}
 	var units []unit
 	for _, b := range blocks {
-		gateT, upT, downT := at(w.Target, b, "ffn_gate"), at(w.Target, b, "ffn_up"), at(w.Target, b, "ffn_down")
+		gateT, upT, downT := w.of(name(b, "ffn_gate")), w.of(name(b, "ffn_up")), w.of(name(b, "ffn_down"))
+		if w.Err != nil {
+			return
+		}
 		for u := range gateT.Rows {
 			// A unit's weight in the output is, for inputs of one length, about the product of the lengths of its weights.
 			var d float64
 			for i := range downT.Rows {
 				d += float64(downT.Data[i*downT.Cols+u]) * float64(downT.Data[i*downT.Cols+u])
 			}
-			units = append(units, unit{b, u, Length(Row(gateT, u)) * Length(Row(upT, u)) * math.Sqrt(d)})
+			units = append(units, unit{Row(gateT, u), Row(upT, u), downT, u, Length(Row(gateT, u)) * Length(Row(upT, u)) * math.Sqrt(d)})
 		}
 	}
 	slices.SortStableFunc(units, func(a, b unit) int { return cmp.Compare(b.size, a.size) })
 	for i, u := range units[:min(gate.Rows, len(units))] {
-		downT := at(w.Target, u.block, "ffn_down")
-		copy(Row(gate, i), Row(at(w.Target, u.block, "ffn_gate"), u.row))
-		copy(Row(up, i), Row(at(w.Target, u.block, "ffn_up"), u.row))
+		copy(Row(gate, i), u.gate)
+		copy(Row(up, i), u.up)
 		for j := range down.Rows {
-			down.Data[j*down.Cols+i] = downT.Data[j*downT.Cols+u.row]
+			down.Data[j*down.Cols+i] = u.down.Data[j*u.down.Cols+u.row]
 		}
 	}
 }

@@ -2,6 +2,7 @@ package data
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"os"
@@ -52,6 +53,19 @@ func (s *Set) Read(dst []int32, at int) {
 		dst[i] = s.At(at)
 		at++
 	}
+}
+
+// HoldOut splits off the last sixteenth of the set, to measure on.
+func (s *Set) HoldOut() (train, held *Set) {
+	size := 2
+	if s.wide {
+		size = 4
+	}
+	at := (s.Len() - s.Len()/16) * size
+	a, b := *s, *s
+	a.data, b.data = s.data[:at], s.data[at:]
+	a.key[0], b.key[0], b.key[1] = s.key[0]+1, s.key[0]+1, s.key[1]+1 // they are sets of their own
+	return &a, &b
 }
 
 // Windows is the number of rows of length tokens (each with one more, the last one's target) that the set holds
@@ -110,6 +124,19 @@ func FromDocuments(ctx context.Context, name string, docs []Document, tok *token
 		return nil, err
 	}
 	return set, set.writeCache(path)
+}
+
+// FromTokens is a set of documents that are tokens already; the end-of-text token closes those that it does not. Its weight is 1.
+func FromTokens(name string, docs [][]int32, tok *tokenizer.Tokenizer) *Set {
+	set := &Set{Name: name, Weight: 1, Docs: len(docs), wide: tok.VocabSize() > 1<<16}
+	for _, doc := range docs {
+		if n := len(doc); tok.EOS() >= 0 && (n == 0 || doc[n-1] != tok.EOS()) {
+			doc = append(doc[:n:n], tok.EOS())
+		}
+		set.data = append(set.data, set.encode(doc)...)
+	}
+	set.key = sha256.Sum256(set.data)
+	return set
 }
 
 // tokenise encodes documents in parallel.

@@ -3,10 +3,13 @@ package eagle
 import (
 	"reflect"
 	"testing"
+
+	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped head, and nothing else.
+// Flags change what they name in the recipe of the shipped head, which is that for its target, and nothing else.
 func TestFlags(t *testing.T) {
+	m := traintest.Shipped(t)
 	two, three, half, source := 2, 3, 0.5, "go"
 	for _, c := range []struct {
 		cmd    Flags
@@ -20,7 +23,7 @@ func TestFlags(t *testing.T) {
 	} {
 		want := NewRecipe(3)
 		c.change(&want)
-		if got := c.cmd.Recipe(); !reflect.DeepEqual(got, want) {
+		if got := c.cmd.Recipe(m); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
 		}
 	}

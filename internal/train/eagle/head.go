@@ -4,8 +4,8 @@ package eagle
 import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
@@ -44,18 +44,18 @@ type pass struct {
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
 // vocabulary; nil: all.
-func NewHead(c eagle.Config, tokens []int32, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
-	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind)}
+func NewHead(c eagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	w := train.Trained{Params: h.Params}
 	var err error
-	if h.said, w.Output, err = target.OutputOf(tokens, kind); err != nil {
+	if h.said, w.Output, err = h.Target.OutputOf(tokens, kind); err != nil {
 		return nil, err
 	}
-	if h.net, err = eagle.NewNetwork(c, w, tokens, target.Net); err != nil {
+	if h.net, err = eagle.NewNetwork(c, w, tokens, &target.Network); err != nil {
 		return nil, err
 	}
 	h.Made(h.net.Pages)
-	return h, c.Fits(target.Shape.Config())
+	return h, c.Fits(target.Config)
 }
 
 // Config is the head's shape.

@@ -33,7 +33,7 @@ func tinyEagle(version, steps int) Recipe {
 // Heads of both versions, and one of a draft vocabulary, learn what the target says; one that was interrupted ends in the weights of one
 // left alone, on another number of threads; and what is exported opens as a head of the target.
 func TestEagle(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
+	j := traintest.JobWithTarget(t)
 	for name, r := range map[string]Recipe{"eagle": tinyEagle(3, 30), "eagle2": tinyEagle(2, 20), "short": tinyEagle(3, 20)} {
 		r.From = nil // a tiny target is so nearly linear that warm heads have little to learn
 		switch name {
@@ -43,7 +43,7 @@ func TestEagle(t *testing.T) {
 			r.DraftVocab, r.Text = 96, "corpus"
 		}
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
-		if err := Train(context.Background(), alone, name, r, shape); err != nil {
+		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
@@ -52,16 +52,16 @@ func TestEagle(t *testing.T) {
 
 		if name == "eagle" {
 			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-				return Train(ctx, j, name, r, shape)
+				return Train(ctx, j, name, r)
 			})
 		}
 		other := r
 		other.Decay = 0.5
-		if err := Train(context.Background(), j, name, other, shape); err == nil {
+		if err := Train(context.Background(), j, name, other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
-		m := traintest.TargetOf(t, &j)
+		m := j.Target
 		files := []string{"model-f32.gguf", "model-q8_0.gguf", "hf", "speculators"}
 		for _, file := range files[:r.Version+1] {
 			h := traintest.Opened(t, &j, name, file, m, eagle.Open)
@@ -73,29 +73,28 @@ func TestEagle(t *testing.T) {
 }
 
 // openEagle is what Eagle trains.
-func openTiny(t *testing.T, j *train.Job, r *Recipe, shape train.Shape) *learner {
+func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 	t.Helper()
-	text, err := j.Open(context.Background(), shape.Vocab)
+	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, shape, text)
+	l, err := open(context.Background(), j, r, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.Pool.Close)
 	return l
 }
 
 // A head that begins as the linear function of embedding and state says the next token before it has learned anything; one that begins as
 // random numbers does not.
 func TestEagleWarm(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
+	j := traintest.JobWithTarget(t)
 	right := func(version int, from []int) float64 {
 		r := tinyEagle(version, 1)
 		r.From = from
-		_, figures, err := openTiny(t, &j, &r, shape).Validate()
+		_, figures, err := openTiny(t, &j, &r).Validate()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +110,7 @@ func TestEagleWarm(t *testing.T) {
 // The loss and the gradient of the training-time test, of several texts in staged passes over shared entries, are those of its definition:
 // every row alone, in a chain of its own after the entries that it sees, with the states before it made along the way.
 func TestTrainingTimeTest(t *testing.T) {
-	target, shape, pool := traintest.Target(t, 5)
+	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinyEagle(rapid.SampledFrom([]int{2, 3}).Draw(t, "version"), 1)
 		r.HeadDim, r.FFN = 8, 24
@@ -123,7 +122,7 @@ func TestTrainingTimeTest(t *testing.T) {
 				tokens = append(tokens, 59-2*i)
 			}
 		}
-		h, err := NewHead(r.config(shape), tokens, target, pool, gemm.F32)
+		h, err := NewHead(r.config(&target.Config), tokens, target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,11 +170,11 @@ func TestTrainingTimeTest(t *testing.T) {
 // The chains that a head is measured by are those that it drafts when it serves: decoding a text with the drafter's takes as many rounds.
 // And each is of its place alone.
 func TestEagleChains(t *testing.T) {
-	target, shape, pool := traintest.Target(t, 6)
+	target := traintest.Target(t, 6)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinyEagle(3, 1)
 		r.HeadDim, r.FFN = 8, 24
-		h, err := NewHead(r.config(shape), nil, target, pool, gemm.F32)
+		h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,16 +16,16 @@ type learner struct {
 	head *Head
 }
 
-// open opens the job's target and makes the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text *train.Corpus) (*learner, error) {
+// open makes the head of a recipe, and the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
 	l := &learner{r: r}
 	var warm func() error
 	if len(r.From) > 0 {
 		warm = func() error { return l.head.warm(r.From, r.Seed, l.Sample(32), l.FirstPlace()) }
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
-		m.Tokens = l.FrequentTokens(r.DraftVocab, shape.Vocab, text)
-		if l.head, err = NewHead(r.config(shape), m.Tokens, target, l.Pool, train.KindOf(r.Precision)); err != nil {
+	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
 		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head

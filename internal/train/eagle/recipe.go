@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what an EAGLE head's weights are a function of, with the target and the text.
@@ -41,6 +42,23 @@ func NewRecipe(version int) Recipe {
 	return r
 }
 
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+func (r Recipe) For(m *model.Model) Recipe {
+	c := &m.Config
+	r.Heads, r.FFN, r.RopeBase = 2*max(1, c.Hidden/r.HeadDim), 3*c.Hidden/32*32, c.Rope.Base
+	r.KVHeads, r.Taps, r.From = r.Heads/2, train.TapsFor(c.Layers), []int{c.Layers - 1}
+	if r.Version == 2 {
+		r.Taps = []int{c.Layers}
+	}
+	if !train.CanCopy(m, c.Layers-1, false) {
+		r.From = nil
+	}
+	if most := 1 << 16; c.Vocab > most {
+		r.DraftVocab = most / 2
+	}
+	return r
+}
+
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
@@ -48,7 +66,7 @@ func (r *Recipe) Basis() train.Basis {
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *train.Shape) error {
+func (r *Recipe) Check(target *model.Config) error {
 	if err := r.Basis().Check(); err != nil {
 		return err
 	}
@@ -66,7 +84,7 @@ func (r *Recipe) Check(target *train.Shape) error {
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	}
-	c := r.config(*target)
+	c := r.config(target)
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -74,7 +92,7 @@ func (r *Recipe) Check(target *train.Shape) error {
 }
 
 // config is the head's shape over a target. Its attention has no norms of queries and keys: llama.cpp's eagle3 knows none.
-func (r *Recipe) config(target train.Shape) eagle.Config {
+func (r *Recipe) config(target *model.Config) eagle.Config {
 	c := eagle.Config{Config: r.Basis().Layers.Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers}
 	if r.DraftVocab > 0 {
 		c.DraftVocab = r.DraftVocab
@@ -83,12 +101,12 @@ func (r *Recipe) config(target train.Shape) eagle.Config {
 	return c
 }
 
-// Train trains an EAGLE head for the target of the job, in DIR/NAME, on text that is in DIR/jet/generated for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe, target train.Shape) error {
-	if err := r.Check(&target); err != nil {
+// Train trains an EAGLE head for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
-		return open(ctx, &j, &r, target, text)
+	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, text)
 	})
 }

@@ -10,7 +10,8 @@ import (
 
 // An EAGLE recipe that cannot be followed to its end is refused before anything is done.
 func TestEagleRecipeRefuses(t *testing.T) {
-	shape := traintest.Shape()
+	tiny := traintest.Shape()
+	shape := tiny.Config()
 	traintest.Refuses(t, func() Recipe { return tinyEagle(3, 40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
 		"no block 2":          func(r *Recipe) { r.From = []int{2} },
 		"EAGLE version":       func(r *Recipe) { r.Version = 1 },
@@ -27,7 +28,8 @@ func TestEagleRecipeRefuses(t *testing.T) {
 		"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
 		"in parts of 2":       func(r *Recipe) { r.Rows = 3 },
 	})
-	target := train.TargetRecipe().Shape
+	shipped := train.TargetRecipe().Shape
+	target := shipped.Config()
 	for _, version := range []int{2, 3} {
 		if r := tinyEagle(version, 40); r.Check(&shape) != nil {
 			t.Error(r.Check(&shape))

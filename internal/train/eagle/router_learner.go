@@ -2,11 +2,14 @@ package eagle
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
-	"path/filepath"
+	"os"
 
-	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
@@ -20,44 +23,34 @@ type routerLearner struct {
 	drafts  *drafts
 	routing *shortlist.Routing
 	router  *Router
-	source  string // fingerprint of the head
-	of      string // and of the target
+	source  string // fingerprint of head and target
 	*train.HeadTexts
 
 	seen sightings            // of a step
 	held map[string]sightings // of held-out text, by source
 }
 
-// newRouterLearner opens the job's target with a head and makes the texts that are not there yet.
+// newRouterLearner opens a head of the job's target and makes the texts that are not there yet.
 func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head string, text *train.Corpus) (*routerLearner, error) {
 	l := &routerLearner{r: r}
 	var err error
 	if l.HeadTexts, err = j.OpenTexts(ctx, r.HeadText, r.Seed, text); err != nil {
 		return nil, err
 	}
-	if l.source, err = train.HashFile(head); err != nil {
-		return nil, err
-	}
-	if l.of, err = train.HashFile(filepath.Join(j.Dir, "target", "model-q8_0.gguf")); err != nil {
-		return nil, err
-	}
-	m, net, err := openHead(j, head)
+	m := j.Target
+	h, err := eagle.Open(draft.Head{Name: head}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
 	if err != nil {
 		return nil, err
 	}
-	l.target, l.drafts = m, newDrafts(m, net, r.Top)
-	if err := l.begin(); err != nil {
-		l.Close()
+	b, err := os.ReadFile(head)
+	if err != nil {
 		return nil, err
 	}
-	return l, nil
+	sum := sha256.Sum256(b)
+	l.source = hex.EncodeToString(sum[:16]) + train.FingerprintModel(m)
+	l.target, l.drafts = m, newDrafts(m, h.Network, r.Top)
+	return l, l.begin()
 }
-
-// Close closes the target.
-func (l *routerLearner) Close() error { return l.target.Close() }
-
-// Workers are the target's.
-func (l *routerLearner) Workers() *par.Pool { return l.target.Pool() }
 
 // Finish is what comes after the last step: nothing.
 func (l *routerLearner) Finish(context.Context, string) error { return nil }
@@ -108,7 +101,7 @@ func (l *routerLearner) Pack()              { l.router.Pack() }
 
 // Fingerprint is of recipe, target, head and texts.
 func (l *routerLearner) Fingerprint() string {
-	return train.Fingerprint(l.r, append([]string{l.source, l.of}, l.TextFingerprints()...)...)
+	return train.Fingerprint(l.r, append([]string{l.source}, l.TextFingerprints()...)...)
 }
 
 // Work counts the target's pass, the head's rows and distributions, and the router's gradient.

@@ -3,9 +3,7 @@ package eagle
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/train"
@@ -78,35 +76,22 @@ func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]in
 	return &shortlist.Routing{Always: always, Clusters: clusters, Listed: min(r.Listed, len(clusters))}, err
 }
 
-// TrainRouter trains a router for a head of the target of the job, in DIR/NAME, on text that is in DIR/jet/generated for all
+// TrainRouter trains a router for a head of the target of the job, in DIR/NAME, on text that is in DIR/generated for all
 // heads. head is the file of an EAGLE head.
-func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRecipe, target train.Shape) error {
+func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRecipe) error {
 	if err := r.check(); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
 		return newRouterLearner(ctx, &j, &r, head, text)
 	})
-}
-
-// openHead opens the job's target and a head of its, as they serve.
-func openHead(j *train.Job, file string) (*model.Model, *eagle.Network, error) {
-	m, err := model.Open(filepath.Join(j.Dir, "target", "model-q8_0.gguf"), model.Options{Threads: j.Threads})
-	if err != nil {
-		return nil, nil, err
-	}
-	h, err := eagle.Open(draft.Head{Name: file}, draft.Target{Vocab: m.Config.Vocab, Context: m.Context(), Model: m})
-	if err != nil {
-		m.Close()
-		return nil, nil, err
-	}
-	return m, h.Network, nil
 }
 
 // Export writes the finished router.
 func (l *routerLearner) Export(dir, name string, text *train.Corpus) error {
 	f := shortlist.RouterFile{Name: name, Config: l.router.net.RouterConfig, Vocab: l.target.Config.Vocab, Vocabulary: shortlist.Fingerprint(text.Tok)}
-	return text.Export(dir, func(path string, t tensor.Type) error {
+	about := fmt.Sprintf("A router of %d clusters for an EAGLE head.", l.router.net.Clusters)
+	return text.Export(dir, name, about, func(path string, t tensor.Type) error {
 		weights, err := encode(l.router.Params.All(), t)
 		if err != nil {
 			return err

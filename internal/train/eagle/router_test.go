@@ -37,8 +37,8 @@ func tinyRouter(steps int) RouterRecipe {
 // A router learns where its head's likeliest tokens are; one that was interrupted ends in the file of one left alone, on another number
 // of threads; and drafters of the head take it.
 func TestRouter(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
-	if err := Train(context.Background(), j, "eagle", tinyEagle(3, 10), shape); err != nil {
+	j := traintest.JobWithTarget(t)
+	if err := Train(context.Background(), j, "eagle", tinyEagle(3, 10)); err != nil {
 		t.Fatal(err)
 	}
 	head := filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")
@@ -47,7 +47,7 @@ func TestRouter(t *testing.T) {
 			r.Clusters, r.Precision, r.Text = 12, "bf16", "corpus"
 		}
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
-		if err := TrainRouter(context.Background(), alone, name, head, r, shape); err != nil {
+		if err := TrainRouter(context.Background(), alone, name, head, r); err != nil {
 			t.Fatal(err)
 		}
 		f := last.Figures
@@ -57,11 +57,11 @@ func TestRouter(t *testing.T) {
 		}
 
 		traintest.Interrupted(t, j, name, []int{13}, traintest.WithoutTheName, []string{"model-f32.gguf"}, func(ctx context.Context, j train.Job, name string) error {
-			return TrainRouter(ctx, j, name, head, r, shape)
+			return TrainRouter(ctx, j, name, head, r)
 		})
 		other := r
 		other.Top++
-		if err := TrainRouter(context.Background(), j, name, head, other, shape); err == nil {
+		if err := TrainRouter(context.Background(), j, name, head, other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
@@ -88,8 +88,8 @@ func TestRouter(t *testing.T) {
 // What a router is shown is what the head says as it serves: the likeliest token after each place is the first that its drafter drafts there,
 // and the rows of drafts go on from it.
 func TestSightingsAreDrafts(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
-	m := traintest.TargetOf(t, &j)
+	j := traintest.JobWithTarget(t)
+	m := j.Target
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64Range(0, 30).Draw(t, "head")
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -98,7 +98,7 @@ func TestSightingsAreDrafts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		text := rapid.SliceOfN(rapid.Int32Range(0, int32(shape.Vocab-1)), 4, 30).Draw(t, "text")
+		text := rapid.SliceOfN(rapid.Int32Range(0, int32(m.Config.Vocab-1)), 4, 30).Draw(t, "text")
 		const top, steps = 3, 4
 		d := newDrafts(m, n, min(top, n.DraftVocab))
 		var s sightings
@@ -109,7 +109,7 @@ func TestSightingsAreDrafts(t *testing.T) {
 		if err := d.see(text, places, places, steps, rand.New(rand.NewPCG(1, 1)), &s); err != nil {
 			t.Fatal(err)
 		}
-		if len(s.tokens) != steps*len(places) || len(s.best) != d.top*len(s.tokens) || len(s.features) != shape.Hidden*len(s.tokens) {
+		if len(s.tokens) != steps*len(places) || len(s.best) != d.top*len(s.tokens) || len(s.features) != m.Config.Hidden*len(s.tokens) {
 			t.Fatalf("%d rows, %d tokens and %d numbers of features for %d places", len(s.tokens), len(s.best), len(s.features), len(places))
 		}
 		chain := &grow.Linear{K: 1}

@@ -2,6 +2,7 @@ package eagle
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/grovellm/grove/internal/train"
@@ -34,17 +35,20 @@ func (r *SiblingRecipe) SetText(short, long int) {
 
 // Sibling makes the family in the job's folder: vocabulary, target, the EAGLE head in DIR/eagle and its router in DIR/router.
 func Sibling(ctx context.Context, j train.Job, r SiblingRecipe) error {
-	if err := r.Head.Check(&r.Target.Shape); err != nil {
+	target := r.Target.Shape.Config()
+	if err := errors.Join(r.Head.Check(&target), r.Router.check()); err != nil {
 		return err
 	}
-	if err := r.Router.check(); err != nil {
+	if err := train.TrainTarget(ctx, j, r.Target); err != nil {
 		return err
 	}
-	if err := train.Target(ctx, j, r.Target); err != nil {
+	m, err := j.OpenTarget()
+	if err != nil {
 		return err
 	}
-	if err := Train(ctx, j, "eagle", r.Head, r.Target.Shape); err != nil {
+	defer m.Close()
+	if err := Train(ctx, j, "eagle", r.Head); err != nil {
 		return err
 	}
-	return TrainRouter(ctx, j, "router", filepath.Join(j.Dir, "eagle", "model-q8_0.gguf"), r.Router, r.Target.Shape)
+	return TrainRouter(ctx, j, "router", filepath.Join(j.Dir, "eagle", "model-q8_0.gguf"), r.Router)
 }

@@ -16,12 +16,14 @@ import (
 // One call makes a family of a vocabulary of its own: a target, a head that is one of this target, and a router of this head. A recipe
 // that cannot be followed to the end is refused before the first step.
 func TestSibling(t *testing.T) {
-	if r := NewSiblingRecipe(); r.Target.Check() != nil || r.Head.Check(&r.Target.Shape) != nil || r.Router.check() != nil || r.Target.Shape.Vocab != 32768 {
-		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(), r.Head.Check(&r.Target.Shape), r.Router.check(), r.Target.Shape.Vocab)
+	r := NewSiblingRecipe()
+	c := r.Target.Shape.Config()
+	if r.Target.Check() != nil || r.Head.Check(&c) != nil || r.Router.check() != nil || r.Target.Shape.Vocab != 32768 {
+		t.Errorf("the recipe is no recipe: %v %v %v, or not of 32768 tokens but %d", r.Target.Check(), r.Head.Check(&c), r.Router.check(), r.Target.Shape.Vocab)
 	}
 	j, shape := traintest.Job(t), traintest.Shape()
 	shape.Vocab = 270
-	r := SiblingRecipe{Target: traintest.Recipe(shape, 5), Head: tinyEagle(3, 2), Router: tinyRouter(2)}
+	r = SiblingRecipe{Target: traintest.Recipe(shape, 5), Head: tinyEagle(3, 2), Router: tinyRouter(2)}
 	if err := Sibling(context.Background(), j, r); err != nil {
 		t.Fatal(err)
 	}

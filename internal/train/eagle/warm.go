@@ -32,7 +32,7 @@ func (h *Head) warm(from []int, seed uint64, texts [][]int32, first int) error {
 		return err
 	}
 	h.Pack()
-	return nil
+	return w.Err
 }
 
 // warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm.
@@ -70,8 +70,8 @@ func (h *Head) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
 type samples struct{ taps, before, embed, here [][]float32 }
 
 func (h *Head) samples(texts [][]int32, first int) *samples {
-	layers, hidden := h.Target.Shape.Layers, h.net.Hidden
-	look := train.NewFrozen(h.Target.Network, append(slices.Clone(h.net.Taps), layers))
+	layers, hidden := h.Target.Config.Layers, h.net.Hidden
+	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers))
 	width := h.net.Width()
 	s := new(samples)
 	for _, text := range texts {

@@ -3,10 +3,13 @@ package jet
 import (
 	"reflect"
 	"testing"
+
+	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped heads, and nothing else.
+// Flags change what they name in the recipe of the shipped heads, which is that for their target, and nothing else.
 func TestFlags(t *testing.T) {
+	m := traintest.Shipped(t)
 	three, half, none, rate, ce, adamw := 3, 0.5, 0.0, float32(1e-3), "ce", "adamw"
 	for _, c := range []struct {
 		cmd    Flags
@@ -25,7 +28,7 @@ func TestFlags(t *testing.T) {
 	} {
 		want := NewRecipe(true)
 		c.change(&want)
-		if got := c.cmd.Recipe(); !reflect.DeepEqual(got, want) {
+		if got := c.cmd.Recipe(m); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
 		}
 	}

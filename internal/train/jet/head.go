@@ -8,8 +8,8 @@ import (
 
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
@@ -35,14 +35,14 @@ type Head struct {
 }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
-func NewHead(c jet.Config, target *train.Network, pool *par.Pool, kind gemm.Type) (*Head, error) {
-	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, pool, kind)}
+func NewHead(c jet.Config, target *model.Model, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	var err error
-	if h.net, err = jet.NewNetwork(c, train.Trained{Params: h.Params}, target.Net); err != nil {
+	if h.net, err = jet.NewNetwork(c, train.Trained{Params: h.Params}, &target.Network); err != nil {
 		return nil, err
 	}
 	h.Made(h.net.Pages)
-	return h, c.Fits(target.Shape.Config())
+	return h, c.Fits(target.Config)
 }
 
 // Config is the head's shape.

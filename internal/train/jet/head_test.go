@@ -32,7 +32,7 @@ func tinyHead(causal bool, steps int) Recipe {
 // Heads of both kinds learn what the target says; one that was interrupted ends in the weights of one left alone, on
 // another number of threads; and what is exported opens as a head of the target.
 func TestJet(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
+	j := traintest.JobWithTarget(t)
 	for _, r := range []Recipe{tinyHead(true, 40), tinyHead(false, 40)} {
 		if r.Causal {
 			r.Precision = "bf16"
@@ -41,7 +41,7 @@ func TestJet(t *testing.T) {
 		}
 		name := fmt.Sprintf("causal-%v", r.Causal)
 		alone, first, last := traintest.Watched(j, traintest.EveryStep)
-		if err := Train(context.Background(), alone, name, r, shape); err != nil {
+		if err := Train(context.Background(), alone, name, r); err != nil {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1 ||
@@ -50,18 +50,18 @@ func TestJet(t *testing.T) {
 		}
 
 		traintest.Interrupted(t, j, name, []int{17}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
-			return Train(ctx, j, name, r, shape)
+			return Train(ctx, j, name, r)
 		})
 		other := r
 		other.Gamma = 9
-		if err := Train(context.Background(), j, name, other, shape); err == nil {
+		if err := Train(context.Background(), j, name, other); err == nil {
 			t.Errorf("%s: another recipe goes on with its checkpoint", name)
 		}
 
-		m := traintest.TargetOf(t, &j)
+		m := j.Target
 		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 			h := traintest.Opened(t, &j, name, file, m, jet.Open)
-			if h.Causal != r.Causal || h.Block != r.Block || !slices.Equal(h.Taps, r.Taps) || h.TargetLayers != shape.Layers {
+			if h.Causal != r.Causal || h.Block != r.Block || !slices.Equal(h.Taps, r.Taps) || h.TargetLayers != j.Target.Config.Layers {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 		}
@@ -70,7 +70,7 @@ func TestJet(t *testing.T) {
 	// A folder has no name for the embedding as a tap.
 	r := tinyHead(true, 2)
 	r.Taps = []int{0, 2}
-	if err := Train(context.Background(), j, "embedding", r, shape); err != nil {
+	if err := Train(context.Background(), j, "embedding", r); err != nil {
 		t.Fatal(err)
 	}
 	c, err := headfile.ReadConfig[jet.Config](draft.Head{Name: filepath.Join(j.Dir, "embedding", "model-q8_0.gguf")}, nil)
@@ -85,12 +85,12 @@ func TestJet(t *testing.T) {
 // The gradient of all blocks of some texts in one pass is the sum of those of each block alone, whose text ends where its last row
 // does: blocks do not see each other, nor the text from their anchors on.
 func TestBlocksAreIndependent(t *testing.T) {
-	target, shape, pool := traintest.Target(t, 5)
+	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinyHead(rapid.Bool().Draw(t, "causal"), 1)
 		r.Block = rapid.IntRange(2, 6).Draw(t, "block")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
-		h, err := NewHead(r.config(shape, 59), target, pool, gemm.F32)
+		h, err := NewHead(r.config(&target.Config, 59), target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,14 +134,14 @@ func TestBlocksAreIndependent(t *testing.T) {
 // A head that begins as the target, with a layer before it that hands on the anchor, drafts the next token before it has learned
 // anything; one that begins as random numbers does not.
 func TestWarm(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
+	j := traintest.JobWithTarget(t)
 	right := func(from []int) float64 {
 		r := tinyHead(true, 1)
 		r.From, r.FFN = from, 48
 		if r.Layers = len(from); len(from) == 0 {
 			r.Layers = 3
 		}
-		l := openTiny(t, &j, &r, shape)
+		l := openTiny(t, &j, &r)
 		_, figures, err := l.Validate()
 		if err != nil {
 			t.Fatal(err)
@@ -154,17 +154,16 @@ func TestWarm(t *testing.T) {
 }
 
 // openLearner is what Jet trains.
-func openTiny(t *testing.T, j *train.Job, r *Recipe, shape train.Shape) *learner {
+func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 	t.Helper()
-	text, err := j.Open(context.Background(), shape.Vocab)
+	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, shape, text)
+	l, err := open(context.Background(), j, r, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(l.Pool.Close)
 	return l
 }

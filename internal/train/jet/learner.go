@@ -2,11 +2,11 @@ package jet
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // learner is a block head as a learner.
@@ -17,23 +17,36 @@ type learner struct {
 	anchors [][]int // of a step
 }
 
-// open opens the job's target and makes the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, shape train.Shape, text *train.Corpus) (*learner, error) {
-	mask, ok := text.Tok.Find(bpe.Mask)
-	if !ok {
-		return nil, fmt.Errorf("the vocabulary in %s has no token %s, which stands for what a block drafts: train in another folder", j.Dir, bpe.Mask)
-	}
-	l := &learner{r: r}
+// open makes the head of a recipe, and the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+	l, mask := &learner{r: r}, maskToken(text.Tok)
 	var warm func() error
 	if len(r.From) > 0 {
 		warm = func() error { return l.head.warm(r.From, l.Examples()) }
 	}
-	return l, l.Open(ctx, j, r, r.Basis(), shape, text, func(target *train.Network) (m train.Made, err error) {
-		if l.head, err = NewHead(r.config(shape, mask), target, l.Pool, train.KindOf(r.Precision)); err != nil {
+	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+		if l.head, err = NewHead(r.config(&j.Target.Config, mask), j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
 		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
 	}, warm)
+}
+
+// maskToken is the token that stands for what a block drafts: the vocabulary's own, or the last of its control tokens, which text has
+// seldom, or the last token of all. Its row of the embedding is the target's, and is not trained.
+func maskToken(tok *tokenizer.Tokenizer) int32 {
+	for _, name := range []string{bpe.Mask, "<mask>", "[MASK]"} {
+		if id, ok := tok.Find(name); ok {
+			return id
+		}
+	}
+	last := int32(tok.VocabSize() - 1)
+	for id := last; id >= 0; id-- {
+		if tok.IsSpecial(id) && id != tok.EOS() && id != tok.BOS() {
+			return id
+		}
+	}
+	return last
 }
 
 // Work counts the target's distributions, the context's products and the blocks.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -50,6 +51,18 @@ func NewRecipe(causal bool) Recipe {
 	return r
 }
 
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+func (r Recipe) For(m *model.Model) Recipe {
+	c := &m.Config
+	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = c.Heads, c.KVHeads, c.HeadDim, c.FFN/64*32, c.Rope.Base
+	r.Taps, r.From = train.Spread(1, max(1, c.Layers-1), 5), append([]int{train.Hand}, train.Spread(0, c.Layers-1, 6)...)
+	r.Layers = len(r.From)
+	if !train.CanCopy(m, 0, true) || c.KVHeads*c.HeadDim > c.Hidden {
+		r.From = nil
+	}
+	return r
+}
+
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
@@ -57,7 +70,7 @@ func (r *Recipe) Basis() train.Basis {
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *train.Shape) error {
+func (r *Recipe) Check(target *model.Config) error {
 	if err := r.Basis().Check(); err != nil {
 		return err
 	}
@@ -75,7 +88,7 @@ func (r *Recipe) Check(target *train.Shape) error {
 	case r.Held.Length-r.Block <= r.Held.Prompt:
 		return fmt.Errorf("blocks of %d rows: held-out texts of %d tokens have no room for one after the %d that are given", r.Block, r.Held.Length, r.Held.Prompt)
 	}
-	c := r.config(*target, 0)
+	c := r.config(target, 0)
 	if err := c.Validate(); err != nil {
 		return err
 	}
@@ -94,16 +107,16 @@ func (r *Recipe) objective() objective {
 }
 
 // config is the head's shape over a target.
-func (r *Recipe) config(target train.Shape, mask int32) jet.Config {
+func (r *Recipe) config(target *model.Config, mask int32) jet.Config {
 	return jet.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask, Taps: r.Taps, TargetLayers: target.Layers}
 }
 
-// Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in DIR/jet/generated, for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe, target train.Shape) error {
-	if err := r.Check(&target); err != nil {
+// Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in DIR/generated, for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
-		return open(ctx, &j, &r, target, text)
+	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, text)
 	})
 }

@@ -10,7 +10,8 @@ import (
 
 // A recipe that cannot be followed to its end is refused before anything is done.
 func TestHeadRecipeRefuses(t *testing.T) {
-	shape := traintest.Shape()
+	tiny := traintest.Shape()
+	shape := tiny.Config()
 	traintest.Refuses(t, func() Recipe { return tinyHead(true, 40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
 		"no block 2":           func(r *Recipe) { r.From = []int{0, 2} },
 		"as many of":           func(r *Recipe) { r.From = []int{0} },
@@ -42,7 +43,8 @@ func TestHeadRecipeRefuses(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	target := train.TargetRecipe().Shape
+	shipped := train.TargetRecipe().Shape
+	target := shipped.Config()
 	for _, causal := range []bool{true, false} {
 		r := NewRecipe(causal)
 		if err := r.Check(&target); err != nil {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
 )
 
 // Begun as random numbers a block head learns as slowly as any language model: all that its mask rows know of the anchor must
@@ -15,7 +16,7 @@ import (
 // head's are narrower; and before them a layer whose attention hands the anchor's embedding to all rows.
 
 // checkFrom refuses layers that cannot begin as From has it.
-func (r *Recipe) checkFrom(target *train.Shape) error {
+func (r *Recipe) checkFrom(target *model.Config) error {
 	if len(r.From) == 0 {
 		return nil
 	}
@@ -53,5 +54,5 @@ func (h *Head) warm(from []int, texts [][]int32) error {
 		}
 	}
 	h.Pack()
-	return nil
+	return w.Err
 }

@@ -3,10 +3,13 @@ package specblock
 import (
 	"reflect"
 	"testing"
+
+	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped head, and nothing else. The command gives those that can be turned off.
+// Flags change what they name in the recipe of the shipped head, which is that for its target, and nothing else. The command gives those that can be turned off.
 func TestFlags(t *testing.T) {
+	m := traintest.Shipped(t)
 	three, half := 3, 0.5
 	for _, c := range []struct {
 		flags  Flags
@@ -21,7 +24,7 @@ func TestFlags(t *testing.T) {
 		want := NewRecipe()
 		c.change(&want)
 		c.flags.ValidPrefix, c.flags.OnPath, c.flags.Shift = true, true, true
-		if got := c.flags.Recipe(); !reflect.DeepEqual(got, want) {
+		if got := c.flags.Recipe(m); !reflect.DeepEqual(got, want) {
 			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.flags, got, want)
 		}
 	}

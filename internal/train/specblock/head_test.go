@@ -31,12 +31,12 @@ func tinySpecBlock(steps int) Recipe {
 // A head learns what the target says; one that was interrupted ends in the weights of one left alone, on another number of threads;
 // what is exported opens as a head of the target, and what is measured is written down.
 func TestSpecBlock(t *testing.T) {
-	j, shape := traintest.JobWithTarget(t)
+	j := traintest.JobWithTarget(t)
 	r := tinySpecBlock(30)
 	alone, first, last := traintest.Watched(j, func(p train.Progress) bool { return p.Steps == r.Steps })
 	var notes []string
 	alone.Note = func(s string) { notes = append(notes, s) }
-	if err := Train(context.Background(), alone, "specblock", r, shape); err != nil {
+	if err := Train(context.Background(), alone, "specblock", r); err != nil {
 		t.Fatal(err)
 	}
 	if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1.2 ||
@@ -48,30 +48,30 @@ func TestSpecBlock(t *testing.T) {
 	}
 
 	traintest.Interrupted(t, j, "specblock", []int{17, 35}, traintest.WholeFile, []string{"hf/model.safetensors", "measures.json"}, func(ctx context.Context, j train.Job, name string) error {
-		return Train(ctx, j, name, r, shape)
+		return Train(ctx, j, name, r)
 	})
-	ranksComeAfter(t, j, r, shape)
+	ranksComeAfter(t, j, r)
 	other := r
 	other.ValidPrefix = false
-	if err := Train(context.Background(), j, "specblock", other, shape); err == nil {
+	if err := Train(context.Background(), j, "specblock", other); err == nil {
 		t.Error("another recipe goes on with its checkpoint")
 	}
 
-	m := traintest.TargetOf(t, &j)
+	m := j.Target
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "specblock", file, m, specblock.Open)
-		if want := r.config(shape); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != shape.Layers || h.RankOffset == want.RankOffset {
+		if want := r.config(&m.Config); h.Block != want.Block || !slices.Equal(h.Taps, want.Taps) || h.RankWidth != want.RankWidth || !h.Shift || !h.Broadcast || h.TargetLayers != m.Config.Layers || h.RankOffset == want.RankOffset {
 			t.Errorf("%s: the head opens as %+v", file, h.Config)
 		}
 	}
-	specBlockServes(t, &j, &r, shape, m)
-	specBlockVocabulary(t, j, shape, m)
-	specBlockWarm(t, &j, shape)
+	specBlockServes(t, &j, &r, m)
+	specBlockVocabulary(t, j, m)
+	specBlockWarm(t, &j)
 }
 
 // specBlockServes: a head drafts as it is measured. The rounds of a loop with chains are those that its rows in training foretell, to
 // the last.
-func specBlockServes(t *testing.T, j *train.Job, r *Recipe, shape train.Shape, m *model.Model) {
+func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	served, err := specblock.Open(draft.Head{Name: filepath.Join(j.Dir, "specblock", "model-f32.gguf")}, draft.Target{Model: m})
 	if err != nil {
 		t.Fatal(err)
@@ -82,17 +82,16 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, shape train.Shape, m
 		t.Fatal(err)
 	}
 
-	text, err := j.Open(context.Background(), shape.Vocab)
+	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, shape, text)
+	l, err := open(context.Background(), j, r, text)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Pool.Close()
-	done := train.Loop{Course: r.Course, Dir: filepath.Join(j.Dir, "specblock"), Pool: l.Pool}
+	done := train.Loop{Course: r.Course, Dir: filepath.Join(j.Dir, "specblock"), Pool: j.Target.Pool()}
 	if err := done.Run(context.Background(), l); err != nil { // which only loads the weights
 		t.Fatal(err)
 	}
@@ -135,8 +134,8 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, shape train.Shape, m
 
 // specBlockWarm: a head that begins as the target says the next token before it has learned anything, and goes on from what it said;
 // one that begins as random numbers does not.
-func specBlockWarm(t *testing.T, j *train.Job, shape train.Shape) {
-	text, err := j.Open(context.Background(), shape.Vocab)
+func specBlockWarm(t *testing.T, j *train.Job) {
+	text, err := j.OpenCorpus(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -144,11 +143,10 @@ func specBlockWarm(t *testing.T, j *train.Job, shape train.Shape) {
 	right := func(from []int) (first, second float64) {
 		r := tinySpecBlock(1)
 		r.From, r.FFN, r.Taps = from, 64, []int{1, 2}
-		l, err := open(context.Background(), j, &r, shape, text)
+		l, err := open(context.Background(), j, &r, text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer l.Pool.Close()
 		m, err := l.head.measure(&l.Sources[0], r.Rounds, train.HeldTexts, train.HeldTokens, 1)
 		if err != nil {
 			t.Fatal(err)
@@ -163,11 +161,11 @@ func specBlockWarm(t *testing.T, j *train.Job, shape train.Shape) {
 
 // specBlockVocabulary: a head whose output has part of the vocabulary learns, by the paper's mean of each place, and opens with its
 // tokens; as it is trained, so it drafts.
-func specBlockVocabulary(t *testing.T, j train.Job, shape train.Shape, m *model.Model) {
+func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
 	r := tinySpecBlock(20)
 	r.DraftVocab, r.PlaceMeans, r.Ranks.Texts = 96, true, 0
 	alone, first, last := traintest.Watched(j, traintest.EveryStep)
-	if err := Train(context.Background(), alone, "part", r, shape); err != nil {
+	if err := Train(context.Background(), alone, "part", r); err != nil {
 		t.Fatal(err)
 	}
 	if last.Loss > 0.9*first.Loss || last.Figures["held chain"] <= 1 {

@@ -63,7 +63,7 @@ func (l *learner) Finish(ctx context.Context, dir string) error {
 	if err != nil {
 		return err
 	}
-	loop := train.Loop{Course: f.Course, Dir: filepath.Join(dir, "ranks"), Pool: l.Pool, SaveEvery: l.Job.SavesEvery(), Report: l.Job.Report}
+	loop := train.Loop{Course: f.Course, Dir: filepath.Join(dir, "ranks"), Pool: l.Job.Target.Pool(), SaveEvery: l.Job.SavesEvery(), Report: l.Job.Report}
 	if err := loop.Run(ctx, k); err != nil {
 		return err
 	}
@@ -132,7 +132,7 @@ type rankLearner struct {
 
 // newRankLearner makes the learner of a rank head over l's trunk. Sizes are those of apart; read gets the rows to learn from.
 func newRankLearner(l *learner, apart *rankRows, read func() (*rankRows, error)) (*rankLearner, error) {
-	k := &rankLearner{trunk: l, read: read, params: nn.NewParams(gemm.F32), exec: nn.NewExec(l.Pool)}
+	k := &rankLearner{trunk: l, read: read, params: nn.NewParams(gemm.F32), exec: nn.NewExec(l.Job.Target.Pool())}
 	c := &l.head.net.Config
 	k.ranks.RankWidth = c.RankWidth
 	for _, p := range []struct {

@@ -22,10 +22,10 @@ import (
 
 // ranksComeAfter: a head that was trained without a last stage gets its rank head when that is asked for, without a further step of the
 // trunk, and is then the head that was trained with it; nothing but the rank head is another.
-func ranksComeAfter(t *testing.T, j train.Job, r Recipe, shape train.Shape) {
+func ranksComeAfter(t *testing.T, j train.Job, r Recipe) {
 	without := r
 	without.Ranks.Texts = 0
-	if err := Train(context.Background(), j, "later", without, shape); err != nil {
+	if err := Train(context.Background(), j, "later", without); err != nil {
 		t.Fatal(err)
 	}
 	file := func(name string) string { return filepath.Join(j.Dir, name, "hf", "model.safetensors") }
@@ -59,7 +59,7 @@ func ranksComeAfter(t *testing.T, j train.Job, r Recipe, shape train.Shape) {
 			t.Errorf("step %d of a trunk that was finished", p.Step)
 		}
 	}
-	if err := Train(context.Background(), j, "later", r, shape); err != nil {
+	if err := Train(context.Background(), j, "later", r); err != nil {
 		t.Fatal(err)
 	}
 	var whole [2][]byte
@@ -75,9 +75,9 @@ func ranksComeAfter(t *testing.T, j train.Job, r Recipe, shape train.Shape) {
 
 // What was learned on rows of size one is, installed, the same function of rows as they are.
 func TestInstall(t *testing.T) {
-	h, r, pool := tinySpecBlockHead(t)
+	h, r, target := tinySpecBlockHead(t)
 	h.Tape.Detach()
-	l := &learner{Heads: train.Heads{Pool: pool}, r: &r, head: h}
+	l := &learner{Heads: train.Heads{Job: &train.Job{Target: target}}, r: &r, head: h}
 	rapid.Check(t, func(t *rapid.T) {
 		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 		n := rapid.IntRange(2, 40).Draw(t, "rows")

@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what a SpecBlock head's weights are a function of, with the target and the text.
@@ -55,6 +56,21 @@ func NewRecipe() Recipe {
 	return r
 }
 
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+func (r Recipe) For(m *model.Model) Recipe {
+	c := &m.Config
+	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = c.Heads, c.KVHeads, c.HeadDim, c.FFN*3/4/64*64, c.Rope.Base
+	r.RankWidth, r.Taps, r.From = c.Hidden, train.TapsFor(c.Layers), train.Spread(max(0, c.Layers-4), c.Layers-1, 4)
+	r.Layers = len(r.From)
+	if !train.CanCopy(m, 0, true) {
+		r.From = nil
+	}
+	if most := 1 << 16; c.Vocab > most {
+		r.DraftVocab = most / 2
+	}
+	return r
+}
+
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
 	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
@@ -62,7 +78,7 @@ func (r *Recipe) Basis() train.Basis {
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
-func (r *Recipe) Check(target *train.Shape) error {
+func (r *Recipe) Check(target *model.Config) error {
 	if err := r.Basis().Check(); err != nil {
 		return err
 	}
@@ -85,7 +101,7 @@ func (r *Recipe) Check(target *train.Shape) error {
 	if err := r.Ranks.check(); err != nil {
 		return err
 	}
-	c := r.config(*target)
+	c := r.config(target)
 	if err := c.Validate(); err != nil || len(r.From) == 0 {
 		return err
 	}
@@ -93,18 +109,18 @@ func (r *Recipe) Check(target *train.Shape) error {
 }
 
 // config is the head's shape over a target.
-func (r *Recipe) config(target train.Shape) specblock.Config {
+func (r *Recipe) config(target *model.Config) specblock.Config {
 	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth, Shift: r.Shift, Broadcast: r.Broadcast,
 		RankNormed: r.RankNormed, DraftVocab: r.DraftVocab, Taps: r.Taps, TargetLayers: target.Layers}
 }
 
 // Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of the target's is in
-// DIR/jet/generated, for all heads.
-func Train(ctx context.Context, j train.Job, name string, r Recipe, target train.Shape) error {
-	if err := r.Check(&target); err != nil {
+// DIR/generated, for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
-	return j.Teach(ctx, name, target.Vocab, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
-		return open(ctx, &j, &r, target, text)
+	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, text)
 	})
 }

@@ -11,22 +11,22 @@ import (
 
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/gemm"
-	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 )
 
 // Rows of all blocks of some texts in one pass are those of each start alone, in a text that ends with its last block's, to the bit;
 // and the gradient of all is the sum of theirs: blocks see the text before their start, the rows they start from, and nothing else.
 func TestStartsAreIndependent(t *testing.T) {
-	target, shape, pool := traintest.Target(t, 5)
+	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
 		r := tinySpecBlock(1)
 		r.Block, r.Layers = rapid.IntRange(1, 4).Draw(t, "block"), rapid.IntRange(1, 3).Draw(t, "layers")
 		r.Taps = []int{rapid.IntRange(0, 2).Draw(t, "tap"), 2}
 		r.Shift, r.Broadcast = rapid.Bool().Draw(t, "shift"), rapid.Bool().Draw(t, "broadcast")
-		h, err := NewHead(r.config(shape), nil, target, pool, gemm.F32)
+		h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,17 +122,17 @@ func TestValidPrefix(t *testing.T) {
 }
 
 // tinySpecBlockHead is a head of random weights over a target of random weights.
-func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *par.Pool) {
+func tinySpecBlockHead(t *testing.T) (*Head, Recipe, *model.Model) {
 	t.Helper()
-	target, shape, pool := traintest.Target(t, 5)
+	target := traintest.Target(t, 5)
 	r := tinySpecBlock(1)
 	r.Taps = []int{1, 2}
-	h, err := NewHead(r.config(shape), nil, target, pool, gemm.F32)
+	h, err := NewHead(r.config(&target.Config), nil, target, gemm.F32)
 	if err != nil {
 		t.Fatal(err)
 	}
 	h.Init(7)
-	return h, r, pool
+	return h, r, target
 }
 
 // Judging finds the target's token by its rank among a row's, and the rank head learns it and leaves the trunk alone.
@@ -239,7 +239,8 @@ func TestDrawCuts(t *testing.T) {
 
 // A recipe that cannot be followed to its end is refused before anything is done.
 func TestSpecBlockRecipeRefuses(t *testing.T) {
-	shape := traintest.Shape()
+	tiny := traintest.Shape()
+	shape := tiny.Config()
 	traintest.Refuses(t, func() Recipe { return tinySpecBlock(40) }, func(r *Recipe) error { return r.Check(&shape) }, map[string]func(r *Recipe){
 		"no block 2":          func(r *Recipe) { r.From = []int{0, 2} },
 		"as many of":          func(r *Recipe) { r.From = []int{0} },
@@ -259,7 +260,8 @@ func TestSpecBlockRecipeRefuses(t *testing.T) {
 		"draft vocabulary of": func(r *Recipe) { r.DraftVocab = 300 },
 		"0 starts each":       func(r *Recipe) { r.Anchors = 0 },
 	})
-	r, target := NewRecipe(), train.TargetRecipe().Shape
+	r, shipped := NewRecipe(), train.TargetRecipe().Shape
+	target := shipped.Config()
 	if err := r.Check(&target); err != nil {
 		t.Error(err)
 	}

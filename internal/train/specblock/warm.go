@@ -35,7 +35,7 @@ func (h *Head) warm(from []int, texts [][]int32) error {
 		return err
 	}
 	h.Pack()
-	return nil
+	return w.Err
 }
 
 // shrink leaves a little of what was drawn.
@@ -50,7 +50,7 @@ func shrink(p *nn.Param) {
 // condition is such a state too: the head's own.
 func (h *Head) begin(w *train.Warming, block int, texts [][]int32) error {
 	hidden, width := h.net.Hidden, len(h.net.Taps)*h.net.Hidden
-	look := train.NewFrozen(h.Target.Network, append(append([]int(nil), h.net.Taps...), h.Target.Shape.Layers, block))
+	look := train.NewFrozen(h.Target.Model, append(append([]int(nil), h.net.Taps...), h.Target.Config.Layers, block))
 	entries := len(texts[0]) - 1
 	taps, embedded := nn.NewMat(len(texts)*entries, width), make([]float32, hidden)
 	var in, state, embeds, read [][]float32

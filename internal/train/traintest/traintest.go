@@ -21,6 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/data"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/nn"
 )
 
@@ -51,32 +52,53 @@ func Job(t *testing.T) train.Job {
 }
 
 // JobWithTarget is one whose target is trained.
-func JobWithTarget(t *testing.T) (train.Job, train.Shape) {
+func JobWithTarget(t *testing.T) train.Job {
 	t.Helper()
 	j := Job(t)
-	if err := train.Target(context.Background(), j, Recipe(Shape(), 60)); err != nil {
+	if err := train.TrainTarget(context.Background(), j, Recipe(Shape(), 60)); err != nil {
 		t.Fatal(err)
 	}
-	return j, Shape()
+	if _, err := j.OpenTarget(); err != nil { // for its vocabulary
+		t.Fatal(err)
+	}
+	if err := j.Target.Close(); err != nil {
+		t.Fatal(err)
+	}
+	j.Target = open(t, filepath.Join(j.Dir, "target", "model-f32.gguf"), j.Threads)
+	return j
 }
 
-// Target is a target of random weights, with a vocabulary of 60.
-func Target(t *testing.T, seed uint64) (*train.Network, train.Shape, *par.Pool) {
+// Target is a target of random weights in F32, with a vocabulary of 60.
+func Target(t *testing.T, seed uint64) *model.Model {
 	t.Helper()
-	pool := Pool(t)
 	shape := train.Shape{Vocab: 60, Hidden: 16, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 8, FFN: 24, Context: 64, RopeBase: 10000, NormEps: 1e-6}
-	target, err := train.NewNetwork(shape, pool, gemm.F32)
+	target, err := train.NewNetwork(shape, Pool(t), gemm.F32)
 	if err != nil {
 		t.Fatal(err)
 	}
 	target.Init(seed)
-	return target, shape, pool
+	dir := filepath.Join(t.TempDir(), "hf")
+	if err := target.WriteFolder(dir, 0); err != nil {
+		t.Fatal(err)
+	}
+	return open(t, dir, 2)
 }
 
-// TargetOf opens a job's target as it serves.
-func TargetOf(t *testing.T, j *train.Job) *model.Model {
+// Shipped is the target that is part of grove.
+func Shipped(t *testing.T) *model.Model {
+	m, err := model.OpenGGUF("embedded", models.Target(), model.Options{Threads: 1})
+	return closed(t, m, err)
+}
+
+func open(t *testing.T, path string, threads int) *model.Model {
 	t.Helper()
-	m, err := model.Open(filepath.Join(j.Dir, "target", "model-f32.gguf"), model.Options{Threads: 1})
+	m, err := model.Open(path, model.Options{Threads: threads})
+	return closed(t, m, err)
+}
+
+// closed closes a model at the end of a test.
+func closed(t *testing.T, m *model.Model, err error) *model.Model {
+	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,272 @@
+package train_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft"
+	eaglehead "github.com/grovellm/grove/draft/eagle"
+	jethead "github.com/grovellm/grove/draft/jet"
+	_ "github.com/grovellm/grove/draft/lookup" // the drafter that heads are compared with
+	specblockhead "github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/internal/train/jet"
+	"github.com/grovellm/grove/internal/train/specblock"
+	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/tensor"
+)
+
+// randomTarget is a model of random weights and of a named shape.
+func randomTarget(t testing.TB, s synth.Shape, typ tensor.Type) *model.Model {
+	path := filepath.Join(t.TempDir(), "m.gguf")
+	if err := synth.Write(context.Background(), path, s, synth.Options{Type: typ, Seed: 5}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(path, model.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := m.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return m
+}
+
+// tinyShapes are some of synth's that have little in common.
+func tinyShapes(t *testing.T) (list []synth.Shape) {
+	for _, name := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox", "tiny-gemma2", "tiny-longrope", "tiny-olmo2", "tiny-granite"} {
+		s, err := synth.Lookup(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, s)
+	}
+	return list
+}
+
+// Every kind of head is trained over a model of any architecture and type by the recipe that is made for it, opens as a head of that
+// model, and drafts what leaves its output as it is.
+func TestHeadsForAnyTarget(t *testing.T) {
+	text := filepath.Join(t.TempDir(), "sums.txt")
+	if err := os.WriteFile(text, []byte(traintest.Text(1, 300)), 0o666); err != nil {
+		t.Fatal(err)
+	}
+	j := traintest.Job(t)
+	kinds := []struct {
+		drafter string
+		train   func(j train.Job) error
+		open    func(draft.Head, draft.Target) error
+	}{
+		{"eagle3", func(j train.Job) error {
+			r := eagle.NewRecipe(3).For(j.Target)
+			r.HeadText, r.Steps, r.ValidateEvery, r.Places, r.TestSteps, r.Later = traintest.HeadText(), 2, 2, 6, 2, 3
+			return eagle.Train(context.Background(), j, "eagle3", r)
+		}, opens(eaglehead.Open)},
+		{"jetspec", func(j train.Job) error {
+			r := jet.NewRecipe(true).For(j.Target)
+			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Block, r.ShortBlock = traintest.HeadText(), 2, 2, 4, 4, 4
+			return jet.Train(context.Background(), j, "jetspec", r)
+		}, opens(jethead.Open)},
+		{"specblock", func(j train.Job) error {
+			r := specblock.NewRecipe().For(j.Target)
+			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Ranks.Texts = traintest.HeadText(), 2, 2, 4, 0
+			return specblock.Train(context.Background(), j, "specblock", r)
+		}, opens(specblockhead.Open)},
+	}
+	for i, s := range tinyShapes(t) {
+		if testing.Short() && i > 2 {
+			break
+		}
+		kind, typ := kinds[i%len(kinds)], []tensor.Type{tensor.Q8_0, tensor.F32, tensor.BF16, tensor.Q4_0}[i%4]
+		t.Run(fmt.Sprint(s.Name, " ", typ, " ", kind.drafter), func(t *testing.T) {
+			m := randomTarget(t, s, typ)
+			own := train.Job{Dir: t.TempDir(), Sources: j.Sources, Threads: 2, SaveEvery: j.SaveEvery, Target: m}
+			own, first, last := traintest.Watched(own, traintest.EveryStep)
+			if err := kind.train(own); err != nil {
+				t.Fatal(err)
+			}
+			if first.Step != 1 || last.Step != 2 || !(last.Loss > 0) || math.IsInf(last.Loss, 0) {
+				t.Fatalf("steps %d to %d, loss %g", first.Step, last.Step, last.Loss)
+			}
+			head := draft.Head{Name: filepath.Join(own.Dir, kind.drafter, "model-q8_0.gguf")}
+			if err := kind.open(head, drafttest.As(m)); err != nil {
+				t.Fatal(err)
+			}
+			target := drafttest.As(m)
+			target.Heads = []draft.Head{head}
+			var texts [2][][]int32
+			for i, name := range []string{"lookup", kind.drafter} {
+				d, err := draft.New(name, target)
+				if err != nil {
+					t.Fatal(err)
+				}
+				texts[i], _ = drafttest.Generate(t, m, d, speculate.Options{Uncontrolled: true}, sample.Params{Temperature: 0.7}, [][]int32{{1, 5, 9, 2}})
+			}
+			if !reflect.DeepEqual(texts[0], texts[1]) {
+				t.Errorf("drafted by the head %v, from the prompt %v", texts[1], texts[0])
+			}
+			card, err := os.ReadFile(filepath.Join(own.Dir, kind.drafter, "card.md"))
+			if err != nil || !strings.Contains(string(card), "architecture "+s.Arch) || !strings.Contains(string(card), "| sums | ") {
+				t.Errorf("the card: %v\n%s", err, card)
+			}
+		})
+	}
+}
+
+func opens[H any](open func(draft.Head, draft.Target) (H, error)) func(draft.Head, draft.Target) error {
+	return func(h draft.Head, t draft.Target) error {
+		_, err := open(h, t)
+		return err
+	}
+}
+
+// What a target says to heads in training is to the bit what it says as it serves: logits of every place, and taps.
+func TestFrozenServes(t *testing.T) {
+	for i, s := range tinyShapes(t) {
+		m := randomTarget(t, s, []tensor.Type{tensor.Q8_0, tensor.F32, tensor.BF16, tensor.Q4_0}[i%4])
+		f := train.NewFrozen(m, []int{0, s.Layers})
+		texts := [][]int32{{1, 2, 3, 4, 5, 6, 7}, {9, 8, 7, 6, 5, 4, 3}}
+		x := f.Read(texts)
+		var soft nn.Soft
+		soft.Temperature = 1
+		f.Distributions(&soft, x, len(texts), 0, len(texts[0]), &m.Head)
+		for i, text := range texts {
+			p, c := m.NewPass(), m.NewCache()
+			if err := p.Prefill(context.Background(), c, text, true); err != nil {
+				t.Fatal(err)
+			}
+			exec, logits := nn.NewExec(m.Pool()), nn.NewMat(1, m.Config.Vocab)
+			exec.Linear(nn.Source{X: x.Slice((i+1)*len(text)-1, (i+1)*len(text)), Norm: &m.Norm}, nn.Proj{Linear: &m.Head, Dst: logits})
+			if !slices.Equal(logits.Row(0), p.Logits(0, 0)) {
+				t.Errorf("%s: text %d ends in other logits than those that are served", s.Name, i)
+			}
+			embedded := make([]float32, m.Config.Hidden)
+			m.Embed.Row(embedded, int(text[2]))
+			if got := f.Taps.Row(i*len(text) + 2)[:m.Config.Hidden]; !slices.Equal(got, embedded) {
+				t.Errorf("%s: the embedding of text %d is another", s.Name, i)
+			}
+			c.Free()
+		}
+	}
+}
+
+// Whatever interrupts the answering of prompts, and whatever a kill leaves of the last line, the answers end as they would have: each
+// prompt once, with its own.
+func TestAnswers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		dir, err := os.MkdirTemp("", "answers")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer os.RemoveAll(dir)
+		prompts := rapid.SliceOfN(rapid.SliceOfN(rapid.Int32Range(0, 50), 1, 4), 1, 30).Draw(t, "prompts")
+		want := func(number int, prompt []int32) []int32 { return []int32{int32(number), prompt[0], 99} }
+		j := train.Job{Dir: dir}
+		var mu sync.Mutex
+		asked := 0
+		run := func(stopAt int, source string) error {
+			ctx, stop := context.WithCancel(context.Background())
+			defer stop()
+			return j.Answer(ctx, prompts, rapid.IntRange(1, 5).Draw(t, "at once"), source, func(ctx context.Context, number int, prompt []int32) ([]int32, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				if asked++; asked == stopAt {
+					stop()
+				}
+				if ctx.Err() != nil {
+					return nil, ctx.Err()
+				}
+				return want(number, prompt), nil
+			})
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "interruptions") {
+			asked = 0
+			_ = run(rapid.IntRange(1, 20).Draw(t, "stop at"), "teacher")
+			path := filepath.Join(dir, "answers.jsonl")
+			if b, err := os.ReadFile(path); err == nil && len(b) > 0 { // a kill in the middle of a line
+				cut := rapid.IntRange(max(0, len(b)-12), len(b)).Draw(t, "bytes left")
+				if err := os.Truncate(path, int64(cut)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		if err := run(-1, "teacher"); err != nil {
+			t.Fatal(err)
+		}
+		for i, p := range prompts {
+			if !slices.Equal(j.Answers[i], slices.Concat(p, want(i, p))) {
+				t.Fatalf("prompt %d: %v", i, j.Answers[i])
+			}
+		}
+		asked = 0
+		if err := run(-1, "teacher"); err != nil || asked != 0 {
+			t.Fatalf("%d prompts are answered again: %v", asked, err)
+		}
+		if err := run(-1, "another teacher"); err != nil || asked != len(prompts) {
+			t.Fatalf("%d of %d prompts are answered by another: %v", asked, len(prompts), err)
+		}
+	})
+}
+
+// A server is asked again while it is busy or broken, and not where the request is wrong. Its answers are tokens, closed where it ended
+// them.
+func TestServer(t *testing.T) {
+	m := traintest.Shipped(t)
+	failures := []int{http.StatusTooManyRequests, http.StatusInternalServerError}
+	var asked map[string]any
+	h := http.NewServeMux()
+	h.HandleFunc("GET /v1/models", func(w http.ResponseWriter, r *http.Request) { fmt.Fprint(w, `{"data":[{"id":"some"}]}`) })
+	h.HandleFunc("POST /v1/completions", func(w http.ResponseWriter, r *http.Request) {
+		if len(failures) > 0 {
+			status := failures[0]
+			failures = failures[1:]
+			http.Error(w, "later", status)
+			return
+		}
+		if r.Header.Get("Authorization") != "Bearer key" {
+			http.Error(w, "no key", http.StatusUnauthorized)
+			return
+		}
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		fmt.Fprint(w, `{"choices":[{"text":" func main","finish_reason":"stop"}]}`)
+	})
+	s := httptest.NewServer(h)
+	defer s.Close()
+	server := &train.Server{URL: s.URL + "/v1", Key: "key", MaxTokens: 9, Tokenizer: m.Tokenizer}
+	got, err := server.Answerer()(context.Background(), 3, []int32{1, 2})
+	if err != nil || m.Tokenizer.Decode(got[:len(got)-1]) != " func main" || got[len(got)-1] != m.Tokenizer.EOS() {
+		t.Errorf("tokens %v, %v", got, err)
+	}
+	want := map[string]any{"model": "some", "prompt": []any{1., 2.}, "max_tokens": 9., "temperature": 1., "seed": 3.}
+	if !reflect.DeepEqual(asked, want) {
+		t.Errorf("the server is asked %v, want %v", asked, want)
+	}
+	server = &train.Server{URL: s.URL, MaxTokens: 9, Tokenizer: m.Tokenizer}
+	if _, err := server.Answerer()(context.Background(), 0, nil); err == nil || !strings.Contains(err.Error(), "no key") {
+		t.Errorf("a request without a key: %v", err)
+	}
+}
