@@ -214,7 +214,7 @@ func predicting(drafter string) string {
 	case strings.Contains(drafter, "lookup") || strings.HasPrefix(drafter, "merge"):
 		return drafter
 	}
-	return "merge:lookup+(" + drafter + ")"
+	return "merge:mode=spliced,lookup+(" + drafter + ")"
 }
 
 // readTokens reads how many tokens a choice may have: the first of several names, or so many.

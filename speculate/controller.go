@@ -1,6 +1,10 @@
 package speculate
 
-import "sync"
+import (
+	"sync"
+
+	"github.com/grovellm/grove/internal/calibrate"
+)
 
 // Controller decides, step by step, how much to speculate (docs/design.md, law 3). It learns the time of a target pass by
 // its rows, the time of drafting by levels, and how often drafted nodes are accepted. Of all nodes that the step's
@@ -35,7 +39,7 @@ type class struct {
 
 // kind is one kind of proposals: byText or byNetwork.
 type kind struct {
-	calibration
+	calibrate.Table
 	allowance
 }
 
@@ -82,7 +86,7 @@ func (c *Controller) drafter(name string) *drafterRecord {
 		d = &drafterRecord{parts: []costCurve{newCostCurve(levelAxis)}}
 		for i := range d.classes {
 			for k := range d.classes[i].kinds {
-				d.classes[i].kinds[k] = kind{newCalibration(), newAllowance()}
+				d.classes[i].kinds[k] = kind{calibrate.New(), newAllowance()}
 			}
 		}
 		c.drafters[name] = d

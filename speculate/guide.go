@@ -1,10 +1,13 @@
 package speculate
 
-import "github.com/grovellm/grove/draft"
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
+)
 
 // knowledge is what the controller knew of one drafter when a step began. Drafters read it while they draft.
 type knowledge struct {
-	chances [classes][2]chances
+	chances [classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
 	pass    float64              // seconds of a pass like the last ones
 	row     float64              // seconds that one more row of each sequence adds, on average from a plain pass to twice the rows
@@ -16,7 +19,7 @@ const maxLevels = 32
 func (k *knowledge) read(c *Controller, d *drafterRecord, rounds, plain, rows int) {
 	for i := range k.chances {
 		for j := range k.chances[i] {
-			k.chances[i][j] = d.classes[i].kinds[j].chance
+			k.chances[i][j] = *d.classes[i].kinds[j].Chances()
 		}
 	}
 	k.parts = k.parts[:0]
@@ -76,7 +79,7 @@ func (g *guide) Chance(depth int, logProb float32) float32 {
 	if g.levels() > 0 {
 		kind = byNetwork
 	}
-	return g.know.chances[g.class][kind].of(depth, logProb)
+	return g.know.chances[g.class][kind].Of(depth, logProb)
 }
 
 func (g *guide) Deeper(expected, more float32) bool { return g.parts[0].Deeper(expected, more) }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 )
 
 // mostBehind is how many tokens a drafter may have to read, beside those of its last tree, for a proposal's time to be that
@@ -99,7 +100,7 @@ func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, un
 			k[byNetwork].skip(s.fresh)
 			continue
 		}
-		p.calibrate(&k[s.kind()].calibration, s)
+		p.calibrate(&k[s.kind()].Table, s)
 		n := s.tree.Len() - 1
 		o := outcome{came: float64(s.fresh - 1), said: float64(s.turn.mass), certain: certain}
 		drafting := d.text.median()
@@ -121,9 +122,7 @@ func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, un
 	}
 	for i := range d.classes {
 		for j := range d.classes[i].kinds {
-			if k := &d.classes[i].kinds[j]; k.learned {
-				k.fit()
-			}
+			d.classes[i].kinds[j].Fit()
 		}
 	}
 }
@@ -198,7 +197,7 @@ func trackWant(want *float32, n int) {
 }
 
 // calibrate notes which children of the path's nodes the target chose.
-func (p *plan) calibrate(c *calibration, s *Sequence) {
+func (p *plan) calibrate(c *calibrate.Table, s *Sequence) {
 	emitted := s.text[len(s.text)-s.fresh:]
 	for i, node := range s.path {
 		p.kids = s.tree.Children(int(node), p.kids[:0])
@@ -206,7 +205,7 @@ func (p *plan) calibrate(c *calibration, s *Sequence) {
 			if int(kid) >= s.form.drafted {
 				continue
 			}
-			c.observe(int(s.tree.Depth[kid]), s.tree.LogProb[kid], s.tree.Token[kid] == emitted[i])
+			c.Observe(int(s.tree.Depth[kid]), s.tree.LogProb[kid], s.tree.Token[kid] == emitted[i])
 		}
 	}
 }

@@ -174,7 +174,7 @@ func (p *plan) weigh(s *Sequence) {
 	chances := &s.group.know.chances[s.number][s.kind()]
 	p.product, p.sum = append(p.product, 1), append(p.sum, 0)
 	for i := 1; i < t.Len(); i++ {
-		v := chances.of(int(t.Depth[i]), t.LogProb[i])
+		v := chances.Of(int(t.Depth[i]), t.LogProb[i])
 		if i >= s.form.drafted {
 			v = s.form.forcedChance()
 		}

@@ -1,39 +1,68 @@
-// The loop's guide as a part sees it.
-
 package merge
 
-import "github.com/grovellm/grove/draft"
+import (
+	"math"
 
-// view answers one part's questions about one sequence. It knows what the part's estimates are worth, and what the parts
-// before it have proposed already.
-type view struct {
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
+)
+
+// partGuide is the loop's guide of one sequence as a part sees it.
+type partGuide struct {
 	d     *drafter
 	s     *state
 	part  int
-	guide draft.Guide
+	loop  draft.Guide
 	asked int // questions about levels in this round
 }
 
-// Chance is the guide's, of the merged tree's nodes: it is asked with the part's estimate as this package puts it right.
-func (v *view) Chance(depth int, logProb float32) float32 {
-	c := v.d.worlds[v.s.world].parts[v.part].of(depth, exp(logProb))
-	return v.guide.Chance(depth, log(c))
+// Chance is the loop's, of the probability that the merged tree gives the part's node.
+func (g *partGuide) Chance(depth int, logProb float32) float32 {
+	return g.loop.Chance(depth, g.d.logChance(g.s, g.part, depth, logProb))
 }
 
 // Part is the guide itself: a part's own parts are not told apart.
-func (v *view) Part(int) draft.Guide { return v }
+func (g *partGuide) Part(int) draft.Guide { return g }
 
-// Deeper passes on what the level would bring to the merged tree. What that tree is expected to get accepted is at
-// least what the better of its parts is. And a level brings something only in rounds where no other part
-// is right as deep as that, whatever one part's success says about another's: at most 1 − reach. So both
-// numbers err towards another level, and no level that pays is left undrafted.
-func (v *view) Deeper(expected, more float32) bool {
-	t := v.s.trees[v.part]
-	// A drafter that adds its nodes at the end is known by its questions, one before each level.
-	level := max(v.asked, t.MaxDepth()) + 1
-	v.asked++
-	if level < len(v.s.reach) {
-		more = min(more, 1-v.s.reach[level])
+// Deeper asks what the level brings to the merged tree. That tree is expected to get as much accepted as the best of the
+// parts asked before. The level adds tokens only where none of those parts is right as deep: with probability 1 − reach
+// at most. Both numbers favour another level, so no level that pays is refused.
+func (g *partGuide) Deeper(expected, more float32) bool {
+	// The tree of a drafter that adds its nodes at the end is a root until then; its questions count its levels.
+	level := max(g.asked, g.s.trees[g.part].MaxDepth()) + 1
+	g.asked++
+	if level < len(g.s.reach) {
+		more = min(more, 1-g.s.reach[level])
 	}
-	return v.guide.Part(v.part).Deeper(max(expected, v.s.expected), more)
+	return g.loop.Part(g.part).Deeper(max(expected, g.s.expected), more)
+}
+
+// expect notes what a part's tree is expected to get accepted, for the guides of the parts after it.
+func (d *drafter) expect(s *state, t *tree.Tree, g draft.Guide) {
+	d.path, d.sum = append(d.path[:0], 1), append(d.sum[:0], 1)
+	for i := 1; i < t.Len(); i++ {
+		depth := int(t.Depth[i])
+		p := d.path[t.Parent[i]] * g.Chance(depth, t.LogProb[i])
+		for len(d.sum) <= depth {
+			d.sum = append(d.sum, 0)
+		}
+		d.path = append(d.path, p)
+		d.sum[depth] += p
+	}
+	s.expected = 0
+	for depth, p := range d.sum {
+		if depth == len(s.reach) {
+			s.reach = append(s.reach, 0)
+		}
+		s.reach[depth] = max(s.reach[depth], min(p, 1))
+	}
+	for _, p := range s.reach[1:] {
+		s.expected += p
+	}
+}
+
+// logChance is the logarithm of the measured chance of a part's node.
+func (d *drafter) logChance(s *state, part, depth int, logProb float32) float32 {
+	p := d.tables[s.class][part].Chances().Of(depth, logProb)
+	return float32(math.Log(float64(p)))
 }

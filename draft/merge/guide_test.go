@@ -22,7 +22,11 @@ type question struct {
 	deep           int // of the tree it was shown
 }
 
-func (g *fakeGuide) Chance(depth int, logProb float32) float32 { return g.chance(depth, exp(logProb)) }
+func (g *fakeGuide) Chance(depth int, logProb float32) float32 {
+	return g.chance(depth, float32(math.Exp(float64(logProb))))
+}
+
+func log(x float32) float32 { return float32(math.Log(float64(x))) }
 
 func (g *fakeGuide) Deeper(expected, more float32) bool {
 	if g.tree != nil {
@@ -72,7 +76,7 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 		m, n := rapid.IntRange(0, 6).Draw(r, "m"), rapid.IntRange(1, 6).Draw(r, "n")
 		first := &line{circle: circle{step: 1}, p: p, depth: m}
 		second := &line{circle: circle{step: 2}, p: q, depth: n, late: rapid.Bool().Draw(r, "late")}
-		d, err := New(Default(), 16, Part{"first", first}, Part{"second", second})
+		d, err := New(Options{Mode: Spliced}, 16, Part{"first", first}, Part{"second", second})
 		if err != nil {
 			r.Fatal(err)
 		}
@@ -123,7 +127,7 @@ func TestGuideKnowsTheOtherParts(t *testing.T) {
 func TestGuideKnowsTheBestOfTheOthers(t *testing.T) {
 	deep, shallow, last := &line{circle: circle{step: 1}, p: .9, depth: 5}, &line{circle: circle{step: 2}, p: .3, depth: 2}, &line{circle: circle{step: 3}, p: .8, depth: 3}
 	for _, parts := range [][]Part{{{"", deep}, {"", shallow}, {"", last}}, {{"", shallow}, {"", deep}, {"", last}}} {
-		d, err := New(Default(), 16, parts...)
+		d, err := New(Options{Mode: Spliced}, 16, parts...)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,26 +1,24 @@
-// Package merge drafts with two drafters or more at once and verifies the union of their trees in one pass (paper
-// 000, "Merged-Tree Dual Drafting").
+// Package merge drafts with two drafters or more at once and verifies the union of their trees in one pass (Merged-Tree Dual
+// Drafting).
 //
-// Each part grows a tree of its own under the shared root. Mode "disjoint" is the paper's: the trees are put side by
-// side under one root, each node keeps its place (φ), no node of one sees a node of another (the block mask), and a
-// candidate that two parts have is verified twice. Mode "spliced" shares common prefixes: the same candidates, so
-// the same tokens accepted, for fewer nodes. Both then keep the nodes that fit the budget, the likeliest first.
+// The default is the paper's form. The parts divide the budget, since section 3 compares the merged tree with one tree of the
+// same number of nodes. The trees are put side by side under one root; each node keeps its place (φ, section 4.1), and no
+// node of one tree sees a node of another. A candidate of two parts is verified twice.
 //
-// Deviations from the paper: the default is spliced, and mode=disjoint switches to the paper's form; in both every part drafts with
-// the whole budget and the union is cut to it, where the paper gives each part a share. No option divides the budget.
+// mode=spliced is grove's form. Every part drafts with the whole budget, trees share common prefixes, and the most
+// probable nodes of the union are kept.
 //
-// Probabilities of two drafters are not comparable: one is sure of everything, another of nothing. So the package
-// learns, while it drafts, how often the nodes of each part came true; see calibration. Every commit tells
-// what the target made of all that was proposed at the nodes it went through, whether it was verified or not.
+// Deviation from the paper: nodes that a part leaves unused go to the parts after it.
+//
+// Probabilities of two drafters are not comparable: one may be over-confident, another not. So nodes get measured chances,
+// from a calibration of each part, which learns from every proposal of the part, verified or not.
 //
 // Parts are asked in order, and the guide of one knows what those before it have proposed: list the cheapest first.
-// Every part sees every commit, with the taps that it asked for, whoever had proposed the tokens.
+// Every part sees every commit, with the taps that it asked for.
 //
-// A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection with the parts' own
-// distributions q is exact only while no draw is dropped or moved for what it is, and sharing a token that two parts have
-// drawn, or keeping the likelier nodes, does that. With candidates that count as certain (q = 1) every set of them is exact,
-// drawn or chosen; and of those the likeliest are accepted most often, so parts choose them as they
-// do for the coupled noise.
+// A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection sampling is exact for drawn
+// candidates only if none is dropped or merged for what it is, and a merge does both. With chosen candidates, which count as
+// certain (q = 1), every set of them is exact.
 package merge
 
 import (
@@ -28,23 +26,24 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
 )
 
 // Options of the drafter.
 type Options struct {
-	Mode string `draft:"mode" help:"spliced: trees share common prefixes; disjoint: each keeps its own nodes, as in the paper"`
+	Mode string `draft:"mode" help:"disjoint: each part's tree keeps its own nodes, and a share of the budget; spliced: trees share common prefixes"`
 }
 
 // The modes.
 const (
-	Spliced  = "spliced"
 	Disjoint = "disjoint"
+	Spliced  = "spliced"
 )
 
 // Default are the options that are used unless others are given.
-func Default() Options { return Options{Mode: Spliced} }
+func Default() Options { return Options{Mode: Disjoint} }
 
 const mostParts = 16
 
@@ -55,7 +54,7 @@ func init() {
 		Help: "two or more drafters: the union of their trees",
 		About: `merge:lookup+eagle3 verifies both trees in one pass. Each part may have options, as in
 merge:lookup:min=2+best-first, and stands in (round brackets) if it contains a +. List the cheapest part first.
-The rate at which each part's nodes are accepted is measured, and decides which nodes fit the budget.`,
+The parts divide the budget. With mode=spliced each has all of it, and the nodes with the largest measured chances are kept.`,
 		Paper:   "Merged-Tree Dual Drafting",
 		Needs:   "what its parts need",
 		Options: &o,
@@ -74,13 +73,13 @@ type Part struct {
 func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
 	switch {
 	case o.Mode != Spliced && o.Mode != Disjoint:
-		return nil, fmt.Errorf("merge: mode is %q: want %s or %s", o.Mode, Spliced, Disjoint)
+		return nil, fmt.Errorf("merge: mode is %q: want %s or %s", o.Mode, Disjoint, Spliced)
 	case vocab < 1:
 		return nil, fmt.Errorf("merge: the target's vocabulary has %d tokens: want at least 1", vocab)
 	case len(parts) < 2 || len(parts) > mostParts:
 		return nil, fmt.Errorf("merge: %d parts: want 2 to %d, as in merge:lookup+best-first", len(parts), mostParts)
 	}
-	d := &drafter{o: o, vocab: vocab}
+	d := &drafter{o: o, vocab: vocab, spent: make([]draft.Part, len(parts)), union: tree.New(0), spare: tree.New(0)}
 	for i, p := range parts {
 		if p.Drafter == nil {
 			return nil, fmt.Errorf("merge: part %d, %s, has no drafter", i+1, p.Name)
@@ -96,9 +95,8 @@ func New(o Options, vocab int, parts ...Part) (draft.Drafter, error) {
 		}
 		d.parts = append(d.parts, q)
 	}
-	d.spent = make([]draft.Part, len(parts))
-	for i := range d.worlds {
-		d.worlds[i].parts = make([]calibration, len(parts))
+	for i := range d.tables {
+		d.tables[i] = slices.Repeat([]calibrate.Table{calibrate.New()}, len(parts))
 	}
 	return d, nil
 }
@@ -108,12 +106,25 @@ type drafter struct {
 	vocab  int
 	parts  []part
 	spent  []draft.Part
-	taps   []int // all that the parts want, each once
-	worlds [2]world
+	taps   []int                      // all that the parts want, each once
+	tables [classes][]calibrate.Table // of each part
 
-	proposals []draft.Proposal
-	scratch
+	// Memory of a call.
+	proposals    []draft.Proposal
+	union, spare *tree.Tree
+	walk         tree.Walk
+	children     []int32
+	index        []int32
+	path         []float32 // by node: chance of the path to it
+	sum          []float32 // by depth: of the chances of paths
 }
+
+// Tokens are chosen in one of two ways, in which probabilities of drafters are worth something else.
+const (
+	greedy  = iota // temperature 0
+	sampled        // above
+	classes
+)
 
 // part is a drafter, what it is told, and how it is asked.
 type part struct {
@@ -125,21 +136,15 @@ type part struct {
 	passes   []pass
 }
 
-// world is what is known of claims where tokens are chosen in one way: at temperature 0, or above.
-type world struct {
-	parts []calibration      // what a part says of a node
-	kinds [kinds]calibration // the largest of these, by who says so
-}
-
 // state is one sequence.
 type state struct {
-	world int
-	parts []draft.State
-	views []view       // of the parts, on the guide
-	trees []*tree.Tree // what the parts proposed last
-	union union        // of these
-	root  int32        // theirs
-	valid bool         // union was proposed for the text as it is
+	class    int
+	parts    []draft.State
+	guides   []partGuide
+	trees    []*tree.Tree // the last proposal of each part, with measured chances
+	claims   [][]float32  // the log-probabilities that the part gave its nodes
+	root     int32        // of the trees
+	proposed bool         // the trees were proposed for the text as it is
 
 	// What the parts asked so far are expected to bring in this round: reach[d] is the chance that one of them is
 	// right down to depth d at least, expected the number of tokens. Known where there is a guide.
@@ -171,11 +176,11 @@ func (d *drafter) ListStats() (sum draft.ListStats) {
 }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	s := &state{union: union{tree: tree.New(0)}}
+	s := &state{class: greedy, claims: make([][]float32, len(d.parts))}
 	if o.Sampling.Temperature > 0 {
-		s.world = 1
+		s.class = sampled
 	}
-	o.Sampling, o.Sampled = o.Ranking(), false // see the head of the package
+	o.Sampling, o.Sampled = o.Ranking(), false
 	for i := range d.parts {
 		p, err := d.parts[i].Drafter.Begin(o)
 		if err != nil {
@@ -184,7 +189,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		}
 		s.parts = append(s.parts, p)
 		s.trees = append(s.trees, tree.New(0))
-		s.views = append(s.views, view{d: d, s: s, part: i})
+		s.guides = append(s.guides, partGuide{d: d, s: s, part: i})
 	}
 	return s, nil
 }
@@ -193,7 +198,7 @@ func (s *state) Close() {
 	for _, p := range s.parts {
 		p.Close()
 	}
-	s.parts, s.valid = nil, false
+	s.parts, s.proposed = nil, false
 }
 
 // Resume asks every part, and has the target compute the rows that any of them wants.

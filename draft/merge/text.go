@@ -54,7 +54,7 @@ func split(text string) (options string, parts []string, err error) {
 			break
 		}
 		if end < 0 || rest[end] != ',' {
-			return "", nil, fmt.Errorf("merge: after the option %s: want a comma and the parts, as in merge:mode=%s,lookup+best-first", item, Disjoint)
+			return "", nil, fmt.Errorf("merge: after the option %s: want a comma and the parts, as in merge:mode=%s,lookup+best-first", item, Spliced)
 		}
 		options, rest = options+rest[:end+1], rest[end+1:]
 	}

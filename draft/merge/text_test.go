@@ -68,7 +68,7 @@ func TestOpen(t *testing.T) {
 		"merge:lookup+nobody":                "part 2: drafter \"nobody\"",
 		"merge:lookup+lookup:min=0":          "part 2: drafter \"lookup:min=0\"",
 		"merge:lookup:min=0+lookup":          "part 1: drafter \"lookup:min=0\"",
-		"merge:mode=both,lookup+lookup":      "mode is \"both\": want spliced or disjoint",
+		"merge:mode=both,lookup+lookup":      "mode is \"both\": want disjoint or spliced",
 		"merge:shape=wide,lookup+lookup":     "\"shape\": there is no such option: want some of mode",
 		"merge:lookup+merge:lookup+lookup":   "part 2, merge:lookup, is a merge itself",
 		"merge:(merge:lookup+lookup)+lookup": "part 1, merge:lookup+lookup, is a merge itself",

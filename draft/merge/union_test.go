@@ -2,7 +2,7 @@ package merge
 
 import (
 	"context"
-	"math"
+	"math/rand/v2"
 	"slices"
 	"testing"
 
@@ -14,13 +14,17 @@ import (
 func candidates(t *tree.Tree) map[string]int {
 	all := map[string]int{}
 	for i := range t.Token {
-		var c []rune
-		for _, n := range t.Path(i, nil) {
-			c = append(c, rune(t.Token[n]))
-		}
-		all[string(c)]++
+		all[candidate(t, i)]++
 	}
 	return all
+}
+
+func candidate(t *tree.Tree, node int) string {
+	var c []rune
+	for _, n := range t.Path(node, nil) {
+		c = append(c, rune(t.Token[n]))
+	}
+	return string(c)
 }
 
 // Both modes and every part on its own, side by side over one text with budgets that cut nothing: disjoint is
@@ -116,17 +120,47 @@ func TestUnion(t *testing.T) {
 	})
 }
 
-// A part whose tree has a candidate twice gives it the larger of its claims.
-func TestSpliceKeepsTheLargerClaim(t *testing.T) {
+// A candidate that several parts have, or one part twice, has the largest of its chances.
+func TestSpliceKeepsTheLargerChance(t *testing.T) {
 	one, two, both := tree.New(0), tree.New(0), tree.New(0)
 	one.Append(one.Append(0, 1, log(.7)), 2, log(.2))
 	two.Append(two.Append(0, 1, log(.3)), 2, log(.4))
 	if _, err := tree.Splice(both, one, two, nil); err != nil {
 		t.Fatal(err)
 	}
-	u := union{tree: tree.New(0)}
-	u.splice([]*tree.Tree{tree.New(0), both}, nil)
-	if u.tree.Len() != 3 || math.Abs(float64(u.claim(1, 1)-.7)) > 1e-6 || math.Abs(float64(u.claim(2, 1)-.4)) > 1e-6 || u.claim(1, 0) >= 0 {
-		t.Errorf("claims %v of\n%s", u.claims, u.tree)
+	for _, trees := range [][]*tree.Tree{{one, two}, {tree.New(0), both}} {
+		d := drafter{o: Options{Mode: Spliced}, union: tree.New(0), spare: tree.New(0)}
+		if err := d.merge(trees); err != nil {
+			t.Fatal(err)
+		}
+		if u := d.union; u.Len() != 3 || u.LogProb[1] != log(.7) || u.LogProb[2] != log(.4) {
+			t.Errorf("the union is\n%s", d.union)
+		}
+	}
+}
+
+// Two parts that are right as often. One gives every node nearly certainty, and drafts many more nodes beside the true ones.
+// After a few rounds the budget goes to the other one.
+func TestOverConfidentPartIsFoundOut(t *testing.T) {
+	honest := &teller{luck: .85, width: 8, rank: true, claim: func(*rand.Rand, bool) float64 { return .6 }}
+	sure := &teller{luck: .02, width: 60, claim: func(*rand.Rand, bool) float64 { return .97 }}
+	g := newGame(t, Spliced, 30, 5, sure, honest)
+	alone := g.alone(honest)
+	g.begin(1)
+	alone.begin(1)
+	for range 200 {
+		g.round(context.Background(), 9, 9)
+	}
+	tables := g.d.(*drafter).tables[greedy]
+	if p, q := tables[0].Chances().Of(1, log(.97)), tables[1].Chances().Of(1, log(.6)); p > .2 || q < .7 {
+		t.Errorf("the over-confident part's .97 counts as %.2f, the honest one's .6 as %.2f", p, q)
+	}
+	merged, one := 0, 0
+	for range 60 {
+		merged += g.round(context.Background(), 9, 9)
+		one += alone.round(context.Background(), 9, 9)
+	}
+	if float64(merged) < .9*float64(one) {
+		t.Errorf("with the over-confident part %d tokens are accepted, without %d", merged, one)
 	}
 }

@@ -112,7 +112,7 @@ func randomTrees(rng *rand.Rand) string {
 func randomMerge(rng *rand.Rand, vocab int) string {
 	mode, first := "", "lookup"
 	if rng.IntN(3) == 0 {
-		mode = "mode=disjoint,"
+		mode = "mode=spliced,"
 	}
 	if rng.IntN(3) == 0 {
 		first = randomModelDrafter(rng, vocab)

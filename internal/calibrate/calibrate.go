@@ -1,4 +1,5 @@
-package speculate
+// Package calibrate turns a drafter's probabilities into measured chances of acceptance.
+package calibrate
 
 import (
 	"math"
@@ -6,21 +7,21 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// calibration counts how often nodes were accepted whose parent was, by depth and by the drafter's own probability p.
+// Table counts how often nodes were accepted whose parent was, by depth and by the drafter's own probability p.
 // Drafters are over-confident, at larger depths more so, and some are plainly wrong.
 //
 // Over p the estimate is given at a few centres, and is linear between them; an observation counts for the two centres
 // beside it, in proportion. Centres are powers of two of p below one half and of 1 − p above: 1/128, 1/64, … 1/2, 3/4, …
 // 127/128. A centre starts at its own p, so that a calibration without observations changes nothing. The estimate of a
 // class of depths starts from that of all depths together.
-type calibration struct {
+type Table struct {
 	tries, hits [1 + draft.DepthClasses][centres]float32 // row 0: all depths
-	chance      chances
-	learned     bool // something was counted since the last fit
+	chances     Chances
+	learned     bool // something was counted since the last Fit
 }
 
-// chances are the estimates, by class of depth.
-type chances [draft.DepthClasses][centres]float32
+// Chances are the estimates, by class of depth.
+type Chances [draft.DepthClasses][centres]float32
 
 const (
 	octaves = 7
@@ -31,10 +32,11 @@ const (
 	remember    = 96 // observations after which old ones count half
 )
 
-func newCalibration() calibration {
-	var c calibration
-	c.fit()
-	return c
+// New returns a table without observations.
+func New() Table {
+	t := Table{learned: true}
+	t.Fit()
+	return t
 }
 
 // centre is the p of centre i.
@@ -73,8 +75,8 @@ func octave(x float32) (i int, f float32) {
 	return int(b>>mantissa) - 127 + octaves, float32(b&(1<<mantissa-1)) / (1 << mantissa)
 }
 
-// of is the chance that a node is accepted if its parent was.
-func (c *chances) of(depth int, logProb float32) float32 {
+// Of is the chance that a node at a depth is accepted if its parent was, where the drafter's own estimate is exp(logProb).
+func (c *Chances) Of(depth int, logProb float32) float32 {
 	row := &c[draft.DepthClass(depth)]
 	i, f := place(logProb)
 	var v float32
@@ -87,22 +89,22 @@ func (c *chances) of(depth int, logProb float32) float32 {
 	return v
 }
 
-// observe counts a node whose parent was accepted. fit makes it count.
-func (c *calibration) observe(depth int, logProb float32, accepted bool) {
+// Observe counts a node whose parent was accepted. Fit makes it count.
+func (t *Table) Observe(depth int, logProb float32, accepted bool) {
 	i, f := place(logProb)
-	c.learned = true
+	t.learned = true
 	for _, row := range [...]int{0, 1 + draft.DepthClass(depth)} {
 		if i >= 0 {
-			c.count(row, i, 1-f, accepted)
+			t.count(row, i, 1-f, accepted)
 		}
 		if f > 0 {
-			c.count(row, i+1, f, accepted)
+			t.count(row, i+1, f, accepted)
 		}
 	}
 }
 
-func (c *calibration) count(row, i int, weight float32, accepted bool) {
-	tries, hits := &c.tries[row][i], &c.hits[row][i]
+func (t *Table) count(row, i int, weight float32, accepted bool) {
+	tries, hits := &t.tries[row][i], &t.hits[row][i]
 	*tries += weight
 	if accepted {
 		*hits += weight
@@ -113,13 +115,19 @@ func (c *calibration) count(row, i int, weight float32, accepted bool) {
 	}
 }
 
-// fit computes the chances from the counts.
-func (c *calibration) fit() {
-	c.learned = false
+// Fit computes the chances from the counts, where something was counted since the last time.
+func (t *Table) Fit() {
+	if !t.learned {
+		return
+	}
+	t.learned = false
 	for i := range centres {
-		all := (priorWeight*centre(i) + c.hits[0][i]) / (priorWeight + c.tries[0][i])
-		for d := range c.chance {
-			c.chance[d][i] = (allWeight*all + c.hits[1+d][i]) / (allWeight + c.tries[1+d][i])
+		all := (priorWeight*centre(i) + t.hits[0][i]) / (priorWeight + t.tries[0][i])
+		for d := range t.chances {
+			t.chances[d][i] = (allWeight*all + t.hits[1+d][i]) / (allWeight + t.tries[1+d][i])
 		}
 	}
 }
+
+// Chances are those of the last Fit.
+func (t *Table) Chances() *Chances { return &t.chances }
