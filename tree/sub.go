@@ -14,24 +14,28 @@ import (
 // to get accepted. Kept nodes stay in their order. It returns the new index of each node of t, -1 where it was
 // dropped, in index's memory. dst must not be t.
 func (t *Tree) Sub(dst *Tree, budget, depth int, index []int32) []int32 {
-	dst.clear()
-	index = index[:0]
-	if t.Len() == 0 {
-		return index
-	}
-	order, score := dst.order[:0], dst.score[:0]
+	score := dst.score[:0]
 	for i, p := range t.Parent {
 		s := t.LogProb[i]
 		if p >= 0 {
 			s = score[p] + min(s, 0)
 		}
 		score = append(score, s)
-		index = append(index, -1)
+	}
+	dst.score = score
+	return t.Best(dst, score, budget, depth, index)
+}
+
+// Best makes dst the sub-tree of t that Sub describes, by other scores than path log-probabilities. Each node has one, and none
+// has a larger one than its parent.
+func (t *Tree) Best(dst *Tree, score []float32, budget, depth int, index []int32) []int32 {
+	order := dst.order[:0]
+	for i := range t.Token {
 		if int(t.Depth[i]) <= depth || i == 0 {
 			order = append(order, int32(i))
 		}
 	}
-	dst.order, dst.score = order, score
+	dst.order = order
 	if budget = max(budget, 1); len(order) > budget {
 		slices.SortFunc(order, func(a, b int32) int {
 			if a == 0 || b == 0 {
@@ -42,15 +46,10 @@ func (t *Tree) Sub(dst *Tree, budget, depth int, index []int32) []int32 {
 		order = order[:budget]
 		slices.Sort(order)
 	}
-	for _, i := range order {
-		index[i] = dst.graft(t, int(i), index)
-	}
-	t.copySees(dst, order, index)
-	return index
+	return t.Pick(dst, order, index)
 }
 
-// Pick makes dst the sub-tree of the given nodes of t: in ascending order, the root first, the parent of each
-// among them. It returns the new index of each node of t as Sub does. dst must not be t.
+// Pick makes dst the sub-tree of the given nodes of t, which are in ascending order, each after its parent. It returns the new index of each node of t as Sub does. dst must not be t.
 func (t *Tree) Pick(dst *Tree, nodes, index []int32) []int32 {
 	dst.clear()
 	index = index[:0]

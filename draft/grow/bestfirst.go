@@ -52,7 +52,7 @@ func (o *BestFirst) choose(s *state) {
 			}
 		}
 	case s.best.full():
-		floor, _ = s.best.least()
+		floor = s.best.least()
 	}
 	for node := range s.tree.Token {
 		// A child is worth no more than its parent.

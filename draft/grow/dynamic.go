@@ -36,7 +36,7 @@ func (o *Dynamic) choose(s *state) {
 	case !s.pooled:
 		width = min(width, s.room())
 	case s.best.full():
-		floor, _ = s.best.least()
+		floor = s.best.least()
 	}
 	for node := s.fresh; node < s.tree.Len(); node++ {
 		if s.worth[node] > floor && s.open(node) {

@@ -174,40 +174,27 @@ func (s *state) chance(depth int, logProb float32) float32 {
 	return min(p, 1)
 }
 
-// finish proposes the tree: all of it, or of a pool the best. A node's worth is never more than its parent's, so
-// the best of a pool are connected, if of equal ones the first come first.
+// finish proposes the tree: of a pool the best nodes, else all down to the shape's floor.
 func (s *state) finish() {
 	to, floor := s.request.Tree, s.d.Shape.floor()
 	if s.text != nil {
 		s.d.first[s.warm].Learn(s.expectedByText, s.expected)
 	}
-	if s.rebuilt != nil {
-		t := &s.rebuilt.tree
-		for node := 1; node < t.Len(); node++ {
-			to.Append(int(t.Parent[node]), t.Token[node], t.LogProb[node])
-		}
+	switch {
+	case s.rebuilt != nil:
+		to.Copy(&s.rebuilt.tree)
 		return
+	case s.pooled:
+		s.index = s.tree.Best(to, s.worth, s.most, s.deepest, s.index)
+		return
+	case s.drawing:
+		floor = negInf // a drawn child that were dropped would bias what is accepted
 	}
-	if s.drawing {
-		floor = float32(math.Inf(-1)) // a drawn child that were dropped would bias what is accepted
-	}
-	least, ties := s.best.least()
-	s.placed = append(s.placed[:0], 0)
+	s.nodes = append(s.nodes[:0], 0)
 	for node := 1; node < s.tree.Len(); node++ {
-		keep := s.path[node] >= floor
-		if s.pooled {
-			keep = s.worth[node] > least
-			if s.worth[node] == least && ties > 0 {
-				ties--
-				keep = true
-			}
+		if s.path[node] >= floor {
+			s.nodes = append(s.nodes, int32(node))
 		}
-		at := s.placed[s.tree.Parent[node]]
-		if at >= 0 && keep {
-			at = int32(to.Append(int(at), s.tree.Token[node], s.tree.LogProb[node]))
-		} else {
-			at = -1
-		}
-		s.placed = append(s.placed, at)
 	}
+	s.index = s.tree.Pick(to, s.nodes, s.index)
 }

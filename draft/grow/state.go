@@ -170,9 +170,9 @@ type growth struct {
 	from  int       // how many of them it has computed
 	asked []int32   // rows whose logits are wanted
 
-	seen   yield   // what its steps gave
-	nodes  []int32 // scratch
-	placed []int32 // the place of each node in the proposed tree, -1 where it was dropped
+	seen  yield   // what its steps gave
+	nodes []int32 // scratch
+	index []int32 // the place of each node in the proposed tree, -1 where it was dropped
 }
 
 // begin readies the growth of a request's tree. It reports false where no pass of the model is to be made: with +text the tree is then

@@ -43,7 +43,7 @@ func (y *yield) learn(seen *yield) {
 func (y *yield) gain(g *growth) (sum float32) {
 	floor := float32(0)
 	if g.pooled && g.best.full() {
-		floor, _ = g.best.least() // what comes in pushes out the least
+		floor = g.best.least() // what comes in pushes out the least
 	}
 	for _, node := range g.expand {
 		for _, chance := range y.chance {
@@ -75,17 +75,12 @@ func (l *least) reset(n int) { l.n, l.heap, l.sum = n, l.heap[:0], 0 }
 
 func (l *least) full() bool { return len(l.heap) == l.n }
 
-// least is the least of the numbers kept, with how many of those kept equal it.
-func (l *least) least() (v float32, ties int) {
+// least is the least of the numbers kept, 0 where there is none.
+func (l *least) least() float32 {
 	if len(l.heap) == 0 {
-		return 0, 0
+		return 0
 	}
-	for _, x := range l.heap {
-		if x == l.heap[0] {
-			ties++
-		}
-	}
-	return l.heap[0], ties
+	return l.heap[0]
 }
 
 // add reports whether v is among the n largest so far; of equal ones the first stay.

@@ -35,13 +35,12 @@ type growth struct {
 	cands []sample.Candidate
 	first int // of the pass's rows, the first of rows
 
-	grown  tree.Tree // ranked: all nodes found so far, of which the likeliest are proposed; best-first: the paths to blocks
-	worth  []float32 // of each node of the tree: the chance that the target's text goes through it
-	sum    float64   // of the worths of the nodes that would be proposed
-	order  []uint64  // ranked: nodes by worth, the likeliest last
-	best   []uint64  // of them, those that would be proposed
-	below  []int32   // ranked: of each node of grown, the row of its candidates; -1, or beyond its end: none
-	placed []int32   // scratch
+	grown tree.Tree // ranked: all nodes found so far, of which the likeliest are proposed; best-first: the paths to blocks
+	worth []float32 // of each node of the tree: the chance that the target's text goes through it
+	sum   float64   // of the worths of the nodes that would be proposed
+	best  tree.Tree // ranked: the nodes that would be proposed
+	index []int32   // ranked: of each node of grown, its place in best; -1: none
+	below []int32   // ranked: of each node of grown, the row of its candidates; -1, or beyond its end: none
 
 	bestFirst
 	text *textrank.Text // of +text; nil without it
@@ -132,10 +131,8 @@ func (s *state) finish() {
 		s.d.firstPass[s.warm].Learn(s.expectedByText, float32(s.sum))
 	}
 	if s.d.options.Tree == BestFirst {
-		for i := 1; i < s.draft.Len(); i++ {
-			s.request.Tree.Append(int(s.draft.Parent[i]), s.draft.Token[i], s.draft.LogProb[i])
-		}
+		s.request.Tree.Copy(&s.draft)
 	} else {
-		s.prune()
+		s.request.Tree.Copy(&s.best)
 	}
 }

@@ -4,7 +4,6 @@ package specblock
 
 import (
 	"math"
-	"slices"
 
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -31,7 +30,7 @@ func (s *state) attach() {
 			}
 			s.below[node] = b.rows + int32(k)
 			list := s.rankByText(r, int(b.rows)+k, int(node))
-			width := min(s.d.width(r), len(list))
+			width := min(s.d.widths[r.bucket], len(list))
 			if width == 0 && k == 0 && s.blocks == 0 {
 				width = min(1, len(list)) // the tree's first node is drafted in any case: it has been paid for
 			}
@@ -56,7 +55,7 @@ func (s *state) attach() {
 	s.weigh()
 	// What lies below a node is worth no more than the node: blocks start from nodes that would be proposed, and no others.
 	for i := range s.found {
-		if node := int(s.found[i].node); s.worth[node] > 0 && s.key(node) >= s.best[0] {
+		if node := int(s.found[i].node); s.worth[node] > 0 && s.index[node] >= 0 {
 			s.found[i].value = float64(s.worth[node])
 		}
 	}
@@ -85,15 +84,8 @@ func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
 	return s.text.Candidates(r.level[:0], &s.grown, node, at, &x, false, &s.d.scratch)
 }
 
-// width is how many of a row's candidates become nodes.
-func (d *drafter) width(r *row) int {
-	if d.options.Uniform > 0 {
-		return d.options.Uniform
-	}
-	return d.widths[r.bucket]
-}
-
-// weigh values the nodes, and finds the likeliest, as many as the budget allows.
+// weigh values the nodes, and finds the most probable, as many as the budget allows (reference §2.4: pruned by the probability of
+// the path, ancestors kept).
 //
 // Two blocks' beliefs in one place, of which each node has the stronger, may add up to more than one: then all of them are less.
 func (s *state) weigh() {
@@ -107,39 +99,15 @@ func (s *state) weigh() {
 			t.LogProb[i] -= float32(math.Log(float64(p)))
 		}
 	}
-	s.order = s.order[:0]
 	s.worth[0] = 1
 	for i := 1; i < t.Len(); i++ {
 		s.worth[i] = s.worth[t.Parent[i]] * s.chance(int(t.Depth[i]), t.LogProb[i])
-		s.order = append(s.order, s.key(i))
 	}
-	slices.Sort(s.order) // so parents come after their children
-	s.best = s.order[max(len(s.order)-s.budget+1, 0):]
+	s.index = t.Best(&s.best, s.worth, s.budget, s.depth, s.index)
 	s.sum = 0
-	for _, o := range s.best {
-		s.sum += float64(math.Float32frombits(uint32(o >> 32)))
-	}
-}
-
-// key orders nodes by worth, of equals the later before the first.
-func (s *state) key(node int) uint64 {
-	return uint64(math.Float32bits(s.worth[node]))<<32 | uint64(^uint32(node))
-}
-
-// prune proposes the likeliest nodes. A node is worth no more than its parent, so they are a tree (reference §2.4: pruned by the
-// probability of the path, ancestors kept).
-func (s *state) prune() {
-	to := s.request.Tree
-	s.placed = append(s.placed[:0], make([]int32, s.grown.Len())...)
-	for _, o := range s.best {
-		s.placed[^uint32(o)] = 1
-	}
-	s.placed[0] = 0
-	for i := 1; i < s.grown.Len(); i++ {
-		if s.placed[i] == 0 {
-			s.placed[i] = -1
-			continue
+	for i := 1; i < t.Len(); i++ {
+		if s.index[i] >= 0 {
+			s.sum += float64(s.worth[i])
 		}
-		s.placed[i] = int32(to.Append(int(s.placed[s.grown.Parent[i]]), s.grown.Token[i], s.grown.LogProb[i]))
 	}
 }

@@ -181,10 +181,10 @@ const rankedLeast = 8
 type drafter struct {
 	n       *Network
 	options Options
-	widths  [RankBuckets]int
-	cached  int     // rows kept of every committed token
-	ranked  int     // candidates looked at of a row
-	places  []int32 // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
+	widths  [RankBuckets]int // children of a node, by the rank head's bucket
+	cached  int              // rows kept of every committed token
+	ranked  int              // candidates looked at of a row
+	places  []int32          // where the target's tokens are in the head's output, -1: nowhere; nil: at their own
 	pool    *par.Pool
 	exec    *nn.Exec
 	pages   nn.Pages
