@@ -110,29 +110,6 @@ func TestBenchSpec(t *testing.T) {
 	}
 }
 
-// Of an EAGLE-3 head's shape drafts are measured, with the whole head and with parts of it.
-func TestBenchCostDrafts(t *testing.T) {
-	var r bench.DraftCostReport
-	out := must(t, "", "bench", "cost", "--shape", "eagle3-tiny-llama3", "--type", "q8_0", "--rounds", "1", "--threads", "2", "--json")
-	if err := json.Unmarshal([]byte(out), &r); err != nil {
-		t.Fatalf("%v:\n%s", err, out)
-	}
-	if r.Target != "tiny-llama3" || r.Type != "q8_0" || r.Rounds != 1 || len(r.Lists) < 5 || r.Lists[0].Name != "full" || r.Lists[0].Size != 768 {
-		t.Errorf("%+v", r)
-	}
-	out = must(t, "", "bench", "cost", "--shape", "EAGLE3-tiny-llama3", "--rounds", "1", "--threads", "2")
-	for _, want := range []string{"EAGLE-3 head of tiny-llama3", "71 rows in 8 passes", "dynaspec, k_max 1/16"} {
-		if !strings.Contains(out, want) {
-			t.Errorf("it does not say %q:\n%s", want, out)
-		}
-	}
-	for _, args := range [][]string{{"--shape", "eagle3-nothing"}, {"--shape", "eagle3-tiny-gptneox"}} {
-		if code, _, err := command("", append([]string{"bench", "cost", "--rounds", "1"}, args...)...); code == 0 || !strings.Contains(err, strings.TrimPrefix(args[1], "eagle3-")) && !strings.Contains(err, "gptneox") {
-			t.Errorf("%v: status %d\n%s", args, code, err)
-		}
-	}
-}
-
 // Memory is measured in a process of its own, which is this command.
 func TestBenchMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {
@@ -168,7 +145,6 @@ func TestBenchUsage(t *testing.T) {
 		{[]string{"--temperature=0,-1"}, 2, "--temperature -1: want 0 to 100"},
 		{[]string{"--preset", "jetspec-table4"}, 2, "--trained"},
 		{[]string{"--preset", "jetspec-table4", "--trained", t.TempDir()}, 2, "none is there"},
-		{[]string{"--preset", "jetspec-table12"}, 1, "--head"},
 		{[]string{"--repeats", "0"}, 2, "--repeats 0"},
 		{[]string{"--warm-up=-1"}, 2, "--warm-up -1"},
 		{[]string{"--accept", "all"}, 2, "coupled or rejection"},

@@ -1,5 +1,4 @@
-// The presets of grove bench spec that measure something else than speed: what trees are worth believing, what drafting costs, what
-// shortlists leave out.
+// The presets of grove bench spec that measure something else than speed: how far trees are to be believed.
 
 package main
 
@@ -33,22 +32,6 @@ func (cmd *benchSpecCmd) other(ctx context.Context, p *program, preset *bench.Pr
 		bar := p.specProgress()
 		o.Progress = bar.generation
 		report, err = bench.Faithful(ctx, o)
-		bar.end()
-	case bench.MeasureCoverage:
-		o := bench.CoverageOptions{Target: target, Title: preset.Help, ModelName: name, MaxTokens: cmd.MaxTokens}
-		if o.Runs, err = cmd.methods(runs, target); err != nil {
-			return err
-		}
-		bar := p.specProgress()
-		o.Progress = bar.generation
-		report, err = bench.Coverage(ctx, o)
-		bar.end()
-	case bench.MeasureDrafting:
-		bar := p.progress("measuring", false)
-		report, err = bench.Drafting(ctx, bench.DraftingOptions{
-			Target: target, Title: preset.Help, ModelName: name,
-			Progress: func(done, total int) { bar.set(int64(done), int64(total)) },
-		})
 		bar.end()
 	default:
 		return fmt.Errorf("preset %s: there is no measure %q", preset.Name, preset.Measure)

@@ -5,14 +5,12 @@ import (
 	"context"
 	"encoding/json"
 	"math"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -158,59 +156,6 @@ func TestFaithfulRefuses(t *testing.T) {
 		"cancelled":  {ctx, FaithfulOptions{Target: target, Runs: []SpecRun{{tinySuite("s", 1), methods(t, "jetspec")}}}, "canceled"},
 	} {
 		if _, err := Faithful(c.ctx, c.o); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want something with %q", name, err, c.want)
-		}
-	}
-}
-
-// Every head is timed at every depth for which the context leaves room, beyond its block too.
-func TestDrafting(t *testing.T) {
-	target := tinyPair(t)
-	rounds := 0
-	r, err := Drafting(context.Background(), DraftingOptions{
-		Target: target, Contexts: []int{8, 250}, Depths: []int{1, 4, 12}, Rounds: 2, Progress: func(done, total int) {
-			if rounds++; done != rounds || total != 4 {
-				t.Errorf("round %d of %d after %d", done, total, rounds)
-			}
-		},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(r.Heads) != 2 || !r.Heads[0].Causal || r.Heads[1].Causal || rounds != 4 {
-		t.Fatalf("%+v after %d rounds", r, rounds)
-	}
-	for _, h := range r.Heads {
-		for c, cells := range h.Cells {
-			for d, x := range cells {
-				if room := r.Contexts[c]+r.Depths[d] < 256; room != (x.DraftMS > 0 && x.VerifyMS > 0) {
-					t.Errorf("%s, %d tokens after %d: %+v", h.Name, r.Depths[d], r.Contexts[c], x)
-				}
-				if want := x.DraftMS / (float64(r.Depths[d]) * x.VerifyMS); x.Cost > 0 && math.Abs(x.Cost-want) > 1e-9*want {
-					t.Errorf("%s: cost %g, want %g", h.Name, x.Cost, want)
-				}
-			}
-		}
-	}
-	files, err := r.Save(t.TempDir())
-	var names []string
-	for _, f := range files {
-		names = append(names, filepath.Base(f))
-	}
-	if got := strings.Join(names, " "); err != nil || got != "report.json report.md cost-1-causal.png cost-1-causal.svg cost-2-bidirectional.png cost-2-bidirectional.svg" {
-		t.Errorf("files %s, %v", got, err)
-	}
-
-	for name, c := range map[string]struct {
-		o    DraftingOptions
-		want string
-	}{
-		"no target": {DraftingOptions{}, "no target"},
-		"no head":   {DraftingOptions{Target: draft.Target{Vocab: target.Vocab, Model: target.Model}}, "--head"},
-		"too long":  {DraftingOptions{Target: target, Contexts: []int{256}}, "below the target's context of 256"},
-		"no depth":  {DraftingOptions{Target: target, Depths: []int{0}}, "want 1 or more"},
-	} {
-		if _, err := Drafting(context.Background(), c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want something with %q", name, err, c.want)
 		}
 	}

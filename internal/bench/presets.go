@@ -27,19 +27,15 @@ type Preset struct {
 	Temperatures []float32   `json:"temperatures"`
 	NoController bool        `json:"no_controller"`
 
-	Measure string       `json:"measure"` // nothing for methods on prompts (Spec), or one of those below
+	Measure string       `json:"measure"` // nothing for methods on prompts (Spec), or MeasureFaithful
 	Memory  bool         `json:"memory"`
 	Lengths []int        `json:"lengths"`
 	Tables  []TableView  `json:"tables"`
 	Figures []FigureView `json:"figures"`
 }
 
-// What presets measure besides methods on prompts.
-const (
-	MeasureFaithful = "faithful" // how far trees are to be believed: Faithful
-	MeasureDrafting = "drafting" // what drafting costs: Drafting
-	MeasureCoverage = "coverage" // what shortlists leave out: Coverage
-)
+// MeasureFaithful measures how far trees are to be believed: Faithful.
+const MeasureFaithful = "faithful"
 
 // PresetRun is suites with the methods to measure on each.
 type PresetRun struct {
