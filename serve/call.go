@@ -77,15 +77,22 @@ func (x *exchange) readRequest() (*object, *call, error) {
 	return o, x.readCall(o, m), nil
 }
 
-// readModel returns the model and the body; an error while the model is loading.
+// readModel returns the body, and the model that its field "model" names.
 func (x *exchange) readModel() (*Model, *object, error) {
-	m, err := x.s.loaded()
+	o, err := x.readBody()
 	if err != nil {
 		return nil, nil, err
 	}
-	o, err := x.readBody()
+	var name string
+	if o.read("model", &name); o.err != nil {
+		return nil, nil, o.err
+	}
+	m, err := x.useModel(name)
 	return m, o, err
 }
+
+// useModel returns the model that a request names, loaded. It stays so until the exchange ends.
+func (x *exchange) useModel(string) (*Model, error) { return x.s.loaded() }
 
 // readCall reads those fields.
 func (x *exchange) readCall(o *object, m *Model) *call {
@@ -94,8 +101,6 @@ func (x *exchange) readCall(o *object, m *Model) *call {
 	for name, neutral := range changing {
 		o.refuse(name, unlike, neutral...)
 	}
-	var model string
-	o.read("model", &model) // whatever it says, there is one model
 	limits := &x.s.o.Limits
 	if o.read("n", &c.n); c.n < 1 || c.n > limits.N {
 		o.fail("n", "%d: want 1 to %d", c.n, limits.N)
