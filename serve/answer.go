@@ -55,7 +55,7 @@ type choice struct {
 
 // answer generates what a call asks for, and sends it.
 func (x *exchange) answer(c *call) error {
-	timed, cancelTime := context.WithTimeoutCause(x.r.Context(), x.s.o.Time, errTime)
+	timed, cancelTime := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
 	defer cancelTime()
 	ctx, cancel := context.WithCancelCause(timed)
 	defer context.AfterFunc(x.s.stopping, func() { cancel(errStopped) })()
@@ -168,9 +168,9 @@ func (a *answering) take(p *part) (text string, list []logprob, err error) {
 	if n := len(chunk.Tokens); n > 0 {
 		if a.figure.first == 0 {
 			a.figure.first = now.Sub(a.began)
-			a.s.metrics.first.Observe(a.figure.first.Seconds())
+			a.s.metrics.first.WithLabelValues(a.model).Observe(a.figure.first.Seconds())
 		} else if !c.last.IsZero() {
-			a.s.metrics.between.Observe(now.Sub(c.last).Seconds())
+			a.s.metrics.between.WithLabelValues(a.model).Observe(now.Sub(c.last).Seconds())
 		}
 		c.last = now
 	}
@@ -193,7 +193,7 @@ func (a *answering) finished(index int, r *grove.Result) {
 	}
 	f.tokens += r.Stats.Tokens
 	f.finish = string(r.Finish)
-	a.s.metrics.finished(r)
+	a.s.metrics.finished(a.model, r)
 }
 
 // finishReason is OpenAI's word for why a generation ended; nil while it goes on.

@@ -188,8 +188,9 @@ func TestMetrics(t *testing.T) {
 	}
 	for _, want := range []string{
 		`grove_http_requests_total{endpoint="/v1/completions",status="200"} 3`, `grove_http_requests_total{endpoint="/v1/completions",status="400"} 1`,
-		"grove_time_to_first_token_seconds_count 3", `grove_finished_choices_total{reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
-		`grove_drafter_rounds_total{drafter="lookup"}`, `grove_drafter_tokens_per_round{drafter="eagle3"}`, `grove_drafter_accepted_tokens_by_depth_total{depth="1",drafter="eagle3"}`,
+		`grove_time_to_first_token_seconds_count{model="test/model"} 3`, `grove_finished_choices_total{model="test/model",reason="length"}`, "grove_requests_running", "grove_cache_usage_ratio",
+		`grove_drafter_rounds_total{drafter="lookup",model="test/model"}`, `grove_drafter_tokens_per_round{drafter="eagle3",model="test/model"}`,
+		`grove_drafter_accepted_tokens_by_depth_total{depth="1",drafter="eagle3",model="test/model"}`,
 		`grove_http_request_duration_seconds_count{endpoint="/v1/completions"} 4`, "go_goroutines", "process_resident_memory_bytes",
 	} {
 		if !strings.Contains(text, want) {
@@ -399,7 +400,7 @@ func TestFullQueue(t *testing.T) {
 		t.Errorf("a full queue is not ready: status %d", status)
 	}
 	_, _, text := s.send("GET", "/metrics", "")
-	for _, want := range []string{"grove_requests_running 1", "grove_requests_waiting 1"} {
+	for _, want := range []string{`grove_requests_running{model="test/model"} 1`, `grove_requests_waiting{model="test/model"} 1`} {
 		if !strings.Contains(text, want+"\n") {
 			t.Errorf("no %s in\n%s", want, text)
 		}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"context"
 	"encoding/json"
 	"math"
 	"math/rand/v2"
@@ -92,7 +93,20 @@ func (x *exchange) readModel() (*Model, *object, error) {
 }
 
 // useModel returns the model that a request names, loaded. It stays so until the exchange ends.
-func (x *exchange) useModel(string) (*Model, error) { return x.s.loaded() }
+func (x *exchange) useModel(name string) (*Model, error) {
+	if x.s.draining.Err() != nil {
+		return nil, errStopped
+	}
+	ctx, cancel := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
+	defer cancel()
+	m, release, err := x.s.models.use(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	x.release()
+	x.model, x.release = m.Name, release
+	return m, nil
+}
 
 // readCall reads those fields.
 func (x *exchange) readCall(o *object, m *Model) *call {

@@ -31,6 +31,9 @@ type exchange struct {
 	status int // sent; 0: none yet
 	param  func(field string) string
 
+	model   string // in use; empty: none
+	release func() // ends the use
+
 	body   []byte
 	figure figures
 	err    error // why it failed
@@ -65,7 +68,7 @@ func (x *exchange) Write(b []byte) (int, error) {
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
 		id: requestID(r)}
-	x.param = func(field string) string { return field }
+	x.param, x.release = func(field string) string { return field }, func() {}
 	x.Header().Set("X-Request-Id", x.id)
 	_ = x.control.SetWriteDeadline(time.Time{})
 	endpoint := "other"
@@ -75,6 +78,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			s.o.Log.Error("panic", "id", x.id, "panic", p, "stack", string(debug.Stack()))
 			x.fail(fmt.Errorf("panic: %v", p))
 		}
+		x.release()
 		x.end(endpoint)
 		if p != nil && begun {
 			panic(http.ErrAbortHandler) // the client must not take the answer for whole
@@ -245,6 +249,9 @@ func (x *exchange) end(endpoint string) {
 	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}
 	if trace, span, ok := traceOf(x.r); ok {
 		line = append(line, "trace_id", trace, "parent_id", span)
+	}
+	if x.model != "" {
+		line = append(line, "model", x.model)
 	}
 	if f := &x.figure; f.prompt > 0 {
 		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft_ms", ms(f.first),

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/engine"
 )
 
-// liveness finds out whether the engine still steps.
+// liveness finds out whether an engine still steps.
 type liveness struct {
 	mu   sync.Mutex
 	step time.Time // the last step, when it was looked at last
@@ -37,18 +37,32 @@ type state struct {
 	Status string `json:"status"`
 }
 
-// health says that the model is loaded.
+// ready returns an error until it is known which models there are.
+func (s *Server) ready() (err error) {
+	s.models.mu.Lock()
+	defer s.models.mu.Unlock()
+	_, err = s.models.find("")
+	return err
+}
+
+// health says that the server has its models.
 func (s *Server) health(x *exchange) error {
-	if s.model.Load() == nil {
-		return errLoading
+	if err := s.ready(); err != nil {
+		return err
 	}
 	return x.writeJSON(http.StatusOK, state{"ok"})
 }
 
 // livez says that the program works: it need not be started again.
 func (s *Server) livez(x *exchange) error {
-	if m := s.model.Load(); m != nil && !s.liveness.alive(m.EngineStats(), time.Now()) {
-		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "the engine has made no step for %v",
+	alive, now := true, time.Now()
+	s.models.each(func(e *entry) {
+		if e.model != nil && !e.liveness.alive(e.model.EngineStats(), now) {
+			alive = false
+		}
+	})
+	if !alive {
+		return newError(http.StatusServiceUnavailable, "server_error", "stuck", "an engine has made no step for %v",
 			stuckTime)
 	}
 	return x.writeJSON(http.StatusOK, state{"ok"})
@@ -56,7 +70,10 @@ func (s *Server) livez(x *exchange) error {
 
 // readyz says that requests are accepted.
 func (s *Server) readyz(x *exchange) error {
-	if _, err := s.loaded(); err != nil {
+	if s.draining.Err() != nil {
+		return errStopped
+	}
+	if err := s.ready(); err != nil {
 		return err
 	}
 	return x.writeJSON(http.StatusOK, state{"ok"})

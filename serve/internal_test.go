@@ -23,6 +23,24 @@ import (
 	"github.com/grovellm/grove/speculate"
 )
 
+// Accounts returns the bytes that are counted, and those of the models that are loaded or being loaded.
+func (s *Server) Accounts() (used, sum int64) {
+	s.models.mu.Lock()
+	defer s.models.mu.Unlock()
+	for _, e := range s.models.list {
+		if e.model != nil || e.loading != nil {
+			sum += e.Bytes
+		}
+	}
+	return s.models.used, sum
+}
+
+// Users is the number of requests that use models or wait for them.
+func (s *Server) Users() (n int) {
+	s.models.each(func(e *entry) { n += e.users })
+	return n
+}
+
 // The bit-parallel length is that of the textbook's table.
 func TestCommon(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {

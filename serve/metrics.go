@@ -20,9 +20,9 @@ type metrics struct {
 
 	requests *prometheus.CounterVec
 	duration *prometheus.HistogramVec
-	first    prometheus.Histogram
-	between  prometheus.Histogram
-	perToken prometheus.Histogram
+	first    *prometheus.HistogramVec
+	between  *prometheus.HistogramVec
+	perToken *prometheus.HistogramVec
 	finishes *prometheus.CounterVec
 }
 
@@ -31,15 +31,15 @@ func newMetrics(s *Server) *metrics {
 	m.requests = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_http_requests_total",
 		Help: "Requests by endpoint and status."}, []string{"endpoint", "status"})
 	m.finishes = prometheus.NewCounterVec(prometheus.CounterOpts{Name: "grove_finished_choices_total",
-		Help: "Choices generated to their end, by why they ended."}, []string{"reason"})
+		Help: "Choices generated to their end, by why they ended."}, []string{"model", "reason"})
 	m.duration = prometheus.NewHistogramVec(histogram("grove_http_request_duration_seconds",
 		"Time from a request to the end of its answer.", 0.001, 18), []string{"endpoint"})
-	m.first = prometheus.NewHistogram(histogram("grove_time_to_first_token_seconds",
-		"Time from a request to its first token.", 0.001, 16))
-	m.between = prometheus.NewHistogram(histogram("grove_time_between_chunks_seconds",
-		"Time from the tokens of one round of a choice to those of the next.", 0.0005, 14))
-	m.perToken = prometheus.NewHistogram(histogram("grove_time_per_output_token_seconds",
-		"Mean time from one token of a choice to the next.", 0.0005, 14))
+	m.first = prometheus.NewHistogramVec(histogram("grove_time_to_first_token_seconds",
+		"Time from a request to its first token.", 0.001, 16), []string{"model"})
+	m.between = prometheus.NewHistogramVec(histogram("grove_time_between_chunks_seconds",
+		"Time from the tokens of one round of a choice to those of the next.", 0.0005, 14), []string{"model"})
+	m.perToken = prometheus.NewHistogramVec(histogram("grove_time_per_output_token_seconds",
+		"Mean time from one token of a choice to the next.", 0.0005, 14), []string{"model"})
 	m.registry.MustRegister(m.requests, m.finishes, m.duration, m.first, m.between, m.perToken, m,
 		collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return m
@@ -65,14 +65,14 @@ func (m *metrics) request(endpoint string, status int, took time.Duration) {
 }
 
 // finished counts a choice that ended.
-func (m *metrics) finished(r *grove.Result) {
-	m.finishes.WithLabelValues(string(r.Finish)).Inc()
+func (m *metrics) finished(model string, r *grove.Result) {
+	m.finishes.WithLabelValues(model, string(r.Finish)).Inc()
 	if t := r.Stats.PerToken(); t > 0 {
-		m.perToken.Observe(t.Seconds())
+		m.perToken.WithLabelValues(model).Observe(t.Seconds())
 	}
 }
 
-// figureOf is a figure that a T has.
+// figureOf is a figure that a T has. Its first label is the model.
 type figureOf[T any] struct {
 	desc  *prometheus.Desc
 	kind  prometheus.ValueType
@@ -80,11 +80,23 @@ type figureOf[T any] struct {
 }
 
 func gauge[T any](name, help string, value func(*T) float64, labels ...string) figureOf[T] {
-	return figureOf[T]{prometheus.NewDesc("grove_"+name, help, labels, nil), prometheus.GaugeValue, value}
+	return figureOf[T]{prometheus.NewDesc("grove_"+name, help, append([]string{"model"}, labels...), nil), prometheus.GaugeValue, value}
 }
 
 func counter[T any](name, help string, value func(*T) float64, labels ...string) figureOf[T] {
-	return figureOf[T]{prometheus.NewDesc("grove_"+name+"_total", help, labels, nil), prometheus.CounterValue, value}
+	return figureOf[T]{prometheus.NewDesc("grove_"+name+"_total", help, append([]string{"model"}, labels...), nil), prometheus.CounterValue, value}
+}
+
+var modelFigures = []figureOf[entry]{
+	gauge("model_loaded", "Whether the model is loaded: 1 or 0.", func(e *entry) float64 {
+		if e.model != nil {
+			return 1
+		}
+		return 0
+	}),
+	counter("model_loads", "Times that the model was loaded.", func(e *entry) float64 { return float64(e.loads) }),
+	gauge("model_memory_bytes", "Memory that is counted for the model while it is loaded.",
+		func(e *entry) float64 { return float64(e.Bytes) }),
 }
 
 type stats = engine.Stats
@@ -148,9 +160,9 @@ var drafterFigures = []figureOf[drafterStats]{
 
 var (
 	draftedByDepth = prometheus.NewDesc("grove_drafter_drafted_tokens_by_depth_total",
-		"Drafted tokens that were verified, by depth in the tree.", []string{"drafter", "depth"}, nil)
+		"Drafted tokens that were verified, by depth in the tree.", []string{"model", "drafter", "depth"}, nil)
 	acceptedByDepth = prometheus.NewDesc("grove_drafter_accepted_tokens_by_depth_total",
-		"Drafted tokens that the model accepted, by depth in the tree.", []string{"drafter", "depth"}, nil)
+		"Drafted tokens that the model accepted, by depth in the tree.", []string{"model", "drafter", "depth"}, nil)
 )
 
 // Describe is part of prometheus.Collector: what is collected depends on the drafters in use, so
@@ -159,24 +171,32 @@ func (m *metrics) Describe(chan<- *prometheus.Desc) {}
 
 // Collect is part of prometheus.Collector.
 func (m *metrics) Collect(to chan<- prometheus.Metric) {
-	model := m.s.model.Load()
-	if model == nil {
-		return
-	}
-	s := model.EngineStats()
+	m.s.models.each(func(e *entry) {
+		for _, f := range modelFigures {
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(e), e.Name)
+		}
+		if e.model != nil {
+			collect(to, e.model)
+		}
+	})
+}
+
+// collect sends the figures of a loaded model.
+func collect(to chan<- prometheus.Metric, m *Model) {
+	s := m.EngineStats()
 	for _, f := range engineFigures {
-		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s))
+		to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(&s), m.Name)
 	}
-	for _, d := range byDrafter(s.Drafters, model.Drafter) {
+	for _, d := range byDrafter(s.Drafters, m.Drafter) {
 		for _, f := range drafterFigures {
-			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(d), d.Name)
+			to <- prometheus.MustNewConstMetric(f.desc, f.kind, f.value(d), m.Name, d.Name)
 		}
 		for i, depth := range d.Depths {
 			at := strconv.Itoa(i + 1)
 			to <- prometheus.MustNewConstMetric(draftedByDepth, prometheus.CounterValue, float64(depth.Drafted),
-				d.Name, at)
+				m.Name, d.Name, at)
 			to <- prometheus.MustNewConstMetric(acceptedByDepth, prometheus.CounterValue, float64(depth.Accepted),
-				d.Name, at)
+				m.Name, d.Name, at)
 		}
 	}
 }

@@ -77,9 +77,9 @@ type status struct {
 	Drafters []string `json:"drafters"` // that can run
 }
 
-// status answers GET /status.
+// status answers GET /status for the model that the query names, or else the first one. It loads the model.
 func (s *Server) status(x *exchange) error {
-	m, err := s.loaded()
+	m, err := x.useModel(x.r.URL.Query().Get("model"))
 	if err != nil {
 		return err
 	}

@@ -1,9 +1,11 @@
 // Package serve answers OpenAI's HTTP API from a grove.Model: chat and text completions, streamed
 // or whole, with health checks and metrics. docs/serve.md describes the endpoints and their fields.
 //
-//	s := serve.New(serve.Options{})
+//	s, err := serve.New(serve.Options{})
 //	s.SetModel(&serve.Model{Model: m, Name: "qwen3-8b", Drafter: "eagle3"})
-//	err := s.Serve(ctx, listener, 30*time.Second)
+//	err = s.Serve(ctx, listener, 30*time.Second)
+//
+// SetSources serves several models, which are loaded when requests name them.
 //
 // Requests run side by side: each generates in a goroutine, and the model's engine
 // batches them.
@@ -18,7 +20,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/grovellm/grove"
@@ -42,6 +43,10 @@ type Options struct {
 	CORS string      // the origin whose web pages may call the server, "*" for all; empty: none
 	TLS  *tls.Config // of Serve; nil: plain HTTP
 
+	KeepAlive time.Duration // how long a model of SetSources stays loaded after its last request; 0: DefaultKeepAlive; below 0: always
+	Memory    int64         // bytes that models of SetSources may take together; 0: no limit
+	Waiting   int           // requests that may wait until a model is loaded; 0: no limit
+
 	Log        *slog.Logger // a line for each request; nil: slog.Default()
 	LogPrompts bool         // put the bodies of requests into the log
 }
@@ -54,13 +59,13 @@ type Server struct {
 	mux   *http.ServeMux
 	began time.Time
 
-	model    atomic.Pointer[Model]
-	draining atomic.Bool
+	models   models
+	draining context.Context // ends when requests are no longer accepted
+	drain    context.CancelFunc
 	stopping context.Context // ends when what still runs is to be cancelled
 	stop     context.CancelFunc
 
-	metrics  *metrics
-	liveness liveness
+	metrics *metrics
 }
 
 // New returns a server without a model, which is not ready yet.
@@ -78,12 +83,15 @@ func New(o Options) (*Server, error) {
 			return nil, err
 		}
 	}
+	setDefault(&s.o.KeepAlive, DefaultKeepAlive)
+	s.draining, s.drain = context.WithCancel(context.Background())
 	s.stopping, s.stop = context.WithCancel(context.Background())
+	s.models.o, s.models.draining = &s.o, s.draining.Done()
 	s.metrics = newMetrics(s)
 	for pattern, h := range map[string]func(*exchange) error{
 		"POST /v1/completions":      s.completions,
 		"POST /v1/chat/completions": s.chatCompletions,
-		"GET /v1/models":            s.models,
+		"GET /v1/models":            s.listModels,
 		"GET /v1/models/{id...}":    s.oneModel,
 		"POST /tokenize":            s.tokenize,
 		"POST /detokenize":          s.detokenize,
@@ -106,24 +114,9 @@ func New(o Options) (*Server, error) {
 	return s, nil
 }
 
-// SetModel makes the server ready. The model must stay open until Serve has returned.
-func (s *Server) SetModel(m *Model) { s.model.Store(m) }
-
-// loaded is the model, for requests that need one.
-func (s *Server) loaded() (*Model, error) {
-	switch m := s.model.Load(); {
-	case s.draining.Load():
-		return nil, errStopped
-	case m == nil:
-		return nil, errLoading
-	default:
-		return m, nil
-	}
-}
-
 // Serve answers requests from l until ctx ends. Then it is no longer ready, and new requests are
 // refused. Those under way may go on for as long as drain says, or until Close; what is left is
-// cancelled. Serve closes l.
+// cancelled. Serve closes l, and models that the server loaded.
 func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration) error {
 	h := &http.Server{
 		Handler:           s,
@@ -133,6 +126,7 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.o.Log.Handler(), slog.LevelDebug),
 	}
+	defer s.CloseModels()
 	defer s.stop()
 	ended := make(chan error, 1)
 	go func() {
@@ -147,15 +141,11 @@ func (s *Server) Serve(ctx context.Context, l net.Listener, drain time.Duration)
 		return err
 	case <-ctx.Done():
 	}
-	s.draining.Store(true)
+	s.drain()
 	s.o.Log.Info("draining", "limit", drain)
 	limit, cancel := context.WithTimeout(s.stopping, drain)
 	defer cancel()
-	var err error
-	if m := s.model.Load(); m != nil {
-		err = m.Drain(limit)
-	}
-	if err = errors.Join(err, h.Shutdown(limit)); err != nil {
+	if err := errors.Join(s.models.drain(limit), h.Shutdown(limit)); err != nil {
 		s.o.Log.Warn("requests were cancelled", "reason", context.Cause(limit))
 		s.stop()
 		last, cancel := context.WithTimeout(context.Background(), cancelTime)

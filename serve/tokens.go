@@ -130,49 +130,64 @@ func (x *exchange) readTokenizer() (*Model, *tokenizer.Tokenizer, *object, error
 	return m, t, o, nil
 }
 
-// modelCard describes the model, with fields of OpenAI, vLLM and llama.cpp.
+// modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are left out until it was loaded.
 type modelCard struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Owner   string `json:"owned_by"`
-	Context int    `json:"max_model_len"`
-	Meta    struct {
-		Context    int   `json:"n_ctx"`
-		Vocab      int   `json:"n_vocab"`
-		Parameters int64 `json:"n_params"`
-		Size       int   `json:"size"`
-	} `json:"meta"`
+	ID      string     `json:"id"`
+	Object  string     `json:"object"`
+	Created int64      `json:"created"`
+	Owner   string     `json:"owned_by"`
+	Status  modelState `json:"status"`
+	Context int        `json:"max_model_len,omitempty"`
+	Meta    *modelMeta `json:"meta,omitempty"`
 }
 
-func (s *Server) card(m *Model) modelCard {
-	c := modelCard{ID: m.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Context: m.Context()}
-	config := m.Config()
-	c.Meta.Context, c.Meta.Vocab, c.Meta.Parameters, c.Meta.Size = m.Context(), config.Vocab, config.Parameters(), m.WeightBytes()
+type modelMeta struct {
+	Context    int   `json:"n_ctx"`
+	Vocab      int   `json:"n_vocab"`
+	Parameters int64 `json:"n_params"`
+	Size       int   `json:"size"`
+}
+
+// card describes an entry.
+func (s *Server) card(e *entry) modelCard {
+	c := modelCard{ID: e.Name, Object: "model", Created: s.began.Unix(), Owner: "grove", Status: e.state()}
+	if m := e.model; m != nil {
+		config := m.Config()
+		e.meta = &modelMeta{m.Context(), config.Vocab, config.Parameters(), m.WeightBytes()}
+	}
+	if c.Meta = e.meta; c.Meta != nil {
+		c.Context = c.Meta.Context
+	}
 	return c
 }
 
-// models answers GET /v1/models.
-func (s *Server) models(x *exchange) error {
-	m, err := s.loaded()
-	if err != nil {
+// listModels answers GET /v1/models.
+func (s *Server) listModels(x *exchange) error {
+	if err := s.ready(); err != nil {
 		return err
 	}
+	list := []modelCard{}
+	s.models.each(func(e *entry) { list = append(list, s.card(e)) })
 	return x.writeJSON(http.StatusOK, struct {
 		Object string      `json:"object"`
 		Data   []modelCard `json:"data"`
-	}{"list", []modelCard{s.card(m)}})
+	}{"list", list})
 }
 
 // oneModel answers GET /v1/models/{id}.
 func (s *Server) oneModel(x *exchange) error {
-	m, err := s.loaded()
-	if err != nil {
+	if err := s.ready(); err != nil {
 		return err
 	}
-	if id := x.r.PathValue("id"); id != m.Name {
-		return newError(http.StatusNotFound, "invalid_request_error", "model_not_found",
-			"there is no model %q, only %q", id, m.Name)
+	var found *modelCard
+	s.models.each(func(e *entry) {
+		if e.Name == x.r.PathValue("id") {
+			c := s.card(e)
+			found = &c
+		}
+	})
+	if found == nil {
+		return noModel(x.r.PathValue("id"))
 	}
-	return x.writeJSON(http.StatusOK, s.card(m))
+	return x.writeJSON(http.StatusOK, found)
 }

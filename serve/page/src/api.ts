@@ -26,7 +26,7 @@ export interface Status {
   drafters: string[]
 }
 
-// Figures are the server's metrics by name; those of a drafter are named "NAME DRAFTER".
+// Figures are the server's metrics of a model by name; those of a drafter are named "NAME DRAFTER".
 export type Figures = Map<string, number>
 
 export interface Event {
@@ -61,12 +61,13 @@ async function call(path: string, init: RequestInit = {}): Promise<Response> {
   throw new ApiError(answer.status, message)
 }
 
-export const getStatus = async (): Promise<Status> => (await call('/status')).json()
+export const getStatus = async (model: string): Promise<Status> => (await call('/status?model=' + encodeURIComponent(model))).json()
 
-export async function getFigures(): Promise<Figures> {
+export async function getFigures(model: string): Promise<Figures> {
   const text = await (await call('/metrics')).text()
-  const lines = text.matchAll(/^grove_(\w+)(?:\{drafter="(.*)"\})? (\S+)$/gm)
-  return new Map([...lines].map(([, name, drafter, value]) => [drafter ? `${name} ${drafter}` : name, Number(value)]))
+  const lines = text.matchAll(/^grove_(\w+)\{(?:drafter="([^"]*)",)?model="([^"]*)"\} (\S+)$/gm)
+  return new Map([...lines].filter(([, , , of]) => of === model)
+    .map(([, name, drafter, , value]) => [drafter ? `${name} ${drafter}` : name, Number(value)]))
 }
 
 export const getModels = async (): Promise<string[]> =>

@@ -7,7 +7,7 @@ import { Chat, Failed, focus } from './chat'
 import { Race } from './race'
 import { Rounds } from './rounds'
 import './style.css'
-import { app, changed, choose, download, drafterNow, lookAtServer, readConversations, remove, save, set, stop, useApp, type Conversation, type Settings } from './store'
+import { app, changed, choose, download, drafterNow, lookAtServer, modelNow, readConversations, remove, save, set, stop, useApp, type Conversation, type Settings } from './store'
 
 type View = 'chat' | 'race' | 'rounds'
 
@@ -114,7 +114,7 @@ function SettingsBar() {
   return <details class="settings" open={s.open} onToggle={e => { if (e.currentTarget.open !== s.open) set({ open: e.currentTarget.open }) }}>
     <summary>Settings{!s.open && <span class="now">: {now}</span>}</summary>
     <div class="fields">
-      <label>Model <select value={s.model || models[0]} onChange={e => set({ model: e.currentTarget.value })}>
+      <label>Model <select value={modelNow()} onChange={e => { set({ model: e.currentTarget.value }); void lookAtServer() }}>
         {models.map(m => <option>{m}</option>)}</select></label>
       <label>Drafter <select value={s.drafter} onChange={e => set({ drafter: e.currentTarget.value })}>
         {drafters.map(d => <option value={d}>{d === 'auto' && status ? `auto (${status.drafter})` : d}</option>)}</select></label>

@@ -167,20 +167,22 @@ export function say(text: string) {
 
 export function stop() { app.running?.abort() }
 
+let looking = false // a model may take long to load
+
 // lookAtServer asks for the server's state again and again while the page is seen.
 export async function lookAtServer() {
-  if (!document.hidden) {
-    try {
-      if (!app.status || app.problem) {
-        app.status = await getStatus()
-        app.models = await getModels()
-      }
-      app.figures = await getFigures()
-      app.problem = ''
-      app.locked = false
-    } catch (err) { problem(err) }
-    changed()
-  }
+  if (document.hidden || looking) return
+  looking = true
+  try {
+    if (!app.models.length || app.problem) app.models = await getModels()
+    const model = modelNow()
+    if (app.status?.model !== model || app.problem) app.status = await getStatus(model)
+    app.figures = await getFigures(model)
+    app.problem = ''
+    app.locked = false
+  } catch (err) { problem(err) }
+  looking = false
+  changed()
 }
 
 function problem(err: unknown) {
@@ -199,6 +201,12 @@ function newSeed(): number {
   return app.settings.seed !== '' && Number.isInteger(given) ? given : Math.floor(Math.random() * 2 ** 31)
 }
 
+// modelNow is the model of the next request.
+export function modelNow(): string {
+  const { model } = app.settings
+  return app.models.includes(model) ? model : app.models[0]
+}
+
 // drafterNow is the drafter of the next request by its own name.
 export function drafterNow(): string {
   const { drafter } = app.settings
@@ -208,8 +216,7 @@ export function drafterNow(): string {
 // request is the body of a request that continues messages.
 function request(mode: 'chat' | 'text', messages: { role: string; text: string; content?: string; reasoning?: string }[], seed: number) {
   const s = app.settings
-  const body: Record<string, unknown> = { stream: true, rounds: true, temperature: s.temperature, seed, drafter: s.drafter }
-  if (s.model) body.model = s.model
+  const body: Record<string, unknown> = { model: modelNow(), stream: true, rounds: true, temperature: s.temperature, seed, drafter: s.drafter }
   if (s.budget) body.budget = s.budget
   if (mode === 'text') body.prompt = messages.map(m => m.text).join('')
   else {

@@ -1,0 +1,347 @@
+// The models of a server: which are loaded, who uses them, and what memory they take.
+
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"net/http"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Source is a model that the server loads when a request names it.
+type Source struct {
+	Name  string                 // what clients call it
+	Bytes int64                  // memory that it takes when it is loaded: weights, what drafts for it, keys and values
+	Load  func() (*Model, error) // called by one goroutine at a time; the server closes the model
+}
+
+// DefaultKeepAlive is how long a model stays loaded after its last request, where Options do not say.
+const DefaultKeepAlive = 5 * time.Minute
+
+// models are those of a server.
+type models struct {
+	o        *Options
+	draining <-chan struct{} // closed when requests that wait are to be refused
+
+	mu      sync.Mutex
+	list    []*entry        // nil: not known yet
+	used    int64           // bytes of those that are loaded or being loaded
+	waiting int             // requests that wait until a model is loaded
+	closing <-chan struct{} // closed when all models that were unloaded are closed; nil: none was
+	ended   bool            // models that come are closed at once
+}
+
+// entry is a model of the list.
+type entry struct {
+	Source
+	fixed bool // it was given loaded, and stays so
+
+	model   *Model    // nil: it is not loaded
+	loading *loading  // under way; nil: none
+	users   int       // requests that use it or wait for it
+	last    time.Time // when the last of them ended
+	expiry  *time.Timer
+	loads   int64      // times that it was loaded
+	failed  error      // of the last load
+	meta    *modelMeta // of the last time that somebody asked while it was loaded
+
+	liveness liveness
+}
+
+// loading is one load of a model.
+type loading struct {
+	done chan struct{} // closed at its end
+	err  error         // set before
+}
+
+// set takes the list in.
+func (p *models) set(list []*entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.list = list
+}
+
+// find returns the entry of a name: any name means the model where there is one, no name the first of several.
+func (p *models) find(name string) (*entry, error) {
+	switch {
+	case p.list == nil:
+		return nil, errLoading
+	case len(p.list) == 1 || name == "":
+		return p.list[0], nil
+	}
+	for _, e := range p.list {
+		if e.Name == name {
+			return e, nil
+		}
+	}
+	return nil, noModel(name)
+}
+
+func noModel(name string) error {
+	return newError(http.StatusNotFound, "invalid_request_error", "model_not_found",
+		"there is no model %q: GET /v1/models lists the models", name)
+}
+
+// use returns the model of a name, loaded. It stays so until release is called. ctx ends the wait.
+func (p *models) use(ctx context.Context, name string) (m *Model, release func(), err error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, err := p.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	e.users++
+	if err := p.await(ctx, e); err != nil {
+		p.leave(e)
+		return nil, nil, err
+	}
+	return e.model, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.leave(e)
+	}, nil
+}
+
+// await waits until an entry that has a user is loaded. It unlocks p.mu meanwhile.
+func (p *models) await(ctx context.Context, e *entry) (err error) {
+	if e.model != nil {
+		return nil
+	}
+	if p.o.Waiting > 0 && p.waiting >= p.o.Waiting {
+		return errFull
+	}
+	if e.loading == nil {
+		if err := p.load(e); err != nil {
+			return err
+		}
+	}
+	l := e.loading
+	p.waiting++
+	p.mu.Unlock()
+	select {
+	case <-l.done:
+		err = l.err
+	case <-p.draining:
+		err = errStopped
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	p.mu.Lock()
+	p.waiting--
+	return err
+}
+
+// load begins to load an entry, once there is room.
+func (p *models) load(e *entry) error {
+	if p.ended {
+		return errStopped
+	}
+	if err := p.makeRoom(e); err != nil {
+		return err
+	}
+	l, closing, began := &loading{done: make(chan struct{})}, p.closing, time.Now()
+	e.loading = l
+	p.used += e.Bytes
+	go func() {
+		if closing != nil {
+			<-closing // until then their memory is in use
+		}
+		m, err := e.Load()
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		e.loading, e.failed = nil, err
+		if err != nil {
+			p.o.Log.Error("a model cannot be loaded", "model", e.Name, "error", err)
+			p.used -= e.Bytes
+			l.err = newError(http.StatusInternalServerError, "server_error", "load_failed",
+				"the model %q cannot be loaded: the server's log says why", e.Name)
+		} else {
+			p.o.Log.Info("loaded", "model", e.Name, "drafter", m.Drafter, "context", m.Context(), "took_ms", ms(time.Since(began)))
+			m.Name, e.model = e.Name, m
+			e.loads++
+		}
+		close(l.done)
+		if e.users == 0 {
+			p.rest(e)
+		}
+	}()
+	return nil
+}
+
+// makeRoom unloads models that nobody uses, the least recently used first, until a further one fits.
+func (p *models) makeRoom(e *entry) error {
+	if p.o.Memory == 0 {
+		return nil
+	}
+	idle, most := []*entry{}, p.used
+	for _, o := range p.list {
+		if o.model != nil && o.users == 0 && !o.fixed {
+			idle = append(idle, o)
+			most -= o.Bytes
+		}
+	}
+	full := func(format string, args ...any) error {
+		return newError(http.StatusServiceUnavailable, "server_error", "out_of_memory", format, args...)
+	}
+	switch {
+	case e.Bytes > p.o.Memory:
+		return full("the model %q takes %d MiB, and the server has %d MiB for models: start it with more --memory",
+			e.Name, e.Bytes>>20, p.o.Memory>>20)
+	case most+e.Bytes > p.o.Memory:
+		return full("the model %q takes %d MiB, and models that answer requests take %d of the server's %d MiB: try again later",
+			e.Name, e.Bytes>>20, most>>20, p.o.Memory>>20)
+	}
+	slices.SortFunc(idle, func(a, b *entry) int { return a.last.Compare(b.last) })
+	for ; p.used+e.Bytes > p.o.Memory; idle = idle[1:] {
+		p.unload(idle[0], "memory is needed")
+	}
+	return nil
+}
+
+// leave takes a user off an entry.
+func (p *models) leave(e *entry) {
+	e.users--
+	e.last = time.Now()
+	if e.users == 0 {
+		p.rest(e)
+	}
+}
+
+// rest has an entry without users unloaded when it has been so for the time to keep it.
+func (p *models) rest(e *entry) {
+	keep := p.o.KeepAlive
+	switch {
+	case e.model == nil || e.fixed:
+	case p.ended:
+		p.unload(e, "the server ends")
+	case keep < 0:
+	case e.expiry != nil:
+		e.expiry.Reset(keep)
+	default:
+		e.expiry = time.AfterFunc(keep, func() {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			if e.model != nil && e.users == 0 && time.Since(e.last) >= keep {
+				p.unload(e, "it was idle")
+			}
+		})
+	}
+}
+
+// unload closes an entry's model. Its requests have ended, or are being cancelled.
+func (p *models) unload(e *entry, why string) {
+	m, before, closed := e.model, p.closing, make(chan struct{})
+	e.model, p.closing = nil, closed
+	p.used -= e.Bytes
+	p.o.Log.Info("unloading", "model", e.Name, "because", why)
+	go func() {
+		if err := m.Close(); err != nil {
+			p.o.Log.Error("closing a model failed", "model", e.Name, "error", err)
+		}
+		debug.FreeOSMemory()
+		if before != nil {
+			<-before
+		}
+		close(closed)
+	}()
+}
+
+// CloseModels closes the models that the server loaded, and waits for that. A model that is being loaded is closed later. Requests
+// must have ended, and further ones are refused. Serve calls it at its end.
+func (s *Server) CloseModels() {
+	p := &s.models
+	p.mu.Lock()
+	p.ended = true
+	for _, e := range p.list {
+		if e.model != nil && !e.fixed {
+			p.unload(e, "the server ends")
+		}
+	}
+	closing := p.closing
+	p.mu.Unlock()
+	if closing != nil {
+		<-closing
+	}
+}
+
+// each calls f for every entry, in order, while none changes.
+func (p *models) each(f func(*entry)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, e := range p.list {
+		f(e)
+	}
+}
+
+// loaded returns the models that are loaded.
+func (p *models) loaded() (list []*Model) {
+	p.each(func(e *entry) {
+		if e.model != nil {
+			list = append(list, e.model)
+		}
+	})
+	return list
+}
+
+// drain refuses new generations of loaded models and waits for those under way until ctx ends, whose error it returns if some are left.
+func (p *models) drain(ctx context.Context) error {
+	var errs []error
+	for _, m := range p.loaded() {
+		errs = append(errs, m.Drain(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+// state is what clients are told of an entry, in llama.cpp's words.
+func (e *entry) state() modelState {
+	s := modelState{Value: "unloaded", Failed: e.failed != nil}
+	switch {
+	case e.model != nil:
+		s.Value = "loaded"
+	case e.loading != nil:
+		s.Value = "loading"
+	}
+	return s
+}
+
+// modelState is the field "status" of a model.
+type modelState struct {
+	Value  string `json:"value"`
+	Failed bool   `json:"failed,omitempty"` // the last load
+}
+
+// SetModel makes the server ready with a model that is loaded. It must stay open until Serve has returned.
+func (s *Server) SetModel(m *Model) {
+	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true}})
+}
+
+// SetSources makes the server ready with models that it loads when requests name them, unloads and closes. The names differ. A
+// single one is loaded at once: the error is that of its load.
+func (s *Server) SetSources(list []Source) error {
+	entries := make([]*entry, len(list))
+	for i, source := range list {
+		entries[i] = &entry{Source: source}
+	}
+	if len(list) == 1 {
+		if err := s.models.preload(entries[0]); err != nil {
+			return err
+		}
+	}
+	s.models.set(entries)
+	return nil
+}
+
+// preload loads an entry that is not in the list yet.
+func (p *models) preload(e *entry) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.users++
+	err := p.await(context.Background(), e)
+	p.leave(e)
+	return cmp.Or(e.failed, err)
+}

@@ -1,0 +1,347 @@
+package serve_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/serve"
+	"github.com/grovellm/grove/tensor"
+	"pgregory.net/rapid"
+)
+
+// shelf has sources of random models, and counts what became of the models that were loaded.
+type shelf struct {
+	testing.TB
+	paths             []string
+	fails             atomic.Int32 // every so many-th load fails; 0: none
+	loads, live, most atomic.Int32 // loads begun; models that garbage collection has not found; loads at the same time
+}
+
+func newShelf(t testing.TB, n int) *shelf {
+	f := &shelf{TB: t}
+	for i := range n {
+		s, err := synth.Lookup("tiny-qwen3")
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Context = 256
+		path := filepath.Join(t.TempDir(), "model.gguf")
+		if err := synth.Write(ctx, path, s, synth.Options{Type: tensor.Q8_0, Seed: uint64(i + 1)}); err != nil {
+			t.Fatal(err)
+		}
+		f.paths = append(f.paths, path)
+	}
+	return f
+}
+
+var errBroken = errors.New("a broken file")
+
+func (f *shelf) open(i int) (*serve.Model, error) {
+	if n, every := f.loads.Add(1), f.fails.Load(); every > 0 && n%every == 0 {
+		return nil, errBroken
+	}
+	m, err := grove.Open(f.paths[i], grove.Options{Threads: 1})
+	if err != nil {
+		return nil, err
+	}
+	f.live.Add(1)
+	runtime.AddCleanup(m, func(*shelf) { f.live.Add(-1) }, f)
+	return &serve.Model{Model: m, Drafter: "lookup"}, nil
+}
+
+// sources are the models m0, m1 … of so many bytes each.
+func (f *shelf) sources(bytes ...int64) (list []serve.Source) {
+	for i := range f.paths {
+		list = append(list, serve.Source{Name: fmt.Sprint("m", i), Bytes: bytes[i],
+			Load: func() (*serve.Model, error) { return f.open(i) }})
+	}
+	return list
+}
+
+// startMany serves sources.
+func startMany(t testing.TB, o serve.Options, list []serve.Source) *server {
+	t.Helper()
+	log := &buffer{}
+	o.Log = slog.New(slog.NewTextHandler(log, nil))
+	s, err := serve.New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetSources(list); err != nil {
+		t.Fatal(err)
+	}
+	h := httptest.NewServer(s)
+	t.Cleanup(h.Close)
+	return &server{t, s, h.URL, log}
+}
+
+func question(model string, i int) string {
+	return fmt.Sprintf(`{"model":%q,"prompt":"one two three %d","max_tokens":%d,"seed":%d,"temperature":%d,"ignore_eos":true}`,
+		model, i%3, 3+5*i%17, i, i%2)
+}
+
+// ask returns the text of an answer, or the code of an error.
+func (s *server) ask(body string) (text, code string) {
+	_, _, answer := s.send("POST", "/v1/completions", body)
+	o := object(s, answer)
+	if code, ok := at(o, "error.code").(string); ok {
+		return "", code
+	}
+	text, _ = at(o, "choices.0.text").(string)
+	return text, ""
+}
+
+// Requests to several models, in any order and side by side, with loads that fail, models that are unloaded when idle or to make room, and
+// clients that leave: every answer is that of the model alone, the memory counted is never more than there is, and nothing is left.
+func TestManyModels(t *testing.T) {
+	const models, questions = 4, 6
+	f := newShelf(t, models)
+	want := map[string]string{}
+	for i := range models {
+		alone := startMany(t, serve.Options{KeepAlive: -1}, f.sources(1, 1, 1, 1)[i:i+1])
+		for q := range questions {
+			body := question(fmt.Sprint("m", i), q)
+			text, code := alone.ask(body)
+			if text == "" {
+				t.Fatalf("%s: %q", body, code)
+			}
+			want[body] = text
+		}
+		alone.CloseModels()
+	}
+	transport := http.DefaultTransport.(*http.Transport)
+	rapid.Check(t, func(rt *rapid.T) {
+		sizes := rapid.SliceOfN(rapid.Int64Range(1, 4), models, models).Draw(rt, "sizes")
+		memory := rapid.Int64Range(0, 9).Draw(rt, "memory")
+		keep := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Hour, -1}).Draw(rt, "keep alive")
+		waiting := rapid.SampledFrom([]int{0, 0, 2}).Draw(rt, "waiting")
+		f.fails.Store(int32(rapid.SampledFrom([]int{0, 0, 3}).Draw(rt, "a load in so many fails")))
+		clients := rapid.SliceOfN(rapid.SliceOfN(rapid.IntRange(0, models*questions-1), 1, 6), 1, 6).Draw(rt, "clients")
+		leaves := rapid.SliceOfN(rapid.IntRange(0, 9), len(clients), len(clients)).Draw(rt, "a client leaves at its")
+		before := runtime.NumGoroutine()
+		s := startMany(t, serve.Options{Memory: memory, KeepAlive: keep, Waiting: waiting}, f.sources(sizes...))
+		done := make(chan struct{})
+		var watching, all sync.WaitGroup
+		watching.Go(func() {
+			for {
+				if used, sum := s.Accounts(); used != sum || memory > 0 && used > memory {
+					t.Errorf("%d bytes are counted, models take %d, and there are %d", used, sum, memory)
+				}
+				select {
+				case <-done:
+					return
+				case <-time.After(100 * time.Microsecond):
+				}
+			}
+		})
+		for c, list := range clients {
+			all.Go(func() {
+				for i, number := range list {
+					model := number % models
+					body := question(fmt.Sprint("m", model), number/models)
+					if i == leaves[c] {
+						ctx, cancel := context.WithTimeout(ctx, time.Duration(number)*50*time.Microsecond)
+						r, _ := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/completions", strings.NewReader(body))
+						if a, err := http.DefaultClient.Do(r); err == nil {
+							a.Body.Close()
+						}
+						cancel()
+						continue
+					}
+					text, code := s.ask(body)
+					fits := memory == 0 || sizes[model] <= memory
+					switch {
+					case code == "" && text == want[body] && fits:
+					case code == "out_of_memory" && memory > 0 && (!fits || len(clients) > 1 || list[0] != number):
+					case code == "queue_full" && waiting > 0 && len(clients) > waiting:
+					case code == "load_failed" && f.fails.Load() > 0:
+					default:
+						t.Errorf("%s of %d bytes: %q, %q, want %q; %d bytes of memory", body, sizes[model], text, code, want[body], memory)
+					}
+				}
+			})
+		}
+		all.Wait()
+		transport.CloseIdleConnections()
+		until(t, "no model has a user", func() bool { return s.Users() == 0 })
+		if keep > 0 && keep < time.Second {
+			until(t, "idle models are unloaded", func() bool { used, _ := s.Accounts(); return used == 0 })
+		}
+		close(done)
+		watching.Wait()
+		s.CloseModels()
+		until(t, "all models are unloaded", func() bool { used, _ := s.Accounts(); return used == 0 })   // one was being loaded, perhaps
+		until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before+3 }) // those of the HTTP server
+	})
+	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
+}
+
+// A single model is loaded at the start, whatever requests call it; of several none is until a request names it. The list says which
+// are loaded, and what is known of them.
+func TestModelList(t *testing.T) {
+	f := newShelf(t, 3)
+	sources := f.sources(1, 1, 1)
+	f.fails.Store(1)
+	s, err := serve.New(serve.Options{Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.SetSources(sources[:1]); !errors.Is(err, errBroken) {
+		t.Errorf("a single model that is broken: %v", err)
+	}
+	f.fails.Store(0)
+	one := startMany(t, serve.Options{}, sources[:1])
+	if text, code := one.ask(question("any-name", 0)); text == "" || f.loads.Load() != 2 {
+		t.Errorf("%q after %d loads", code, f.loads.Load())
+	}
+	one.CloseModels()
+
+	many := startMany(t, serve.Options{}, sources)
+	states := func() (all string) {
+		_, _, text := many.send("GET", "/v1/models", "")
+		for _, m := range object(t, text)["data"].([]any) {
+			all += fmt.Sprint(at(m, "id"), " ", at(m, "status.value"), " ", at(m, "meta.n_ctx"), ", ")
+		}
+		return all
+	}
+	check := func(want string) {
+		t.Helper()
+		if got := states(); got != want {
+			t.Errorf("the list is %q, want %q", got, want)
+		}
+	}
+	check("m0 unloaded <nil>, m1 unloaded <nil>, m2 unloaded <nil>, ")
+	many.ask(question("m1", 0))
+	check("m0 unloaded <nil>, m1 loaded 256, m2 unloaded <nil>, ")
+	many.ask(strings.Replace(question("", 0), `"model":"",`, "", 1))
+	check("m0 loaded 256, m1 loaded 256, m2 unloaded <nil>, ")
+	if _, code := many.ask(question("m3", 0)); code != "model_not_found" {
+		t.Errorf("an unknown model: %q", code)
+	}
+	for path, want := range map[string]int{"/v1/models/m2": 200, "/v1/models/m3": 404, "/readyz": 200, "/livez": 200} {
+		if status, _, text := many.send("GET", path, ""); status != want {
+			t.Errorf("%s: status %d: %s", path, status, text)
+		}
+	}
+	_, _, metrics := many.send("GET", "/metrics", "")
+	for _, want := range []string{`grove_model_loaded{model="m1"} 1`, `grove_model_loaded{model="m2"} 0`, `grove_model_loads_total{model="m0"} 1`,
+		`grove_requests_running{model="m1"} 0`, `grove_time_to_first_token_seconds_count{model="m0"} 1`} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %s in\n%s", want, metrics)
+		}
+	}
+	f.fails.Store(1)
+	if _, code := many.ask(question("m2", 0)); code != "load_failed" || !strings.Contains(many.log.String(), errBroken.Error()) {
+		t.Errorf("a broken model: %q\n%s", code, many.log)
+	}
+	many.CloseModels()
+	check("m0 unloaded 256, m1 unloaded 256, m2 unloaded <nil>, ")
+}
+
+// The least recently used idle model makes room; one that answers does not.
+func TestEviction(t *testing.T) {
+	f := newShelf(t, 3)
+	s := startMany(t, serve.Options{Memory: 5, KeepAlive: -1}, f.sources(2, 2, 3))
+	loaded := func(want string) {
+		t.Helper()
+		got := ""
+		_, _, text := s.send("GET", "/v1/models", "")
+		for _, m := range object(t, text)["data"].([]any) {
+			if at(m, "status.value") == "loaded" {
+				got += at(m, "id").(string)
+			}
+		}
+		if got != want {
+			t.Errorf("%q are loaded, want %q", got, want)
+		}
+	}
+	for _, step := range []struct{ ask, loaded string }{{"m0", "m0"}, {"m1", "m0m1"}, {"m0", "m0m1"}, {"m2", "m0m2"}, {"m1", "m1m2"}} {
+		if _, code := s.ask(question(step.ask, 0)); code != "" {
+			t.Fatal(step, code)
+		}
+		loaded(step.loaded)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p, ended := s.serving(ctx, time.Minute)
+	busy := p.dial(t, "/v1/completions", strings.Replace(endless, "{", `{"model":"m2",`, 1)) // until the context is full, and nobody reads it
+	until(t, "an answer", func() bool {
+		_, _, text := s.send("GET", "/metrics", "")
+		return strings.Contains(text, `grove_requests_running{model="m2"} 1`) || s.Users() == 1
+	})
+	if _, code := s.ask(question("m0", 0)); code != "" {
+		t.Error(code)
+	}
+	loaded("m0m2")
+	busy.Close()
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	loaded("")
+}
+
+// A request that waits for a model ends with its client, its time or the server, and a load that nobody waits for any more is kept.
+func TestWaiting(t *testing.T) {
+	f := newShelf(t, 2)
+	var begin, finish chan struct{}
+	sources := f.sources(1, 1)
+	sources[1].Load = func() (*serve.Model, error) {
+		close(begin)
+		<-finish
+		return f.open(1)
+	}
+	for _, c := range []struct {
+		name   string
+		limits serve.Limits
+		status int
+		code   string
+	}{{"the time", serve.Limits{Time: 20 * time.Millisecond}, 504, "timeout"}, {"the server", serve.Limits{}, 503, "shutting_down"}, {"the queue", serve.Limits{}, 429, "queue_full"}} {
+		begin, finish = make(chan struct{}), make(chan struct{})
+		s := startMany(t, serve.Options{Limits: c.limits, Waiting: 1}, sources)
+		ctx, cancel := context.WithCancel(ctx)
+		_, ended := s.serving(ctx, time.Minute)
+		var first sync.WaitGroup
+		first.Go(func() {
+			text, code := s.ask(question("m1", 0))
+			if c.code == "queue_full" && text == "" || c.code != "queue_full" && code != c.code {
+				t.Errorf("%s ends a wait: %q, %q", c.name, text, code)
+			}
+		})
+		<-begin
+		switch c.code {
+		case "shutting_down":
+			cancel()
+		case "queue_full":
+			if status, _, text := s.send("POST", "/v1/completions", question("m1", 1)); status != c.status {
+				t.Errorf("a full queue: status %d: %s", status, text)
+			}
+			close(finish)
+		}
+		first.Wait()
+		if c.code != "queue_full" {
+			close(finish)
+		}
+		if c.code == "timeout" {
+			until(t, "the load ends", func() bool { return strings.Contains(s.log.String(), "loaded") })
+		}
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	until(t, "all models are garbage", func() bool { runtime.GC(); return f.live.Load() == 0 })
+}
