@@ -156,7 +156,9 @@ func (p *models) load(e *entry) error {
 		defer p.mu.Unlock()
 		e.loading, e.failed = nil, err
 		if err != nil {
-			p.o.Log.Error("a model cannot be loaded", "model", e.Name, "error", err)
+			if p.list != nil { // else SetSources returns it
+				p.o.Log.Error("a model cannot be loaded", "model", e.Name, "error", err)
+			}
 			p.used -= e.Bytes
 			l.err = newError(http.StatusInternalServerError, "server_error", "load_failed",
 				"the model %q cannot be loaded: the server's log says why", e.Name)

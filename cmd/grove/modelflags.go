@@ -19,7 +19,13 @@ const embedded = "embedded"
 
 // modelFlags name a model.
 type modelFlags struct {
-	Model      string   `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:"" group:"Model"`
+	Model string `short:"m" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, or ORG/REPO that grove pull fetched; default: grove's small model." placeholder:"FILE" hub:"" group:"Model"`
+
+	openFlags
+}
+
+// openFlags say how to open it, and what drafts for it.
+type openFlags struct {
 	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
 	Head       []string `hub:"" env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
 	Adapt      string   `env:"GROVE_ADAPT" help:"Let draft heads learn from generated text; keep it in DIR." placeholder:"DIR" group:"Model"`
@@ -53,6 +59,11 @@ func (f *modelFlags) open(p *program) (*grove.Model, error) { return f.openWith(
 
 // openWith is open with further options.
 func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error) {
+	return f.openAt(p, f.Model, o)
+}
+
+// openAt loads the model at a path; empty: the embedded one.
+func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Model, error) {
 	if f.Context < 0 {
 		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
@@ -63,7 +74,7 @@ func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error)
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:
 		o.Auto = "best-first+text"
-	case f.Model == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
+	case name == "" && (f.Pad == "" || f.Pad == "0") && len(f.Head) == 0 && f.Adapt == "":
 		o.Auto = "lookup" // beside a pass of the small model a pass of a drafter hardly pays
 	}
 	var err error
@@ -73,10 +84,11 @@ func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error)
 	if o.KV, err = f.kvFlag.parse(); err != nil {
 		return nil, err
 	}
-	bar := p.progress("loading", true)
-	defer bar.end()
-	o.Progress = bar.set
-	name := f.Model
+	if o.Progress == nil {
+		bar := p.progress("loading", true)
+		defer bar.end()
+		o.Progress = bar.set
+	}
 	var m *grove.Model
 	if name == "" {
 		name = embedded
@@ -93,7 +105,6 @@ func (f *modelFlags) openWith(p *program, o grove.Options) (*grove.Model, error)
 	if err != nil {
 		return nil, err
 	}
-	bar.end()
 	p.logf("%s: %s, %d layers, vocabulary %d, context %d, %s of weights, %d threads, kernels %s",
 		name, m.Config().Arch, m.Config().Layers, m.Config().Vocab, m.Context(), size(int64(m.WeightBytes())), m.Threads(), cpu.Active())
 	if t := m.Tokenizer(); t != nil {

@@ -9,23 +9,27 @@ import (
 	"net"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"github.com/grovellm/grove"
-	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/internal/memory"
 	"github.com/grovellm/grove/serve"
 )
 
 type serveCmd struct {
-	modelFlags
+	Model []string `short:"m" sep:"none" env:"GROVE_MODEL" help:"GGUF file, Hugging Face folder, ORG/REPO that grove pull fetched, or folder of models; may be repeated; default: grove's small model." placeholder:"FILE" hub:"" group:"Model"`
+
+	openFlags
 
 	Template string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE" group:"Model"`
 	Alias    string `help:"Name of the model for clients; default: the file's." placeholder:"NAME" group:"Model"`
-	Drafter  string `short:"d" help:"Drafter of requests that name none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
+	Memory   string `help:"Memory that models may take together, such as 16G; 0 means what the machine or container has." default:"0" placeholder:"SIZE" group:"Model"`
+
+	KeepAlive *time.Duration `help:"Time until a model without requests is unloaded: 0 for at once, below 0 for never; default: never for one model, 5m for several." placeholder:"TIME" group:"Model"`
+
+	Drafter string `short:"d" help:"Drafter of requests that name none (see grove drafters)." default:"auto" placeholder:"NAME" group:"Speculation"`
 
 	Host       string        `help:"Address to listen on (${default})." default:"127.0.0.1" placeholder:"HOST"`
 	Port       uint16        `help:"Port to listen on (${default}); 0 takes a free one." default:"8080" placeholder:"PORT"`
@@ -52,12 +56,15 @@ func (serveCmd) Help() string {
 /metrics. At / it has a page for browsers: chat, draft trees, races with plain decoding.
 docs/serve.md describes endpoints and fields.
 
+Of several models, each is loaded when a request names it. A file grove.json beside models says what drafts for them.
+
 The server is ready when /readyz answers 200. SIGTERM or Ctrl-C lets requests end, a second one does not.
 The log goes to standard error, a line for each request. It has no prompts.
 
 Examples:
     grove serve
     grove serve -m qwen3-0.6b-q8_0.gguf --port 9000
+    grove serve -m models --keep-alive 10m --cache-memory 2G
     grove serve -m FILE --head HEAD --host 0.0.0.0 --keys keys.txt
     curl localhost:8080/v1/completions -d '{"prompt": "func main() {"}'`
 }
@@ -68,14 +75,18 @@ func (cmd *serveCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	base := grove.Options{Parallel: cmd.Parallel, Queue: cmd.Queue}
-	if base.CacheMemory, err = parseSize(cmd.CacheMemory); err != nil {
-		return usagef("--cache-memory %q: %v", cmd.CacheMemory, err)
+	sources, err := cmd.sources(p, log)
+	if err != nil {
+		return err
 	}
-	if cmd.Template != "" {
-		if base.ChatTemplate, err = readText(cmd.Template); err != nil {
-			return fmt.Errorf("--template: %w", err)
+	switch {
+	case cmd.KeepAlive != nil:
+		o.KeepAlive = max(*cmd.KeepAlive, -1)
+		if o.KeepAlive == 0 {
+			o.KeepAlive = 1 // 0 is the default there
 		}
+	case len(sources) == 1:
+		o.KeepAlive = -1
 	}
 	s, err := serve.New(o)
 	if err != nil {
@@ -92,30 +103,21 @@ func (cmd *serveCmd) Run(p *program) error {
 	go func() { served <- s.Serve(ctx, l, cmd.Drain) }()
 	defer closeAtSecondSignal(ctx, s)()
 
-	loaded := make(chan error, 1)
-	var m *grove.Model
-	go func() {
-		var err error
-		if m, err = cmd.openWith(p, base); err == nil {
-			err = cmd.check(m)
-		}
-		loaded <- err
-	}()
+	ready := make(chan error, 1)
+	go func() { ready <- s.SetSources(sources) }()
 	select {
 	case err := <-served: // a signal, or the listener failed
 		return err
-	case err := <-loaded:
-		if m != nil {
-			defer p.close(m)
-		}
+	case err := <-ready:
 		if err != nil {
 			stop()
 			<-served
 			return err
 		}
 	}
-	s.SetModel(&serve.Model{Model: m, Name: cmd.alias(), Drafter: cmd.Drafter})
-	log.Info("ready", "model", cmd.alias(), "drafter", cmd.Drafter, "context", m.Context(), "threads", m.Threads())
+	for _, source := range sources {
+		log.Info("ready", "model", source.Name, "bytes", source.Bytes)
+	}
 	if err := p.printAddress(l, o.TLS != nil); err != nil {
 		return err
 	}
@@ -124,7 +126,7 @@ func (cmd *serveCmd) Run(p *program) error {
 
 // options are those of the server.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
-	o = serve.Options{CORS: cmd.CORS, Log: log, LogPrompts: cmd.LogPrompts}
+	o = serve.Options{CORS: cmd.CORS, Log: log, LogPrompts: cmd.LogPrompts, Waiting: cmd.Queue}
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
 	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,
@@ -142,6 +144,12 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	if o.Body, err = parseSize(cmd.MaxBody); err != nil || o.Body == 0 {
 		return o, usagef("--max-body %q: want a size, such as 16M", cmd.MaxBody)
 	}
+	if o.Memory, err = parseSize(cmd.Memory); err != nil {
+		return o, usagef("--memory %q: %v", cmd.Memory, err)
+	}
+	if o.Memory == 0 {
+		o.Memory = memory.Available()
+	}
 	if cmd.Keys != "" {
 		if o.Keys, err = readKeys(cmd.Keys); err != nil {
 			return o, fmt.Errorf("--keys: %w", err)
@@ -156,27 +164,6 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 		}
 	}
 	return o, nil
-}
-
-// check refuses a drafter that cannot run before a request does.
-func (cmd *serveCmd) check(m *grove.Model) error {
-	if d := cmd.Drafter; !plain(d) {
-		_, err := grove.Collect(m.GenerateTokens(context.Background(), []int32{0},
-			grove.Request{MaxTokens: 1, Drafter: d}))
-		return err
-	}
-	return nil
-}
-
-// alias is the name of the model for clients.
-func (cmd *serveCmd) alias() string {
-	switch {
-	case cmd.Alias != "":
-		return cmd.Alias
-	case cmd.Model == "":
-		return "grove"
-	}
-	return strings.TrimSuffix(filepath.Base(hub.Shown(cmd.Model)), ".gguf")
 }
 
 // printAddress tells where the server listens.
