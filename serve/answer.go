@@ -3,35 +3,34 @@ package serve
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/grovellm/grove"
 )
 
-// form is how an endpoint shows choices.
+// form is how an endpoint shows an answer.
 type form interface {
-	id() string               // what the id of an answer begins with
-	object(piece bool) string // the type of an answer, or of a piece of one
-
-	// whole is a finished choice; pieces are what a stream sends of a choice, where r is not nil at
-	// its end.
-	whole(index int, text string, l []logprob, r *grove.Result) any
-	pieces(index int, text string, l []logprob, r *grove.Result, first bool) []any
+	whole(list []piece) any             // the answer, where each choice is one piece
+	events(p *piece, last bool) []event // what a stream sends for a piece; after the last one nothing follows
 }
 
-// response is an answer, or a piece of one.
-type response struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	Model   string `json:"model"`
-	Choices []any  `json:"choices"`
-	Usage   any    `json:"usage,omitempty"`
+// event is a part of a stream: a JSON value, which in server-sent events may have a name.
+type event struct {
+	name string
+	data any
+}
 
-	Timings *timings `json:"timings,omitempty"`
-	Metrics *metric  `json:"metrics,omitempty"`
-	Round   *round   `json:"round,omitempty"`
+// piece is what a part of the answer brings to a choice. Protocols translate pieces.
+type piece struct {
+	index  int
+	first  bool // of its choice
+	parts       // reasoning, content and calls
+	probs  []logprob
+	finish string        // stop, length or tool_calls; empty while the choice goes on
+	result *grove.Result // nil while the choice goes on
+	round  *round        // where rounds are asked for
 }
 
 // part is a chunk of one choice, or the error that ends it.
@@ -47,14 +46,15 @@ type part struct {
 // choice is what has come of one choice.
 type choice struct {
 	logprobs logprobs
+	reader   *reader
 	begun    bool
 	last     time.Time // when the last chunk came
 	list     []logprob
 	result   *grove.Result
 }
 
-// answer generates what a call asks for, and sends it.
-func (x *exchange) answer(c *call) error {
+// answer generates what a call asks for, and sends it in the form that makeForm makes.
+func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	timed, cancelTime := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
 	defer cancelTime()
 	ctx, cancel := context.WithCancelCause(timed)
@@ -65,15 +65,11 @@ func (x *exchange) answer(c *call) error {
 		for range parts {
 		}
 	}()
-	f := form(completionForm{c})
-	if c.chat {
-		f = newChatForm(c)
-	}
-	a := &answering{exchange: x, ctx: ctx, call: c, form: f, choices: make([]choice, c.n*len(c.prompts))}
+	a := &answering{exchange: x, ctx: ctx, call: c, choices: make([]choice, c.n*len(c.prompts))}
 	for i := range a.choices {
-		a.choices[i].logprobs = newLogprobs(c)
+		a.choices[i].logprobs, a.choices[i].reader = newLogprobs(c), c.newReader()
 	}
-	a.head = response{ID: f.id() + x.id, Object: f.object(c.stream), Created: x.began.Unix(), Model: c.model.Name}
+	a.form = makeForm(a)
 	if c.stream {
 		return a.stream(parts)
 	}
@@ -105,7 +101,6 @@ type answering struct {
 	ctx     context.Context
 	call    *call
 	form    form
-	head    response // what all pieces begin with
 	choices []choice
 }
 
@@ -120,16 +115,32 @@ func (a *answering) collect(parts <-chan part) error {
 		}
 		a.choices[p.index].list = append(a.choices[p.index].list, list...)
 	}
-	r := a.head
+	list := make([]piece, len(a.choices))
 	for i := range a.choices {
 		c := &a.choices[i]
 		if c.result == nil {
 			return a.early()
 		}
-		r.Choices = append(r.Choices, a.form.whole(i, a.echoed(i)+a.text(c.result), c.list, c.result))
+		text := c.result.Text
+		if a.call.none {
+			text = ""
+		}
+		list[i] = a.piece(i, text, c.list)
 	}
-	r.Usage, r.Timings, r.Metrics = a.usage(), a.timings(), a.metric()
-	return a.writeJSON(200, &r)
+	return a.writeJSON(200, a.form.whole(list))
+}
+
+// piece makes a piece of what came to a choice.
+func (a *answering) piece(index int, text string, probs []logprob) piece {
+	c := &a.choices[index]
+	p := piece{index: index, first: !c.begun, probs: probs, result: c.result}
+	if p.first && a.call.echo {
+		text = a.call.prompts[index/a.call.n].text + text
+	}
+	c.begun = true
+	p.parts = c.reader.add(text, c.result != nil)
+	p.finish = finishReason(c.result, c.reader.calls > 0)
+	return p
 }
 
 // early is the error of generations that ended without a result.
@@ -138,21 +149,6 @@ func (a *answering) early() error {
 		return err
 	}
 	return errEnded
-}
-
-// echoed is what a choice's text begins with.
-func (a *answering) echoed(index int) string {
-	if !a.call.echo {
-		return ""
-	}
-	return a.call.prompts[index/a.call.n].text
-}
-
-func (a *answering) text(r *grove.Result) string {
-	if a.call.none {
-		return ""
-	}
-	return r.Text
 }
 
 // take takes in a part: the text and the log-probabilities that it adds.
@@ -196,22 +192,32 @@ func (a *answering) finished(index int, r *grove.Result) {
 	a.s.metrics.finished(a.model, r)
 }
 
-// finishReason is OpenAI's word for why a generation ended; nil while it goes on.
-func finishReason(r *grove.Result) *string {
-	if r == nil {
-		return nil
+// finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is tool_calls where the text ended by
+// itself and has calls.
+func finishReason(r *grove.Result, calls bool) string {
+	switch {
+	case r == nil:
+		return ""
+	case r.Finish != grove.FinishEnd && r.Finish != grove.FinishStop:
+		return "length"
+	case calls:
+		return "tool_calls"
 	}
-	reason := "length"
-	if r.Finish == grove.FinishEnd || r.Finish == grove.FinishStop {
-		reason = "stop"
-	}
-	return &reason
+	return "stop"
 }
 
-// stopReason is the stop string that ended a generation, if one did.
-func stopReason(r *grove.Result) *string {
-	if r == nil || r.Stop == "" {
+// stopString is the stop string of the request that ended a generation; nil where none did.
+func (c *call) stopString(r *grove.Result) *string {
+	if r == nil || r.Stop == "" || slices.Contains(c.turnEnds, r.Stop) {
 		return nil
 	}
 	return &r.Stop
+}
+
+// orNil is nil for an empty string.
+func orNil(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
 }

@@ -20,6 +20,10 @@ type object struct {
 	path   string // of this object in the body, with a dot at its end; empty for the body
 	fields map[string]json.RawMessage
 	err    *Error
+
+	// A translation of another protocol's body leaves these: the client's names of fields, and lists of objects.
+	names map[string]string
+	lists map[string][]*object
 }
 
 // readBody reads a request's body, a JSON object.
@@ -87,14 +91,22 @@ func depth(data []byte) (most int) {
 // fail records what is wrong with a field.
 func (o *object) fail(name, format string, args ...any) {
 	if o.err == nil {
-		o.err = fieldError(o.path+name, format, args...)
+		o.err = fieldError(o.path+o.nameOf(name), format, args...)
 	}
+}
+
+// nameOf is the client's name of a field.
+func (o *object) nameOf(name string) string {
+	if given, ok := o.names[name]; ok {
+		return given
+	}
+	return name
 }
 
 // has reports whether a field is there and not null.
 func (o *object) has(name string) bool {
 	raw, ok := o.fields[name]
-	return ok && string(raw) != "null"
+	return ok && string(raw) != "null" || o.lists[name] != nil
 }
 
 // read reads a field, if it is there and not null, into what to points at.
@@ -145,7 +157,7 @@ func kindOf(t reflect.Type) string {
 
 // object reads a field that is an object; nil where it is not there.
 func (o *object) object(name string) *object {
-	in := &object{path: o.path + name + "."}
+	in := &object{path: o.path + o.nameOf(name) + "."}
 	if !o.read(name, &in.fields) {
 		return nil
 	}
@@ -154,6 +166,9 @@ func (o *object) object(name string) *object {
 
 // objects reads a field that is a list of objects.
 func (o *object) objects(name string) (list []*object) {
+	if list = o.lists[name]; list != nil {
+		return list
+	}
 	var fields []map[string]json.RawMessage
 	if !o.read(name, &fields) {
 		return nil

@@ -23,6 +23,7 @@ type call struct {
 	request grove.Request
 
 	constraint constraint // on the output
+	turnEnds   []string   // of request.Stop, those that come from the chat template
 
 	echo bool // begin with the prompt
 	none bool // generate nothing: the prompt's log-probabilities are wanted
@@ -68,16 +69,6 @@ var changing = map[string][]string{
 	"add_generation_prompt":  {"true"},
 }
 
-// readRequest reads the body, and the fields that chat and text completions share. The other fields, and the prompts, are
-// left to the caller.
-func (x *exchange) readRequest() (*object, *call, error) {
-	m, o, err := x.readModel()
-	if err != nil {
-		return nil, nil, err
-	}
-	return o, x.readCall(o, m), nil
-}
-
 // readModel returns the body, and the model that its field "model" names.
 func (x *exchange) readModel() (*Model, *object, error) {
 	o, err := x.readBody()
@@ -108,10 +99,10 @@ func (x *exchange) useModel(name string) (*Model, error) {
 	return m, nil
 }
 
-// readCall reads those fields.
+// readCall reads the fields that chat and text completions share. The other fields, and the prompts, are left to the caller.
 func (x *exchange) readCall(o *object, m *Model) *call {
 	c := &call{model: m, n: 1}
-	x.param = c.paramOf
+	x.param = func(field string) string { return o.nameOf(c.paramOf(field)) }
 	for name, neutral := range changing {
 		o.refuse(name, unlike, neutral...)
 	}

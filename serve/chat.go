@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove"
@@ -11,20 +12,31 @@ import (
 
 // chatCompletions answers POST /v1/chat/completions.
 func (s *Server) chatCompletions(x *exchange) error {
-	o, c, err := x.readRequest()
+	c, err := x.readChat(nil)
 	if err != nil {
 		return err
 	}
+	return x.answer(c, newChatForm)
+}
+
+// readChat reads a conversation to answer. translate, where it is not nil, puts OpenAI's fields in the place of those of
+// another protocol.
+func (x *exchange) readChat(translate func(*object)) (*call, error) {
+	m, o, err := x.readModel()
+	if err != nil {
+		return nil, err
+	}
+	if translate != nil {
+		translate(o)
+	}
+	c := x.readCall(o, m)
 	c.chat = true
-	c.readTokens(o, s.o.MaxTokens, 0, "max_completion_tokens", "max_tokens")
+	c.readTokens(o, x.s.o.MaxTokens, 0, "max_completion_tokens", "max_tokens")
 	o.read("logprobs", &c.request.Logprobs)
 	if o.read("top_logprobs", &c.request.TopLogprobs) && c.request.TopLogprobs > 0 && !c.request.Logprobs {
 		o.fail("top_logprobs", "it needs logprobs: true")
 	}
-	if err := c.readMessages(o); err != nil {
-		return err
-	}
-	return x.answer(c)
+	return c, c.readMessages(o)
 }
 
 // readMessages makes the prompt of a conversation, by the model's chat template.
@@ -53,7 +65,11 @@ func (c *call) readMessages(o *object) error {
 	if err := c.readReasoning(o, layout); err != nil {
 		return err
 	}
-	c.request.Stop = append(c.request.Stop, layout.Stop()...)
+	for _, end := range layout.Stop() {
+		if !slices.Contains(c.request.Stop, end) {
+			c.request.Stop, c.turnEnds = append(c.request.Stop, end), append(c.turnEnds, end)
+		}
+	}
 	return nil
 }
 
@@ -199,32 +215,18 @@ func (c *call) chatLogprobs(list []logprob) *chatLogprobs {
 	return all
 }
 
-// chatForm is the form of chat completions.
-type chatForm struct {
-	c       *call
-	readers []*reader // of choices
-}
+// chatForm is the form of choices of chat completions.
+type chatForm struct{ c *call }
 
-func newChatForm(c *call) chatForm {
-	f := chatForm{c: c}
-	for range c.n * len(c.prompts) {
-		f.readers = append(f.readers, c.newReader())
+func newChatForm(a *answering) form {
+	object := "chat.completion"
+	if a.call.stream {
+		object = "chat.completion.chunk"
 	}
-	return f
+	return newOpenAIForm(a, "chatcmpl-", object, chatForm{a.call})
 }
 
-func (chatForm) id() string { return "chatcmpl-" }
-
-func (chatForm) object(piece bool) string {
-	if piece {
-		return "chat.completion.chunk"
-	}
-	return "chat.completion"
-}
-
-func (f chatForm) whole(index int, text string, l []logprob, r *grove.Result) any {
-	in := f.readers[index]
-	p := in.add(text, true)
+func (f chatForm) whole(p *piece) any {
 	m := chatMessage{Role: "assistant", Content: &p.content, Reasoning: p.reasoning, ToolCalls: p.calls}
 	for i := range m.ToolCalls {
 		m.ToolCalls[i].Index = nil
@@ -232,27 +234,25 @@ func (f chatForm) whole(index int, text string, l []logprob, r *grove.Result) an
 	if p.content == "" && len(p.calls) > 0 {
 		m.Content = nil
 	}
-	return chatChoice{Index: index, Message: m, Logprobs: f.c.chatLogprobs(l),
-		FinishReason: in.finishReason(r), StopReason: stopReason(r)}
+	return chatChoice{Index: p.index, Message: m, Logprobs: f.c.chatLogprobs(p.probs),
+		FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result)}
 }
 
-func (f chatForm) pieces(index int, text string, l []logprob, r *grove.Result, first bool) (list []any) {
-	if first {
-		list = append(list, chatPiece{Index: index, Delta: chatDelta{Role: "assistant", Content: new(string)}})
+func (f chatForm) pieces(p *piece) (list []any) {
+	if p.first {
+		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Role: "assistant", Content: new(string)}})
 	}
-	in := f.readers[index]
-	p := in.add(text, r != nil)
 	if p.reasoning != "" {
-		list = append(list, chatPiece{Index: index, Delta: chatDelta{Reasoning: &p.reasoning}})
+		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Reasoning: &p.reasoning}})
 	}
-	if p.content != "" || len(l) > 0 {
-		list = append(list, chatPiece{Index: index, Delta: chatDelta{Content: &p.content}, Logprobs: f.c.chatLogprobs(l)})
+	if p.content != "" || len(p.probs) > 0 {
+		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Content: &p.content}, Logprobs: f.c.chatLogprobs(p.probs)})
 	}
 	for i := range p.calls {
-		list = append(list, chatPiece{Index: index, Delta: chatDelta{ToolCalls: p.calls[i : i+1]}})
+		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{ToolCalls: p.calls[i : i+1]}})
 	}
-	if r != nil {
-		list = append(list, chatPiece{Index: index, FinishReason: in.finishReason(r), StopReason: stopReason(r)})
+	if p.result != nil {
+		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result)})
 	}
 	return list
 }

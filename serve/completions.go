@@ -2,16 +2,15 @@ package serve
 
 import (
 	"net/http"
-
-	"github.com/grovellm/grove"
 )
 
 // completions answers POST /v1/completions.
 func (s *Server) completions(x *exchange) error {
-	o, c, err := x.readRequest()
+	m, o, err := x.readModel()
 	if err != nil {
 		return err
 	}
+	c := x.readCall(o, m)
 	o.read("echo", &c.echo)
 	c.readTokens(o, s.o.MaxTokens, 16, "max_tokens", "max_completion_tokens")
 	if best := c.n; o.read("best_of", &best) && best != c.n {
@@ -23,7 +22,7 @@ func (s *Server) completions(x *exchange) error {
 	if err := c.readPrompts(o, s.o.Prompts); err != nil {
 		return err
 	}
-	return x.answer(c)
+	return x.answer(c, newCompletionForm)
 }
 
 // readPrompts reads the prompt: text, tokens, or a list of either.
@@ -116,20 +115,21 @@ func (c *call) completionLogprobs(list []logprob) *completionLogprobs {
 	return all
 }
 
-// completionForm is the form of text completions.
+// completionForm is the form of choices of text completions.
 type completionForm struct{ c *call }
 
-func (completionForm) id() string         { return "cmpl-" }
-func (completionForm) object(bool) string { return "text_completion" }
-
-func (f completionForm) whole(index int, text string, l []logprob, r *grove.Result) any {
-	return completionChoice{Index: index, Text: text, Logprobs: f.c.completionLogprobs(l),
-		FinishReason: finishReason(r), StopReason: stopReason(r)}
+func newCompletionForm(a *answering) form {
+	return newOpenAIForm(a, "cmpl-", "text_completion", completionForm{a.call})
 }
 
-func (f completionForm) pieces(index int, text string, l []logprob, r *grove.Result, _ bool) (list []any) {
-	if text != "" || len(l) > 0 || r != nil {
-		list = append(list, f.whole(index, text, l, r))
+func (f completionForm) whole(p *piece) any {
+	return completionChoice{Index: p.index, Text: p.content, Logprobs: f.c.completionLogprobs(p.probs),
+		FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result)}
+}
+
+func (f completionForm) pieces(p *piece) (list []any) {
+	if p.content != "" || len(p.probs) > 0 || p.result != nil {
+		list = append(list, f.whole(p))
 	}
 	return list
 }

@@ -24,11 +24,6 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// errorBody is how an Error is sent.
-type errorBody struct {
-	Error *Error `json:"error"`
-}
-
 func newError(status int, kind, code, format string, args ...any) *Error {
 	e := &Error{Status: status, Type: kind, Message: fmt.Sprintf(format, args...)}
 	if code != "" {

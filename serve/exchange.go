@@ -31,8 +31,9 @@ type exchange struct {
 	status int // sent; 0: none yet
 	param  func(field string) string
 
-	model   string // in use; empty: none
-	release func() // ends the use
+	model    string    // in use; empty: none
+	release  func()    // ends the use
+	protocol *protocol // of its endpoint
 
 	body   []byte
 	figure figures
@@ -67,7 +68,7 @@ func (x *exchange) Write(b []byte) (int, error) {
 // ServeHTTP answers one request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{ResponseWriter: w, s: s, r: r, control: http.NewResponseController(w), began: time.Now(),
-		id: requestID(r)}
+		id: requestID(r), protocol: protocolOf(r.URL.Path)}
 	x.param, x.release = func(field string) string { return field }, func() {}
 	x.Header().Set("X-Request-Id", x.id)
 	_ = x.control.SetWriteDeadline(time.Time{})
@@ -212,7 +213,7 @@ func (x *exchange) fail(err error) {
 	case e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable:
 		x.Header().Set("Retry-After", retryAfter)
 	}
-	_ = x.writeJSON(e.Status, errorBody{e})
+	_ = x.writeJSON(e.Status, x.protocol.errorBody(x, e))
 }
 
 // errorOf is err as the client sees it.

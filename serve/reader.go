@@ -4,8 +4,6 @@ import (
 	"crypto/rand"
 	"regexp"
 	"strings"
-
-	"github.com/grovellm/grove"
 )
 
 // toolCall is a call in an answer. In a stream its arguments come in pieces, and its id and name with the first of them.
@@ -50,7 +48,10 @@ const (
 // newReader makes the reader of a choice.
 func (c *call) newReader() *reader {
 	r := &reader{reasoning: c.request.Reasoning}
-	if c.request.ReasoningOpen {
+	switch {
+	case !c.chat:
+		r.state = inContent
+	case c.request.ReasoningOpen:
 		r.state = inReasoning
 	}
 	if t := c.request.Tools; t != nil {
@@ -193,13 +194,4 @@ func (r *reader) arguments(p *parts) (ended bool) {
 		r.state = betweenCalls
 	}
 	return ended
-}
-
-// finishReason is tool_calls where the text ended by itself and has calls.
-func (r *reader) finishReason(result *grove.Result) *string {
-	reason := finishReason(result)
-	if reason != nil && *reason == "stop" && r.calls > 0 {
-		*reason = "tool_calls"
-	}
-	return reason
 }

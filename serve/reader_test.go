@@ -34,7 +34,7 @@ func TestReader(t *testing.T) {
 		{"hermes", false, false, "<tool_call>\n" + `{"name": "f", "arguments": {"a": "cut`, "", "", []string{`{"a": "cut`}},
 	} {
 		rapid.Check(t, func(t *rapid.T) {
-			k := &callOf{request: grove.Request{Reasoning: c.think, ReasoningOpen: c.open}}
+			k := &callOf{chat: true, request: grove.Request{Reasoning: c.think, ReasoningOpen: c.open}}
 			if c.format != "" {
 				k.request.Tools = &grove.Tools{Format: c.format}
 			}

@@ -1,12 +1,11 @@
 package serve
 
 import (
-	"encoding/json"
 	"net/http"
 	"time"
 )
 
-// stream sends pieces of the answer as server-sent events, as they come.
+// stream sends pieces of the answer as they come.
 func (a *answering) stream(parts <-chan part) error {
 	ping := time.NewTicker(a.s.o.Ping)
 	defer ping.Stop()
@@ -14,7 +13,7 @@ func (a *answering) stream(parts <-chan part) error {
 		var p part
 		select {
 		case <-ping.C:
-			if err := a.event(": still running\n\n"); err != nil {
+			if err := a.sendText(a.protocol.ping); err != nil {
 				return err
 			}
 			continue
@@ -28,84 +27,67 @@ func (a *answering) stream(parts <-chan part) error {
 		if err != nil {
 			return a.abort(err)
 		}
-		c := &a.choices[p.index]
-		if !c.begun {
-			text = a.echoed(p.index) + text
-		}
-		if c.result != nil {
+		if a.choices[p.index].result != nil {
 			left--
 		}
-		pieces := a.form.pieces(p.index, text, list, c.result, !c.begun)
-		c.begun = true
-		round := a.call.roundOf(&p)
-		if len(pieces) == 0 && round != nil {
-			pieces = append(pieces, nil)
-		}
-		for i, piece := range pieces {
-			r := a.head
-			if r.Choices = []any{piece}; piece == nil {
-				r.Choices = []any{}
-			}
-			if i == 0 {
-				r.Round = round
-			}
-			if a.call.usage {
-				r.Usage = json.RawMessage("null")
-			} else if left == 0 && i == len(pieces)-1 {
-				r.Timings, r.Metrics = a.timings(), a.metric()
-			}
-			if err := a.send(&r); err != nil {
-				return err
-			}
-		}
-		if len(pieces) > 0 { // a part of a character is none
-			if err := a.flush(); err != nil {
-				return err
-			}
-		}
-	}
-	if a.call.usage {
-		r := a.head
-		r.Choices = []any{}
-		r.Usage, r.Timings, r.Metrics = a.usage(), a.timings(), a.metric()
-		if err := a.send(&r); err != nil {
+		piece := a.piece(p.index, text, list)
+		piece.round = a.call.roundOf(&p)
+		if err := a.send(a.form.events(&piece, left == 0)); err != nil {
 			return err
 		}
 	}
-	return a.event("data: [DONE]\n\n")
+	return a.sendText(a.protocol.done)
 }
 
 // abort tells the client of an error: as an answer where none has begun, as an event otherwise.
 func (a *answering) abort(err error) error {
 	if e := a.errorOf(err); a.status != 0 && e != errGone {
-		if sent := a.send(errorBody{e}); sent == nil {
-			_ = a.flush()
-		}
+		_ = a.send([]event{{a.protocol.errorEvent, a.protocol.errorBody(a.exchange, e)}})
 	}
 	return err
 }
 
-// send writes an event.
-func (a *answering) send(v any) error {
-	data, err := marshal(v)
-	if err != nil {
-		return err
+// send writes events and sends them on their way.
+func (a *answering) send(list []event) error {
+	for _, e := range list {
+		data, err := marshal(e.data) // with a line's end
+		if err != nil {
+			return err
+		}
+		text := string(data)
+		if !a.protocol.lines {
+			if text = "data: " + text + "\n"; e.name != "" {
+				text = "event: " + e.name + "\n" + text
+			}
+		}
+		if err := a.write(text); err != nil {
+			return err
+		}
 	}
-	return a.write("data: " + string(data) + "\n")
+	if len(list) == 0 { // a part of a character is none
+		return nil
+	}
+	return a.control.Flush()
 }
 
-// event writes text and sends it on its way.
-func (a *answering) event(text string) error {
+// sendText writes text, if there is any, and sends it on its way.
+func (a *answering) sendText(text string) error {
+	if text == "" {
+		return nil
+	}
 	if err := a.write(text); err != nil {
 		return err
 	}
-	return a.flush()
+	return a.control.Flush()
 }
 
 func (a *answering) write(text string) error {
 	if a.status == 0 {
 		h := a.Header()
 		h.Set("Content-Type", "text/event-stream")
+		if a.protocol.lines {
+			h.Set("Content-Type", "application/x-ndjson")
+		}
 		h.Set("Cache-Control", "no-cache")
 		h.Set("X-Accel-Buffering", "no") // proxies pass each event on
 		a.WriteHeader(http.StatusOK)
@@ -113,5 +95,3 @@ func (a *answering) write(text string) error {
 	_, err := a.Write([]byte(text))
 	return err
 }
-
-func (a *answering) flush() error { return a.control.Flush() }

@@ -38,7 +38,7 @@ func (f *overFlags) run(p *program, stage func(ctx context.Context, j train.Job)
 	if err := f.check(); err != nil {
 		return err
 	}
-	m, err := (&modelFlags{Model: f.Model, kvFlag: kvFlag{KV: "auto"}}).open(p)
+	m, err := (&modelFlags{Model: f.Model, openFlags: openFlags{kvFlag: kvFlag{KV: "auto"}}}).open(p)
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,12 @@ func TestOpenAISchemas(t *testing.T) {
 		if schema == "CreateCompletionResponse" {
 			withoutNulls(decoded)
 		}
+		if decoded["usage"] == nil { // its "nullable" stands beside a $ref, where the validator does not see it
+			delete(decoded, "usage")
+		}
 		checked++
-		if ok, faults := validator.ValidateSchemaObject(s.Schema(), decoded); !ok {
+		// The description calls itself 3.1 and uses a keyword of 3.0, nullable.
+		if ok, faults := validator.ValidateSchemaObjectWithVersion(s.Schema(), decoded, 3.0); !ok {
 			for _, f := range faults {
 				t.Errorf("%s: %s: %s\n%s", schema, f.Message, f.Reason, value)
 				for _, e := range f.SchemaValidationErrors {

@@ -1,0 +1,73 @@
+package serve
+
+import "encoding/json"
+
+// response is an answer to a chat or text completion, or a piece of one.
+type response struct {
+	ID      string `json:"id"`
+	Object  string `json:"object"`
+	Created int64  `json:"created"`
+	Model   string `json:"model"`
+	Choices []any  `json:"choices"`
+	Usage   any    `json:"usage,omitempty"`
+
+	Timings *timings `json:"timings,omitempty"`
+	Metrics *metric  `json:"metrics,omitempty"`
+	Round   *round   `json:"round,omitempty"`
+}
+
+// choiceForm is how choices are shown.
+type choiceForm interface {
+	whole(p *piece) any
+	pieces(p *piece) []any
+}
+
+// openAIForm is the form of OpenAI's completions.
+type openAIForm struct {
+	a      *answering
+	head   response // what all events begin with
+	choice choiceForm
+}
+
+func newOpenAIForm(a *answering, id, object string, choice choiceForm) form {
+	return &openAIForm{a, response{ID: id + a.id, Object: object, Created: a.began.Unix(), Model: a.call.model.Name}, choice}
+}
+
+func (f *openAIForm) whole(list []piece) any {
+	r := f.head
+	for i := range list {
+		r.Choices = append(r.Choices, f.choice.whole(&list[i]))
+	}
+	r.Usage, r.Timings, r.Metrics = f.a.usage(), f.a.timings(), f.a.metric()
+	return &r
+}
+
+func (f *openAIForm) events(p *piece, last bool) (list []event) {
+	choices := f.choice.pieces(p)
+	if len(choices) == 0 && p.round != nil {
+		choices = []any{nil}
+	}
+	usage := f.a.call.usage
+	for i, choice := range choices {
+		r := f.head
+		if r.Choices = []any{choice}; choice == nil {
+			r.Choices = []any{}
+		}
+		if i == 0 {
+			r.Round = p.round
+		}
+		if usage {
+			r.Usage = json.RawMessage("null")
+		} else if last && i == len(choices)-1 {
+			r.Timings, r.Metrics = f.a.timings(), f.a.metric()
+		}
+		list = append(list, event{data: &r})
+	}
+	if last && usage {
+		r := f.head
+		r.Choices = []any{}
+		r.Usage, r.Timings, r.Metrics = f.a.usage(), f.a.timings(), f.a.metric()
+		list = append(list, event{data: &r})
+	}
+	return list
+}

@@ -1,0 +1,34 @@
+package serve
+
+import "strings"
+
+// protocol is what the endpoints of a family have in common, apart from the fields of answers.
+type protocol struct {
+	path string // what their paths begin with
+
+	lines      bool   // streams are lines of JSON, not server-sent events
+	ping, done string // what a stream sends while nothing comes, and at its end
+	errorEvent string // the name of an error's event
+	errorBody  func(x *exchange, e *Error) any
+}
+
+// protocols are all of them; the first that fits a path counts.
+var protocols = []protocol{
+	{ping: ": still running\n\n", done: "data: [DONE]\n\n", errorBody: openAIError},
+}
+
+func protocolOf(path string) *protocol {
+	for i := range protocols {
+		if strings.HasPrefix(path, protocols[i].path) {
+			return &protocols[i]
+		}
+	}
+	panic("no protocol") // the last one fits every path
+}
+
+// openAIError is an error in OpenAI's form.
+func openAIError(_ *exchange, e *Error) any {
+	return struct {
+		Error *Error `json:"error"`
+	}{e}
+}
