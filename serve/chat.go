@@ -73,27 +73,25 @@ func (c *call) readMessages(o *object) error {
 	return nil
 }
 
-// readReasoning finds out whether the model may reason before it answers: its chat template knows the mark of reasoning's end. A prompt
-// may have begun it.
+// readReasoning finds out whether the model may reason before it answers: its chat template knows the mark of reasoning's end.
+// A prompt may have begun it.
 func (c *call) readReasoning(o *object, layout *chat.Layout) error {
-	format := "auto"
-	if o.read("reasoning_format", &format); o.err != nil {
+	format, budget := "auto", -1
+	o.read("reasoning_format", &format)
+	o.read("reasoning_budget", &budget)
+	if o.err != nil {
 		return o.err
 	}
 	if format == "none" || !layout.Mentions(thinkEnd) {
 		return nil
 	}
 	c.request.Reasoning = true
-	budget := -1
-	if o.read("reasoning_budget", &budget); budget == 0 {
+	if budget == 0 {
 		c.request.ReasoningBudget = -1
 	} else if budget > 0 {
 		c.request.ReasoningBudget = budget
 	}
 	tokens := c.prompts[0].tokens
-	if o.err != nil {
-		return o.err
-	}
 	text := c.model.Tokenizer().DecodeWith(tokens[max(0, len(tokens)-8):], tokenizer.DecodeOptions{Special: true})
 	c.request.ReasoningOpen = strings.HasSuffix(strings.TrimSpace(text), thinkBegin)
 	return nil

@@ -71,6 +71,9 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		id: requestID(r), protocol: protocolOf(r.URL.Path)}
 	x.param, x.release = func(field string) string { return field }, func() {}
 	x.Header().Set("X-Request-Id", x.id)
+	if name := x.protocol.idHeader; name != "" {
+		x.Header().Set(name, x.id)
+	}
 	_ = x.control.SetWriteDeadline(time.Time{})
 	endpoint := "other"
 	defer func() {

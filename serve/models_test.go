@@ -88,7 +88,7 @@ func startMany(t testing.TB, o serve.Options, list []serve.Source) *server {
 	return &server{t, s, h.URL, log}
 }
 
-func question(model string, i int) string {
+func bodyOf(model string, i int) string {
 	return fmt.Sprintf(`{"model":%q,"prompt":"one two three %d","max_tokens":%d,"seed":%d,"temperature":%d,"ignore_eos":true}`,
 		model, i%3, 3+5*i%17, i, i%2)
 }
@@ -113,7 +113,7 @@ func TestManyModels(t *testing.T) {
 	for i := range models {
 		alone := startMany(t, serve.Options{KeepAlive: -1}, f.sources(1, 1, 1, 1)[i:i+1])
 		for q := range questions {
-			body := question(fmt.Sprint("m", i), q)
+			body := bodyOf(fmt.Sprint("m", i), q)
 			text, code := alone.ask(body)
 			if text == "" {
 				t.Fatalf("%s: %q", body, code)
@@ -151,7 +151,7 @@ func TestManyModels(t *testing.T) {
 			all.Go(func() {
 				for i, number := range list {
 					model := number % models
-					body := question(fmt.Sprint("m", model), number/models)
+					body := bodyOf(fmt.Sprint("m", model), number/models)
 					if i == leaves[c] {
 						ctx, cancel := context.WithTimeout(ctx, time.Duration(number)*50*time.Microsecond)
 						r, _ := http.NewRequestWithContext(ctx, "POST", s.url+"/v1/completions", strings.NewReader(body))
@@ -204,7 +204,7 @@ func TestModelList(t *testing.T) {
 	}
 	f.fails.Store(0)
 	one := startMany(t, serve.Options{}, sources[:1])
-	if text, code := one.ask(question("any-name", 0)); text == "" || f.loads.Load() != 2 {
+	if text, code := one.ask(bodyOf("any-name", 0)); text == "" || f.loads.Load() != 2 {
 		t.Errorf("%q after %d loads", code, f.loads.Load())
 	}
 	one.CloseModels()
@@ -224,11 +224,11 @@ func TestModelList(t *testing.T) {
 		}
 	}
 	check("m0 unloaded <nil>, m1 unloaded <nil>, m2 unloaded <nil>, ")
-	many.ask(question("m1", 0))
+	many.ask(bodyOf("m1", 0))
 	check("m0 unloaded <nil>, m1 loaded 256, m2 unloaded <nil>, ")
-	many.ask(strings.Replace(question("", 0), `"model":"",`, "", 1))
+	many.ask(strings.Replace(bodyOf("", 0), `"model":"",`, "", 1))
 	check("m0 loaded 256, m1 loaded 256, m2 unloaded <nil>, ")
-	if _, code := many.ask(question("m3", 0)); code != "model_not_found" {
+	if _, code := many.ask(bodyOf("m3", 0)); code != "model_not_found" {
 		t.Errorf("an unknown model: %q", code)
 	}
 	for path, want := range map[string]int{"/v1/models/m2": 200, "/v1/models/m3": 404, "/readyz": 200, "/livez": 200} {
@@ -244,7 +244,7 @@ func TestModelList(t *testing.T) {
 		}
 	}
 	f.fails.Store(1)
-	if _, code := many.ask(question("m2", 0)); code != "load_failed" || !strings.Contains(many.log.String(), errBroken.Error()) {
+	if _, code := many.ask(bodyOf("m2", 0)); code != "load_failed" || !strings.Contains(many.log.String(), errBroken.Error()) {
 		t.Errorf("a broken model: %q\n%s", code, many.log)
 	}
 	many.CloseModels()
@@ -269,7 +269,7 @@ func TestEviction(t *testing.T) {
 		}
 	}
 	for _, step := range []struct{ ask, loaded string }{{"m0", "m0"}, {"m1", "m0m1"}, {"m0", "m0m1"}, {"m2", "m0m2"}, {"m1", "m1m2"}} {
-		if _, code := s.ask(question(step.ask, 0)); code != "" {
+		if _, code := s.ask(bodyOf(step.ask, 0)); code != "" {
 			t.Fatal(step, code)
 		}
 		loaded(step.loaded)
@@ -282,7 +282,7 @@ func TestEviction(t *testing.T) {
 		_, _, text := s.send("GET", "/metrics", "")
 		return strings.Contains(text, `grove_requests_running{model="m2"} 1`) || s.Users() == 1
 	})
-	if _, code := s.ask(question("m0", 0)); code != "" {
+	if _, code := s.ask(bodyOf("m0", 0)); code != "" {
 		t.Error(code)
 	}
 	loaded("m0m2")
@@ -316,7 +316,7 @@ func TestWaiting(t *testing.T) {
 		_, ended := s.serving(ctx, time.Minute)
 		var first sync.WaitGroup
 		first.Go(func() {
-			text, code := s.ask(question("m1", 0))
+			text, code := s.ask(bodyOf("m1", 0))
 			if c.code == "queue_full" && text == "" || c.code != "queue_full" && code != c.code {
 				t.Errorf("%s ends a wait: %q, %q", c.name, text, code)
 			}
@@ -326,7 +326,7 @@ func TestWaiting(t *testing.T) {
 		case "shutting_down":
 			cancel()
 		case "queue_full":
-			if status, _, text := s.send("POST", "/v1/completions", question("m1", 1)); status != c.status {
+			if status, _, text := s.send("POST", "/v1/completions", bodyOf("m1", 1)); status != c.status {
 				t.Errorf("a full queue: status %d: %s", status, text)
 			}
 			close(finish)

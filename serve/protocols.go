@@ -8,12 +8,15 @@ type protocol struct {
 
 	lines      bool   // streams are lines of JSON, not server-sent events
 	ping, done string // what a stream sends while nothing comes, and at its end
+	idHeader   string // that has the request's id beside X-Request-Id
 	errorEvent string // the name of an error's event
 	errorBody  func(x *exchange, e *Error) any
 }
 
 // protocols are all of them; the first that fits a path counts.
 var protocols = []protocol{
+	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id", errorEvent: "error",
+		errorBody: anthropicError},
 	{ping: ": still running\n\n", done: "data: [DONE]\n\n", errorBody: openAIError},
 }
 

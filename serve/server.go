@@ -1,5 +1,6 @@
-// Package serve answers OpenAI's HTTP API from a grove.Model: chat and text completions, streamed
-// or whole, with health checks and metrics. docs/serve.md describes the endpoints and their fields.
+// Package serve answers the HTTP APIs of OpenAI and others from a grove.Model: chat and text
+// completions, streamed or whole, with health checks and metrics. docs/serve.md describes the
+// endpoints and their fields.
 //
 //	s, err := serve.New(serve.Options{})
 //	s.SetModel(&serve.Model{Model: m, Name: "qwen3-8b", Drafter: "eagle3"})
@@ -89,19 +90,21 @@ func New(o Options) (*Server, error) {
 	s.models.o, s.models.draining = &s.o, s.draining.Done()
 	s.metrics = newMetrics(s)
 	for pattern, h := range map[string]func(*exchange) error{
-		"POST /v1/completions":      s.completions,
-		"POST /v1/chat/completions": s.chatCompletions,
-		"GET /v1/models":            s.listModels,
-		"GET /v1/models/{id...}":    s.oneModel,
-		"POST /tokenize":            s.tokenize,
-		"POST /detokenize":          s.detokenize,
-		"GET /health":               s.health,
-		"GET /livez":                s.livez,
-		"GET /readyz":               s.readyz,
-		"GET /metrics":              s.metrics.serve,
-		"GET /status":               s.status,
-		"GET /{$}":                  s.showPage,
-		"GET /page/":                s.showPage,
+		"POST /v1/completions":           s.completions,
+		"POST /v1/chat/completions":      s.chatCompletions,
+		"POST /v1/messages":              s.messages,
+		"POST /v1/messages/count_tokens": s.countTokens,
+		"GET /v1/models":                 s.listModels,
+		"GET /v1/models/{id...}":         s.oneModel,
+		"POST /tokenize":                 s.tokenize,
+		"POST /detokenize":               s.detokenize,
+		"GET /health":                    s.health,
+		"GET /livez":                     s.livez,
+		"GET /readyz":                    s.readyz,
+		"GET /metrics":                   s.metrics.serve,
+		"GET /status":                    s.status,
+		"GET /{$}":                       s.showPage,
+		"GET /page/":                     s.showPage,
 	} {
 		s.mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
 			x := w.(*exchange)

@@ -27,10 +27,15 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 		return
 	}
 	t := &grove.Tools{Required: choice == "required", Single: !parallel || name != ""}
+	var shown []shownTool // to the chat template
 	for _, in := range list {
 		kind := "function"
 		in.read("type", &kind)
-		if f := in.object("function"); f != nil {
+		f := in
+		if o.lists["tools"] == nil { // of a translation, tools are the functions themselves
+			f = in.object("function")
+		}
+		if f != nil {
 			tool := grove.Tool{}
 			if f.read("name", &tool.Name); !toolName.MatchString(tool.Name) {
 				f.fail("name", "%q: want 1 to 64 letters, digits, _ or -", tool.Name)
@@ -41,6 +46,7 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 			if name == "" || name == tool.Name {
 				t.List = append(t.List, tool)
 			}
+			shown = append(shown, shownTool{"function", shownFunction{f.fields["name"], f.fields["description"], f.fields["parameters"]}})
 			in.err = firstOf(in.err, f.err)
 		} else if in.err == nil {
 			in.fail("function", "it is missing")
@@ -63,8 +69,22 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 	case c.constraint.param != "":
 		o.fail("tools", "%s is given as well: give one of them", c.constraint.param)
 	}
-	options.Tools = o.fields["tools"]
+	if options.Tools = o.fields["tools"]; o.lists["tools"] != nil {
+		options.Tools, _ = marshal(shown)
+	}
 	c.request.Tools, c.constraint.param = t, "tools"
+}
+
+// shownTool is a tool in OpenAI's form, which chat templates know.
+type shownTool struct {
+	Type     string        `json:"type"`
+	Function shownFunction `json:"function"`
+}
+
+type shownFunction struct {
+	Name        json.RawMessage `json:"name"`
+	Description json.RawMessage `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters,omitempty"`
 }
 
 // readToolChoice reads none, auto or required, or the name of the function to call, which is required.

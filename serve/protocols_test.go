@@ -1,0 +1,315 @@
+package serve_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove"
+	"github.com/grovellm/grove/serve"
+)
+
+// dialect is a protocol under test: how it says a question, and what its answers say.
+type dialect struct {
+	path   string
+	body   func(q *question) map[string]any
+	whole  func(a map[string]any) answer
+	stream func(t testing.TB, text string) map[string]any // put together
+	param  map[string]string                              // names of fields other than OpenAI's
+	fault  func(a map[string]any) string
+}
+
+// question is a request that all dialects can say.
+type question struct {
+	turns       []turn
+	tools       bool
+	choice      string // of tools: auto, none, required, or a name
+	parallel    bool
+	schema      string
+	stops       []string
+	max         int
+	budget      int // of reasoning; 0: none is given
+	temperature float64
+	seed        int
+}
+
+// turn is a message; of the role call one by the assistant, of the role result what it came to.
+type turn struct{ role, text string }
+
+// answer is what came, in OpenAI's words.
+type answer struct {
+	text, reasoning, finish string
+	calls                   []string
+	prompt, output          int
+}
+
+const schemaOfTools = `{"type":"object","properties":{"a":{"type":"integer"}},"required":["a"],"additionalProperties":false}`
+
+var toolNames = []string{"first", "second"}
+
+// tail are fields that OpenAI and its translations share.
+func (q *question) tail(body map[string]any) map[string]any {
+	body["model"], body["temperature"], body["seed"] = "test/model", q.temperature, q.seed
+	if q.budget > 0 {
+		body["reasoning_budget"] = q.budget
+	}
+	return body
+}
+
+func (t turn) arguments() json.RawMessage { return json.RawMessage(`{"a": ` + t.text + `}`) }
+
+var chatDialect = dialect{
+	path: "/v1/chat/completions",
+	body: func(q *question) map[string]any {
+		var messages, tools []any
+		for _, m := range q.turns {
+			switch m.role {
+			case "call":
+				messages = append(messages, map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{
+					"id": "c1", "type": "function", "function": map[string]any{"name": "first", "arguments": string(m.arguments())}}}})
+			case "result":
+				messages = append(messages, map[string]any{"role": "tool", "content": m.text, "tool_call_id": "c1"})
+			default:
+				messages = append(messages, map[string]any{"role": m.role, "content": m.text})
+			}
+		}
+		body := q.tail(map[string]any{"messages": messages, "max_tokens": q.max, "stop": q.stops})
+		if q.tools {
+			for _, name := range toolNames {
+				tools = append(tools, json.RawMessage(`{"type":"function","function":{"name":"`+name+`","description":"D.","parameters":`+schemaOfTools+`}}`))
+			}
+			body["tools"], body["tool_choice"], body["parallel_tool_calls"] = tools, any(q.choice), q.parallel
+			if q.choice == "first" {
+				body["tool_choice"] = map[string]any{"type": "function", "function": map[string]any{"name": "first"}}
+			}
+		}
+		if q.schema != "" {
+			body["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "schema": json.RawMessage(q.schema)}}
+		}
+		return body
+	},
+	whole: func(a map[string]any) (got answer) {
+		got.text, _ = at(a, "choices.0.message.content").(string)
+		got.reasoning, _ = at(a, "choices.0.message.reasoning_content").(string)
+		got.finish = at(a, "choices.0.finish_reason").(string)
+		list, _ := at(a, "choices.0.message.tool_calls").([]any)
+		for _, c := range list {
+			got.calls = append(got.calls, fmt.Sprint(at(c, "function.name"), at(c, "function.arguments")))
+		}
+		got.prompt, got.output = int(at(a, "usage.prompt_tokens").(float64)), int(at(a, "usage.completion_tokens").(float64))
+		return got
+	},
+	fault: func(a map[string]any) string { return at(a, "error.message").(string) },
+}
+
+var anthropicDialect = dialect{
+	path: "/v1/messages",
+	body: func(q *question) map[string]any {
+		var messages, tools []any
+		var system any
+		add := func(role string, block map[string]any) {
+			messages = append(messages, map[string]any{"role": role, "content": []any{block}})
+		}
+		for _, m := range q.turns {
+			switch m.role {
+			case "system":
+				system = []any{map[string]any{"type": "text", "text": m.text}}
+			case "call":
+				add("assistant", map[string]any{"type": "tool_use", "id": "c1", "name": "first", "input": m.arguments()})
+			case "result":
+				add("user", map[string]any{"type": "tool_result", "tool_use_id": "c1", "content": m.text})
+			default:
+				add(m.role, map[string]any{"type": "text", "text": m.text})
+			}
+		}
+		body := q.tail(map[string]any{"messages": messages, "max_tokens": q.max, "stop_sequences": q.stops, "system": system})
+		if q.budget > 0 {
+			delete(body, "reasoning_budget")
+			body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": q.budget}
+		}
+		if q.tools {
+			for _, name := range toolNames {
+				tools = append(tools, map[string]any{"name": name, "description": "D.", "input_schema": json.RawMessage(schemaOfTools)})
+			}
+			choice := map[string]any{"type": map[string]string{"required": "any", "first": "tool"}[q.choice]}
+			if choice["type"] == "" {
+				choice["type"] = q.choice
+			}
+			if q.choice == "first" {
+				choice["name"] = "first"
+			}
+			if q.choice != "none" {
+				choice["disable_parallel_tool_use"] = !q.parallel
+			}
+			body["tools"], body["tool_choice"] = tools, choice
+		}
+		if q.schema != "" {
+			body["output_config"] = map[string]any{"format": map[string]any{"type": "json_schema", "schema": json.RawMessage(q.schema)}}
+		}
+		return body
+	},
+	whole: func(a map[string]any) (got answer) {
+		for _, b := range a["content"].([]any) {
+			switch at(b, "type") {
+			case "thinking":
+				got.reasoning += at(b, "thinking").(string)
+			case "text":
+				got.text += at(b, "text").(string)
+			default:
+				input, _ := json.Marshal(at(b, "input"))
+				got.calls = append(got.calls, at(b, "name").(string)+string(input))
+			}
+		}
+		got.finish = anthropicWords[a["stop_reason"].(string)]
+		for _, name := range []string{"input_tokens", "cache_read_input_tokens"} {
+			got.prompt += int(at(a, "usage."+name).(float64))
+		}
+		got.output = int(at(a, "usage.output_tokens").(float64))
+		return got
+	},
+	stream: func(t testing.TB, text string) map[string]any {
+		var message map[string]any
+		var content []any
+		for _, e := range namedEvents(t, text) {
+			block, _ := e["content_block"].(map[string]any)
+			index, _ := e["index"].(float64)
+			switch e["type"] {
+			case "message_start":
+				message = e["message"].(map[string]any)
+			case "content_block_start":
+				if content = append(content, block); int(index) != len(content)-1 || block["text"] != nil && block["text"] != "" {
+					t.Errorf("block %d: %v", len(content), e)
+				}
+			case "content_block_delta":
+				b := content[int(index)].(map[string]any)
+				for name, field := range map[string]string{"text": "text", "thinking": "thinking", "partial_json": "input"} {
+					if piece, ok := at(e, "delta."+name).(string); ok {
+						before, _ := b[field].(string)
+						b[field] = before + piece
+					}
+				}
+			case "content_block_stop":
+				b := content[int(index)].(map[string]any)
+				if input, ok := b["input"].(string); ok {
+					v := map[string]any{}
+					_ = json.Unmarshal([]byte(input), &v) // a call that was cut short has none
+					b["input"] = v
+				}
+			case "message_delta":
+				message["stop_reason"], message["usage"] = at(e, "delta.stop_reason"), e["usage"]
+			}
+		}
+		message["content"] = content
+		if content == nil {
+			message["content"] = []any{}
+		}
+		return message
+	},
+	param: map[string]string{"stop": "stop_sequences", "response_format.json_schema.schema": "output_config.format.schema",
+		"tools[0].function.name": "tools[0].name"},
+	fault: func(a map[string]any) string { return at(a, "error.message").(string) },
+}
+
+var anthropicWords = map[string]string{"end_turn": "stop", "stop_sequence": "stop", "max_tokens": "length",
+	"model_context_window_exceeded": "length", "tool_use": "tool_calls"}
+
+// namedEvents are the events of a stream whose names are their types.
+func namedEvents(t testing.TB, text string) (list []map[string]any) {
+	for event := range strings.SplitSeq(strings.TrimSuffix(text, "\n\n"), "\n\n") {
+		name, data, _ := strings.Cut(event, "\n")
+		e := object(t, strings.TrimPrefix(data, "data: "))
+		if "event: "+e["type"].(string) != name {
+			t.Errorf("event %q", event)
+		}
+		list = append(list, e)
+	}
+	return list
+}
+
+var dialects = []*dialect{&anthropicDialect}
+
+// family is a chat template that knows tools and reasoning.
+const reasoningTemplate = "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
+	"{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments.a }}{% endfor %}\n{% endfor %}" +
+	"assistant: {% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
+
+// A question has the same answer in all protocols, whole and streamed.
+func TestDialects(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: reasoningTemplate}), serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		q := &question{max: rapid.IntRange(1, 60).Draw(rt, "max"), seed: rapid.IntRange(0, 1000).Draw(rt, "seed"),
+			temperature: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature")}
+		if rapid.Bool().Draw(rt, "system") {
+			q.turns = append(q.turns, turn{"system", "Be brief."})
+		}
+		q.turns = append(q.turns, turn{"user", rapid.StringMatching(`[a-z<> ]{1,20}`).Draw(rt, "text")})
+		if rapid.Bool().Draw(rt, "called") {
+			q.turns = append(q.turns, turn{"call", "47"}, turn{"result", "done"}, turn{"assistant", "Good."}, turn{"user", "Go on."})
+		}
+		if rapid.Bool().Draw(rt, "stops") {
+			q.stops = []string{"e", "zz"}
+		}
+		if rapid.Bool().Draw(rt, "reasons") {
+			q.budget = rapid.IntRange(1, 12).Draw(rt, "budget")
+		}
+		switch rapid.IntRange(0, 2).Draw(rt, "kind") {
+		case 1:
+			q.tools, q.choice = true, rapid.SampledFrom([]string{"auto", "none", "required", "first"}).Draw(rt, "choice")
+			q.parallel = rapid.Bool().Draw(rt, "parallel")
+		case 2:
+			q.schema = schemaOfTools
+		}
+		first := chatDialect.body(q)
+		if q.budget > 0 {
+			first["chat_template_kwargs"] = map[string]any{"enable_thinking": true}
+		}
+		want := chatDialect.whole(s.post(chatDialect.path, first))
+		for i, c := range want.calls { // as JSON shows objects; a call that was cut short has no object
+			name, arguments, found := strings.Cut(c, "{")
+			var v map[string]any
+			_ = json.Unmarshal([]byte("{"+arguments), &v)
+			if text, _ := json.Marshal(v); found && v != nil {
+				want.calls[i] = name + string(text)
+			} else {
+				want.calls[i] = strings.TrimSuffix(name, "{") + "{}"
+			}
+		}
+		for _, d := range dialects {
+			body := d.body(q)
+			if got := d.whole(s.post(d.path, with(body, "stream", false))); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+				rt.Fatalf("%s: %+v, want %+v", d.path, got, want)
+			}
+			data, _ := json.Marshal(with(body, "stream", true))
+			_, _, text := s.send("POST", d.path, string(data))
+			if got := d.whole(d.stream(t, text)); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+				rt.Fatalf("%s, streamed: %+v, want %+v: %s", d.path, got, want, text)
+			}
+		}
+	})
+}
+
+// What is wrong is named as the client named it, in the form of its protocol.
+func TestDialectErrors(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
+	for field, q := range map[string]*question{
+		"stop":                               {stops: []string{""}},
+		"temperature":                        {temperature: -1},
+		"response_format.json_schema.schema": {schema: `{"type": "string", "pattern": "(?=a)"}`},
+	} {
+		q.turns, q.max = []turn{{"user", "x"}}, 3
+		for _, d := range append(dialects, &chatDialect) {
+			name := field
+			if d.param[field] != "" {
+				name = d.param[field]
+			}
+			data, _ := json.Marshal(with(d.body(q), "stream", true))
+			status, header, text := s.send("POST", d.path, string(data))
+			if status != 400 || header.Get("Content-Type") != "application/json" || !strings.HasPrefix(d.fault(object(t, text)), name+": ") {
+				t.Errorf("%s: status %d, %s; want %s", d.path, status, text, name)
+			}
+		}
+	}
+}

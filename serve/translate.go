@@ -1,0 +1,92 @@
+package serve
+
+import (
+	"encoding/json"
+	"maps"
+)
+
+// Other protocols' bodies become bodies of chat completions, which chat templates know too. A translation moves and makes fields;
+// names tells errors what the client calls them.
+
+// rename moves a field. Errors go on to name it as the client does.
+func (o *object) rename(from, to string) {
+	if raw, ok := o.fields[from]; ok {
+		delete(o.fields, from)
+		o.fields[to] = raw
+		o.name(to, from)
+	}
+}
+
+// name says that errors about a field are to name another.
+func (o *object) name(field, given string) {
+	if o.names == nil {
+		o.names = map[string]string{}
+	}
+	o.names[field] = given
+}
+
+// put makes a field of a value that has a JSON form.
+func (o *object) put(name string, value any) {
+	o.fields[name], _ = json.Marshal(value)
+}
+
+// newObject makes an object that is no part of the body. Errors about its fields begin with path.
+func newObject(path string) *object {
+	return &object{path: path + ".", fields: map[string]json.RawMessage{}}
+}
+
+// putList makes a field that is a list of objects. The first error of them is the body's.
+func (o *object) putList(name string, list []*object) {
+	if o.lists == nil {
+		o.lists = map[string][]*object{}
+	}
+	o.lists[name] = list
+	for _, in := range list {
+		o.err = firstOf(o.err, in.err)
+	}
+}
+
+// oneChoice refuses or drops the fields that make several choices, which the protocol cannot show.
+func (o *object) oneChoice() {
+	o.refuse("n", unlike, "1")
+	delete(o.fields, "race")
+}
+
+// setThinking has the model reason or not: by the variable of chat templates, and where it reasons all the same by a budget of 0.
+func (o *object) setThinking(on bool) {
+	var vars map[string]json.RawMessage
+	o.read("chat_template_kwargs", &vars)
+	vars = maps.Clone(vars)
+	if vars == nil {
+		vars = map[string]json.RawMessage{}
+	}
+	vars["enable_thinking"], _ = json.Marshal(on)
+	o.put("chat_template_kwargs", vars)
+	if !on {
+		o.put("reasoning_budget", 0)
+	}
+}
+
+// setSchema has the output match a JSON schema, which errors name as given.
+func (o *object) setSchema(schema json.RawMessage, given string) {
+	o.put("response_format", map[string]any{"type": "json_schema", "json_schema": map[string]any{"schema": schema}})
+	o.name("response_format.json_schema.schema", given)
+}
+
+// calledTool is an earlier call as chat templates know it, with arguments as an object.
+type calledTool struct {
+	ID       string `json:"id,omitempty"`
+	Type     string `json:"type"`
+	Function struct {
+		Name      string          `json:"name"`
+		Arguments json.RawMessage `json:"arguments"`
+	} `json:"function"`
+}
+
+func newCalledTool(id, name string, arguments json.RawMessage) calledTool {
+	c := calledTool{ID: id, Type: "function"}
+	if c.Function.Name, c.Function.Arguments = name, arguments; arguments == nil {
+		c.Function.Arguments = json.RawMessage("{}")
+	}
+	return c
+}
