@@ -70,7 +70,7 @@ func (m *Model) Adapter(drafter string) (*Adapter, error) {
 	}
 	l, ok := d.(learn.Learner)
 	if !ok {
-		return nil, optionf("Drafter", "%q has no head that can learn: name one with a trained head, such as eagle3", drafter)
+		return nil, optionf("Drafter", "%q has no head that can learn: name a drafter with a trained head", drafter)
 	}
 	return m.adapter(l)
 }

@@ -4,9 +4,13 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"go/scanner"
+	"go/token"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"strconv"
 	"strings"
@@ -104,6 +108,65 @@ func TestFewFilesImportHeads(t *testing.T) {
 		}
 		if len(found) > most || len(found) == 0 {
 			t.Errorf("%d files import the packages of %s, want %d at most:\n%s", len(found), kind, most, strings.Join(found, "\n"))
+		}
+	}
+}
+
+// A family of heads is known by its packages alone: those named after it. Few other files name it: the lists of what is registered,
+// embedded and trained.
+func TestHeadFamiliesStayApart(t *testing.T) {
+	for family, most := range map[string]int{"eagle": 3, "specblock": 3, "jet": 6} {
+		words := family
+		if family == "jet" {
+			words = "jet|jetspec|dflash|ddtree"
+		}
+		named := regexp.MustCompile("^(" + words + ")[0-9]*([:+.-]|$)")
+		var files []string
+		err := filepath.WalkDir(".", func(path string, e fs.DirEntry, err error) error {
+			switch name := e.Name(); {
+			case err != nil:
+				return err
+			case e.IsDir() && (name == family || name == "testdata" || len(name) > 1 && strings.ContainsAny(name[:1], "._")):
+				return fs.SkipDir
+			case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+				return nil
+			}
+			text, err := os.ReadFile(path)
+			if err == nil && names(path, text, family, named) {
+				files = append(files, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(files) > most {
+			t.Errorf("%d files outside its packages name %s, at most %d should: %s", len(files), family, most, strings.Join(files, ", "))
+		}
+	}
+}
+
+// names reports whether code names a family: in an import, an identifier, or a value that is one of its names. Comments and help texts may
+// give it as an example.
+func names(path string, text []byte, family string, named *regexp.Regexp) bool {
+	file := token.NewFileSet().AddFile(path, -1, len(text))
+	var s scanner.Scanner
+	s.Init(file, text, nil, 0)
+	for {
+		_, tok, literal := s.Scan()
+		literal = strings.ToLower(literal)
+		switch tok {
+		case token.EOF:
+			return false
+		case token.IDENT:
+			if strings.HasPrefix(literal, family) || strings.HasSuffix(literal, family) {
+				return true
+			}
+		case token.STRING:
+			literal = strings.Trim(literal, "\"`")
+			if strings.HasSuffix(literal, "/"+family) || named.MatchString(literal) && !strings.Contains(literal, " ") {
+				return true
+			}
 		}
 	}
 }

@@ -83,6 +83,13 @@ func Families() []Family {
 	return slices.DeleteFunc(all(), func(f Family) bool { return f.Test })
 }
 
+// AutoFamilies lists the families that Auto may choose, the first choice first.
+func AutoFamilies() []Family {
+	list := slices.DeleteFunc(all(), func(f Family) bool { return f.Auto == "" })
+	slices.SortStableFunc(list, func(a, b Family) int { return a.Rank - b.Rank })
+	return list
+}
+
 func all() []Family {
 	familiesMu.RLock()
 	defer familiesMu.RUnlock()
@@ -130,7 +137,7 @@ func New(text string, target Target) (Drafter, error) {
 	}
 	hint := ""
 	if slices.ContainsFunc(AllModifiers, func(m Modifier) bool { return m.Name == name }) {
-		hint = " (it is a modifier: write it after a drafter's name, as in eagle3+" + name + ", and in merge within round brackets)"
+		hint = " (it is a modifier: write it after a drafter's name, as in NAME+" + name + ", and in merge within round brackets)"
 	}
 	return nil, fmt.Errorf("drafter %q: there is no %q%s: want one of %s, or %s", text, name, hint, strings.Join(names, ", "), Auto)
 }
@@ -147,9 +154,7 @@ func Resolve(text string, target Target) (string, error) {
 	}
 	chosen := target.Auto
 	if chosen == "" {
-		families := slices.DeleteFunc(all(), func(f Family) bool { return f.Auto == "" })
-		slices.SortStableFunc(families, func(a, b Family) int { return a.Rank - b.Rank })
-		for _, f := range families {
+		for _, f := range AutoFamilies() {
 			if _, err := New(f.Auto, target); err == nil {
 				chosen = f.Auto
 				break

@@ -73,7 +73,7 @@ func TestRouterOfATarget(t *testing.T) {
 		t.Errorf("without a method: %v, %v", m, err)
 	}
 	d.Embed = nil
-	if _, err := draft.Shortlists(routed, d, "head", draft.Target{Vocab: vocab, Heads: []draft.Head{good}}); err == nil || !strings.Contains(err.Error(), "only EAGLE heads") {
+	if _, err := draft.Shortlists(routed, d, "head", draft.Target{Vocab: vocab, Heads: []draft.Head{good}}); err == nil || !strings.Contains(err.Error(), "not what a router reads") {
 		t.Errorf("a drafter whose rows have no feature: %v", err)
 	}
 }

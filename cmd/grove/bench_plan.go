@@ -94,12 +94,7 @@ func (cmd *benchSpecCmd) methods(runs []plannedRun, target draft.Target) (out []
 	for _, r := range runs {
 		texts := r.methods
 		if len(texts) == 0 {
-			texts = []string{bench.Plain}
-			for _, name := range compared {
-				if _, err := draft.New(name, target); err == nil { // the model has what it runs
-					texts = append(texts, name)
-				}
-			}
+			texts = append([]string{bench.Plain}, comparedDrafters(target)...)
 		}
 		if len(cmd.Accept) > 1 {
 			texts = bench.Cross(texts, cmd.Accept, speculate.Coupled, speculate.Rejection)

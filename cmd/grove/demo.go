@@ -216,12 +216,7 @@ func (d *demo) report(c *comparison) error {
 
 // compareAll prints a line for each drafter that can run.
 func (d *demo) compareAll(ctx context.Context) error {
-	names := []string{draft.Plain}
-	for _, name := range compared {
-		if _, err := draft.New(name, d.m.Target()); err == nil {
-			names = append(names, name)
-		}
-	}
+	names := append([]string{draft.Plain}, comparedDrafters(d.m.Target())...)
 	var lanes []*lane
 	for _, name := range names {
 		lanes = append(lanes, d.lane(ctx, name, name))

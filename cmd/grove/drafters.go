@@ -22,13 +22,13 @@ func (draftersCmd) Help() string {
 heads that are given. With a name it explains that drafter: its options with their defaults and ranges, what
 it needs, and its paper.
 
-Options follow a colon, and modifiers a plus: --drafter eagle3:depth=5+text+freq:size=4096. The drafter auto, the
+Options follow a colon, and modifiers a plus: --drafter best-first:depth=5+text+freq:size=4096. The drafter auto, the
 default, stands for the best that the model was opened with.
 
 Examples:
     grove drafters
     grove drafters auto
-    grove drafters eagle3
+    grove drafters best-first
     grove drafters -m FILE --head HEAD`
 }
 
@@ -125,8 +125,11 @@ func (cmd *draftersCmd) explainAuto(p *program, m *grove.Model) error {
 	w := newHelpWriter(p.stdout)
 	w.paragraph(draft.Auto + ": the default drafter")
 	w.paragraph(fmt.Sprintf("For %s it is %s.", modelName(m, cmd.Model), text))
-	w.paragraph("It is the best for what is open: of heads eagle3, jetspec, specblock, ddtree and eagle2, in this order; " +
-		"best-first with a draft model; else lookup.")
+	var names []string
+	for _, f := range draft.AutoFamilies() {
+		names = append(names, f.Name)
+	}
+	w.paragraph("It is the first of these that can run: " + strings.Join(names, ", ") + ".")
 	return w.flush()
 }
 
@@ -228,9 +231,14 @@ func ready(f *draft.Family, m *grove.Model) error {
 	return err
 }
 
-// compared are the drafters that are compared where none is named, if they can run.
-var compared = []string{
-	"lookup", "linear", "fixed", "dynatree", "best-first", "dflash", "ddtree", "jetspec", "eagle3", "specblock", "auto",
+// comparedDrafters are the drafters that are compared where none is named: one of each family that the target can run, and auto.
+func comparedDrafters(target draft.Target) (names []string) {
+	for _, f := range draft.Families() {
+		if _, err := draft.New(f.Name, target); err == nil && !f.Parts {
+			names = append(names, f.Name)
+		}
+	}
+	return append(names, draft.Auto)
 }
 
 // drafterNames lists what --drafter takes.

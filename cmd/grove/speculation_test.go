@@ -35,7 +35,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("demo of a padded model without a draft model:\n%s", out)
 	}
 	all := lines(t, must(t, "", "demo", "--all", "-n", "8", "--pad", "0", "--json"))
-	if len(all) != len(compared)+1 || all[0]["drafter"] != "plain" || all[0]["speedup"] != 1.0 {
+	if len(all) < 8 || all[0]["drafter"] != "plain" || all[0]["speedup"] != 1.0 || all[len(all)-1]["drafter"] != "auto" {
 		t.Errorf("demo --all: %v", all)
 	}
 }

@@ -2,6 +2,9 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
@@ -33,4 +36,95 @@ func (c *trainHeadCmd[F, P]) Run(p *program) error {
 		return err
 	}
 	return c.run(p, func(ctx context.Context, j train.Job) error { return P(&c.Flags).Train(ctx, j, name) })
+}
+
+// trainRouterCmd varies the recipe of the shipped router: what is not given is its.
+type trainRouterCmd struct {
+	overFlags `recipe:"-"`
+	Head      string `recipe:"-" help:"Its EAGLE head: a folder below --dir that grove train eagle wrote, or a file (${default})." default:"eagle" placeholder:"NAME"`
+	Name      string `recipe:"-" help:"Folder below --dir for this router (${default})." default:"router" placeholder:"NAME"`
+
+	Clusters *int     `help:"Clusters by the paper's k-means, of any sizes; default: clusters of --size tokens." placeholder:"N" group:"Training"`
+	Size     *int     `help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
+	Listed   *int     `help:"Clusters of a shortlist, by default." placeholder:"N" group:"Training"`
+	Width    *int     `help:"Width of the hidden layer, a multiple of 32." placeholder:"N" group:"Training"`
+	Top      *int     `help:"Learn which clusters hold the head's N most probable tokens." placeholder:"N" group:"Training"`
+	Places   *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
+	Later    *int     `help:"Positions of these after which the head drafts on." placeholder:"N" group:"Training"`
+	Steps    *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rate     *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
+	Seed     *uint64  `help:"Seed of clusters, first weights and order of texts." placeholder:"N" group:"Training"`
+}
+
+func (c *trainRouterCmd) Help() string {
+	r := eagle.NewRouterRecipe()
+	return fmt.Sprintf(`A router chooses the part of the vocabulary that an EAGLE head computes for each row (DynaSpec, +dynaspec).
+Tokens with similar output rows form clusters, and a small network predicts which clusters hold the head's most
+probable tokens. It is trained while the head drafts over the target's text. The flags change the recipe of the
+router that is part of grove: clusters of %d tokens, a hidden layer of %d, %d steps, %d clusters a list.
+
+An interrupted command continues when it is given again, and ends in the same weights. Each folder holds one
+recipe: give another recipe another --name.
+
+Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, loss.png, metrics.jsonl.
+
+Examples:
+    grove train router --dir own --data DATA
+    grove train router --dir own --data DATA --clusters 256 --name kmeans`,
+		r.Size, r.Width, r.Steps, r.Listed)
+}
+
+func (c *trainRouterCmd) recipe() eagle.RouterRecipe {
+	r := eagle.NewRouterRecipe()
+	train.SetFlags(&r, c)
+	return r
+}
+
+func (c *trainRouterCmd) Run(p *program) error {
+	if err := headName(c.Name); err != nil {
+		return err
+	}
+	head := c.Head
+	if _, err := os.Stat(filepath.Join(c.dir(), head, "model-q8_0.gguf")); err == nil {
+		head = filepath.Join(c.dir(), head, "model-q8_0.gguf")
+	} else if _, err := os.Stat(head); err != nil {
+		return usagef("--head %s: there is neither a finished head of that name below %s nor such a file: grove train eagle makes one", c.Head, c.dir())
+	}
+	return c.run(p, func(ctx context.Context, j train.Job) error {
+		return eagle.TrainRouter(ctx, j, c.Name, head, c.recipe())
+	})
+}
+
+type trainSiblingCmd struct {
+	trainFlags `recipe:"-"`
+
+	TargetSteps *int `recipe:"Target.Steps" help:"Steps of the target." placeholder:"N"`
+	HeadSteps   *int `recipe:"Head.Steps" help:"Steps of its EAGLE head." placeholder:"N"`
+	RouterSteps *int `recipe:"Router.Steps" help:"Steps of the router." placeholder:"N"`
+	Files       *int `recipe:"-" help:"Files of 512 generated texts of 512 tokens, and a fifth as many of 1024 tokens." placeholder:"N"`
+}
+
+func (c *trainSiblingCmd) Help() string {
+	r := eagle.NewSiblingRecipe()
+	return fmt.Sprintf(`Trains a vocabulary of %d tokens, a target, an EAGLE head and its router, by shorter forms of the usual recipes (%d,
+%d and %d steps), to study what an output head costs and what shortlists save. It needs a folder for itself. An
+interrupted command continues when it is given again.
+
+Examples:
+    grove train sibling --dir sibling --data DATA
+    grove bench spec -m sibling/target/model-q8_0.gguf --head sibling/eagle/model-q8_0.gguf --methods eagle3`,
+		r.Target.Shape.Vocab, r.Target.Steps, r.Head.Steps, r.Router.Steps)
+}
+
+func (c *trainSiblingCmd) recipe() eagle.SiblingRecipe {
+	r := eagle.NewSiblingRecipe()
+	train.SetFlags(&r, c)
+	if c.Files != nil {
+		r.SetText(*c.Files, *c.Files/5)
+	}
+	return r
+}
+
+func (c *trainSiblingCmd) Run(p *program) error {
+	return c.runStage(p, func(ctx context.Context, j train.Job) error { return eagle.Sibling(ctx, j, c.recipe()) })
 }

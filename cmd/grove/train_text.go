@@ -2,8 +2,11 @@ package main
 
 import (
 	"fmt"
+	"slices"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -14,7 +17,7 @@ type trainTextCmd struct {
 	Data      string `help:"Folder of the suites' data (${default})." env:"GROVE_DATA" default:"../shared/data" placeholder:"DIR"`
 	Prompts   int    `help:"Prompts of the suite, 1 to 10000 (${default})." default:"200" placeholder:"N"`
 	MaxTokens int    `short:"n" help:"Tokens to generate after each prompt, 1 to 4096 (${default})." default:"128" placeholder:"N"`
-	Drafter   string `short:"d" help:"Drafter that runs the head (${default})." default:"eagle3:tree=best-first+text" placeholder:"NAME"`
+	Drafter   string `short:"d" help:"Drafter that runs the head; default: the one that auto stands for." placeholder:"NAME"`
 
 	From string `arg:"" help:"GGUF file of the head, which --head names too unless it is grove's own." placeholder:"HEAD"`
 	To   string `arg:"" help:"GGUF file to write." placeholder:"FILE"`
@@ -50,7 +53,13 @@ func (cmd *trainTextCmd) Run(p *program) error {
 		return err
 	}
 	defer p.close(m)
-	j := train.TextJob{Drafter: cmd.Drafter, Target: m.Target(), Tokens: cmd.MaxTokens}
+	drafter := cmd.Drafter
+	if drafter == "" {
+		if drafter, err = autoOf(cmd.From); err != nil {
+			return err
+		}
+	}
+	j := train.TextJob{Drafter: drafter, Target: m.Target(), Tokens: cmd.MaxTokens}
 	if j.Prompts, err = tokenize(m, suite, m.Context()); err != nil {
 		return err
 	}
@@ -68,4 +77,19 @@ func (cmd *trainTextCmd) Run(p *program) error {
 	}
 	fmt.Fprintln(p.stderr, cmd.To)
 	return nil
+}
+
+// autoOf is the drafter that auto stands for where a head of a file is open.
+func autoOf(path string) (string, error) {
+	h, err := heads.Read(draft.Head{Name: path})
+	if err != nil {
+		return "", err
+	}
+	defer h.Close()
+	for _, f := range draft.AutoFamilies() {
+		if slices.Contains(h.Shape.Kind().Drafters, f.Name) {
+			return f.Auto, nil
+		}
+	}
+	return "", usagef("--drafter: auto stands for no drafter of a %s: want one with +text", h.Shape.Kind().Name)
 }

@@ -30,6 +30,11 @@ const (
 var kind = headfile.Kind{
 	Name: "EAGLE head", Drafters: []string{"eagle3", "eagle2"}, Archs: []string{arch3, arch2},
 	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true,
+	Speculators: []string{"eagle", "eagle3"},
+	Examples: []string{
+		"eagle3:k=10,depth=7,n=60", "eagle3:tree=best-first,width=6,branch=4,depth=10", "eagle2:tree=best-first,width=3,branch=8,depth=4",
+		"eagle3:tree=linear,k=6", "eagle2:tree=fixed,d=4,b=3", "eagle3:tree=dynatree,window=5,n-max=40",
+	},
 }
 
 func init() { headfile.Register(&kind) }

@@ -24,7 +24,14 @@ type Head struct {
 // arch is the architecture of GGUF files.
 const arch = "dflash"
 
-var kind = headfile.Kind{Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) }}
+var kind = headfile.Kind{
+	Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
+	Speculators: []string{"dflash"},
+	Examples: []string{
+		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2", "jetspec:tree=entropy,head=bidirectional,width=4",
+		"jetspec:tree=ddtree,width=8", "jetspec:tree=chain",
+	},
+}
 
 func init() { headfile.Register(&kind) }
 

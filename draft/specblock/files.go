@@ -22,7 +22,13 @@ type Head struct {
 // arch is the architecture of GGUF files.
 const arch = "specblock"
 
-var kind = headfile.Kind{Name: "SpecBlock head", Drafters: []string{arch}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) }}
+var kind = headfile.Kind{
+	Name: "SpecBlock head", Drafters: []string{arch}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
+	Examples: []string{
+		"specblock:widths=2/3/5/2,blocks=2,starts=6,nodes=35", "specblock:uniform=3,blocks=2,nodes=35",
+		"specblock:tree=best-first,blocks=2,starts=6,nodes=35", "specblock:tree=best-first,blocks=2,cached=1,nodes=60",
+	},
+}
 
 func init() { headfile.Register(&kind) }
 

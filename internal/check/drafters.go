@@ -5,6 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -12,6 +15,7 @@ import (
 	_ "github.com/grovellm/grove/draft/lookup"
 	_ "github.com/grovellm/grove/draft/merge"
 	_ "github.com/grovellm/grove/internal/drafttest/hostile"
+	"github.com/grovellm/grove/internal/headfile"
 	_ "github.com/grovellm/grove/internal/heads"
 )
 
@@ -38,41 +42,39 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 	return draft.New(name, target)
 }
 
-// headDrafters describe drafters of each kind of head.
-var headDrafters = []func(rng *rand.Rand) string{randomBlock, randomEagle, randomSpecBlock}
-
 // randomHeads describes a drafter of each kind of head.
 func randomHeads(rng *rand.Rand) (names []string) {
-	for _, random := range headDrafters {
-		names = append(names, random(rng))
+	for _, kind := range headfile.Kinds() {
+		names = append(names, randomHead(rng, kind))
 	}
 	return names
+}
+
+func randomKind(rng *rand.Rand) *headfile.Kind {
+	kinds := headfile.Kinds()
+	return kinds[rng.IntN(len(kinds))]
+}
+
+var wholeNumber = regexp.MustCompile(`(=|/)\d+`)
+
+// randomHead describes a drafter of a kind of head, with numbers and modifiers of its own.
+func randomHead(rng *rand.Rand, kind *headfile.Kind) string {
+	text := wholeNumber.ReplaceAllStringFunc(kind.Examples[rng.IntN(len(kind.Examples))], func(number string) string {
+		n, _ := strconv.Atoi(number[1:])
+		return fmt.Sprintf("%s%d", number[:1], 1+n/10+rng.IntN(2*n-n/10))
+	})
+	name, _, _ := draft.Split(text)
+	families := draft.Families()
+	f := families[slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == name })]
+	if slices.Contains(f.Modifiers, "dynaspec") && rng.IntN(4) == 0 {
+		return text + []string{"+dynaspec", "+text+dynaspec-fixed"}[rng.IntN(2)]
+	}
+	return text + randomModifiers(rng, draftable)
 }
 
 // randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.
 func randomModelDrafter(rng *rand.Rand, vocab int) string {
 	return strings.Replace(randomTrees(rng), ",", ":", 1) + randomModifiers(rng, min(vocab, 300))
-}
-
-// randomEagle describes an EAGLE head's drafter.
-func randomEagle(rng *rand.Rand) string {
-	mods := randomModifiers(rng, draftable)
-	if rng.IntN(4) == 0 {
-		mods = []string{"+dynaspec", "+text+dynaspec-fixed"}[rng.IntN(2)]
-	}
-	return fmt.Sprintf("eagle%d:tree=%s%s", 2+rng.IntN(2), randomTrees(rng), mods)
-}
-
-// randomSpecBlock describes a SpecBlock head's drafter.
-func randomSpecBlock(rng *rand.Rand) string {
-	text := fmt.Sprintf("specblock:tree=%s,blocks=%d,starts=%d,nodes=%d",
-		[]string{"best-first", "ranked"}[rng.IntN(2)], 1+rng.IntN(3), rng.IntN(12), 2+rng.IntN(70))
-	if rng.IntN(2) == 0 {
-		text += fmt.Sprintf(",uniform=%d", 1+rng.IntN(5))
-	} else {
-		text += fmt.Sprintf(",widths=%d/%d/%d/%d", 1+rng.IntN(3), 1+rng.IntN(5), 1+rng.IntN(10), rng.IntN(5))
-	}
-	return text + randomModifiers(rng, draftable)
 }
 
 // randomModifiers adds +text and a shortlist of so many tokens at most, sometimes.
@@ -119,7 +121,7 @@ func randomMerge(rng *rand.Rand, vocab int) string {
 	}
 	second := randomModelDrafter(rng, vocab)
 	if rng.IntN(4) > 0 {
-		second = headDrafters[rng.IntN(len(headDrafters))](rng)
+		second = randomHead(rng, randomKind(rng))
 	}
 	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, second)
 }

@@ -17,7 +17,7 @@ import (
 // draftCase: what a head proposes first after a prompt does not depend on how that was read: in what chunks, at what kernel level, by how
 // many threads.
 func draftCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, root int32, level cpu.Level) error {
-	name := headDrafters[rng.IntN(len(headDrafters))](rng)
+	name := randomHead(rng, randomKind(rng))
 	params := sample.Params{Temperature: float32(rng.IntN(2)), Seed: rng.Uint64()}
 	propose := func(level cpu.Level, threads int, chunk func(left int) int) (*tree.Tree, error) {
 		defer cpu.Use(level)()

@@ -9,7 +9,6 @@ import (
 	"os"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synthetic"
@@ -83,15 +82,4 @@ func (v *variant) removeHeads() {
 func (v *variant) headed(o *opened) (draft.Target, error) {
 	files, err := v.heads(o.m.Config)
 	return draft.Target{Vocab: v.shape.Vocab, Context: o.m.Context(), Model: o.m, Draft: o.m, Heads: files, Shared: &o.shared}, err
-}
-
-// randomBlock describes a block head's drafter.
-func randomBlock(rng *rand.Rand) string {
-	pick := func(names ...string) string { return names[rng.IntN(len(names))] }
-	s := fmt.Sprintf("width=%d,depth=%d", rng.IntN(9), rng.IntN(2))
-	if rng.IntN(4) == 0 {
-		return pick("jetspec", "ddtree", "dflash") + ":" + s + randomModifiers(rng, 0)
-	}
-	s += fmt.Sprintf(",lambda=%.2f,head=%s", 0.1+4*rng.Float64(), pick(jet.Causal, jet.Bidirectional))
-	return "jetspec:" + s + ",tree=" + pick(jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain) + randomModifiers(rng, 0)
 }

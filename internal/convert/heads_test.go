@@ -182,7 +182,7 @@ func TestHeadsOfTargets(t *testing.T) {
 			t.Errorf("%s: %v", want, err)
 		}
 	}
-	if _, err := ToHF(ctx, at("target.gguf"), at("never"), Options{Speculators: true}); err == nil || !strings.Contains(err.Error(), "only an EAGLE-3 head") {
+	if _, err := ToHF(ctx, at("target.gguf"), at("never"), Options{Speculators: true}); err == nil || !strings.Contains(err.Error(), "no folder of vLLM") {
 		t.Errorf("a model for a speculator: %v", err)
 	}
 	c.Taps, c.TargetLayers = nil, 0

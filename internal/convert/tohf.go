@@ -41,7 +41,7 @@ func ToHF(ctx context.Context, path, dir string, o Options) (notes []string, err
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", path, err)
 	case o.Speculators:
-		return nil, fmt.Errorf("%s: only an EAGLE-3 head has a folder of vLLM's speculators", path)
+		return nil, fmt.Errorf("%s: a model has no folder of vLLM's speculators, as some heads have", path)
 	case o.Target != "":
 		return nil, fmt.Errorf("%s: nothing of a target goes into this folder: no target is read for it", dir)
 	}

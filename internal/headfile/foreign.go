@@ -63,9 +63,6 @@ var foreign = []struct {
 	},
 }
 
-// speculators are the values of speculators_model_type that grove reads.
-var speculators = []string{"eagle", "eagle3", "dflash"}
-
 // refuseForeign returns an error that names the kind of head that config.json or the tensors show,
 // where grove does not run it.
 func refuseForeign(config map[string]any, tensors []string) error {
@@ -103,7 +100,7 @@ func refuseForeign(config map[string]any, tensors []string) error {
 			}
 		}
 	}
-	if speculator != "" && !slices.Contains(speculators, speculator) {
+	if speculator != "" && !slices.ContainsFunc(kinds, func(k *Kind) bool { return slices.Contains(k.Speculators, speculator) }) {
 		return refuse("another head of vLLM's speculators", "field \"speculators_model_type\" is %s",
 			tensor.Quote(speculator))
 	}

@@ -18,6 +18,11 @@ type Kind struct {
 	Archs    []string // values of general.architecture in its GGUF files
 	New      func() Shape
 
+	Speculators []string // values of speculators_model_type in vLLM's folders of such heads
+
+	// Examples are texts of the drafters. Checks draw other numbers for those in them: each up to twice as large.
+	Examples []string
+
 	Pairs  bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
 	Output bool // folders have an output matrix, because other programs want one
 }

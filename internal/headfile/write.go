@@ -95,7 +95,7 @@ func WriteGGUF(path, name string, s Shape, weights []tensor.Tensor, tokens []int
 // the kind's authors; else the folder is one of vLLM's speculators for that target. The rest is as GGUF has it.
 func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, target *model.Config) (fields map[string]any, list []Out, err error) {
 	if _, speculators := s.Folders(); target != nil && !speculators {
-		return nil, nil, fmt.Errorf("a %s: grove writes vLLM's speculators of EAGLE-3 heads alone", s.Kind().Name)
+		return nil, nil, fmt.Errorf("a %s of this shape: vLLM's speculators have none", s.Kind().Name)
 	}
 	if err := Check(s, weights, tokens, nil); err != nil {
 		return nil, nil, err

@@ -12,7 +12,7 @@ import (
 
 // TextJob says over which texts the weights of the modifier +text are fitted.
 type TextJob struct {
-	Drafter  string // with its modifier, as in "eagle3+text"
+	Drafter  string // with its modifier, as in "auto+text"
 	Target   draft.Target
 	Prompts  [][]int32
 	Tokens   int                   // to generate after each prompt
@@ -28,7 +28,7 @@ func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 	}
 	learner, ok := d.(interface{ TextWeights() []float32 })
 	if !ok || learner.TextWeights() == nil {
-		return nil, fmt.Errorf("drafter %q has no weights of +text: name one with that modifier, such as eagle3+text", j.Drafter)
+		return nil, fmt.Errorf("drafter %q has no weights of +text: write +text after a drafter with a head", j.Drafter)
 	}
 	loop, err := speculate.New(speculate.Model(j.Target.Model), d, speculate.Options{Uncontrolled: true})
 	if err != nil {
