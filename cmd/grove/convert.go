@@ -17,7 +17,7 @@ type convertCmd struct {
 	To          string `arg:"" help:"GGUF file or folder to write."`
 	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0." default:"keep" placeholder:"TYPE"`
 	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
-	Speculators bool   `help:"Write an EAGLE-3 head in the format of vLLM's speculators; needs --target."`
+	Speculators bool   `help:"Write an EAGLE-3 or DFlash head in the format of vLLM's speculators; needs --target."`
 	Force       bool   `short:"f" help:"Replace an existing file."`
 }
 

@@ -50,6 +50,7 @@ type cli struct {
 	Rm       rmCmd       `cmd:"" group:"models" help:"Remove a model that was fetched."`
 	Inspect  inspectCmd  `cmd:"" group:"models" help:"Show what is in a model file or folder."`
 	Convert  convertCmd  `cmd:"" group:"models" help:"Convert between Hugging Face folders and GGUF files."`
+	Export   exportCmd   `cmd:"" group:"models" help:"Write a draft head for another engine."`
 	Quantize quantizeCmd `cmd:"" group:"models" help:"Write a GGUF file with smaller weights."`
 	Pad      padCmd      `cmd:"" group:"models" help:"Write a GGUF file that costs as much to run as a larger model."`
 	Synth    synthCmd    `cmd:"" group:"models" help:"Write a model of random weights."`

@@ -233,9 +233,10 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tenso
 	layout = midlayer
 	switch {
 	case target != nil:
-		if m, err = speculator(m, typ, target); err != nil {
+		if m, err = headfile.Speculator("eagle3", "Eagle3Speculator", 5, m, typ, target); err != nil {
 			return nil, "", err
 		}
+		m["embed_requires_grad"] = false
 		layout = layer0
 	case c.Version == 2:
 		m["bias"] = slices.ContainsFunc(weights, func(w tensor.Tensor) bool { return w.Name == "fc.bias" })
@@ -259,21 +260,4 @@ func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tenso
 		m["eagle_config"] = map[string]any{"eagle_aux_hidden_state_layer_ids": outputs, "use_aux_hidden_state": true}
 	}
 	return m, layout, nil
-}
-
-// speculator is config.json of vLLM's speculators, around the fields of the layer.
-func speculator(layer map[string]any, typ tensor.Type, target *model.Config) (map[string]any, error) {
-	verifier, err := target.Fields(typ)
-	if err != nil {
-		return nil, err
-	}
-	return map[string]any{
-		"architectures": []string{"Eagle3Speculator"}, "speculators_model_type": "eagle3", "speculators_version": "0.3.0",
-		"torch_dtype": layer["torch_dtype"], "tie_word_embeddings": false, "embed_requires_grad": false, "transformer_layer_config": layer,
-		"speculators_config": map[string]any{
-			"algorithm": "eagle3", "default_proposal_method": "greedy",
-			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": 5, "verifier_accept_k": 1, "accept_tolerance": 0.0}},
-			"verifier":         map[string]any{"name_or_path": target.Name, "architectures": verifier["architectures"]},
-		},
-	}, nil
 }

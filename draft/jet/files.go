@@ -220,19 +220,30 @@ func (*Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders says which folders can be written: they cannot name the embedding as a tap.
-func (c *Config) Folders() (authors, speculators bool) { return !slices.Contains(c.Taps, 0), false }
+// Folders says which folders can be written: they cannot name the embedding as a tap, and vLLM's speculators have no causal heads.
+func (c *Config) Folders() (authors, speculators bool) {
+	named := !slices.Contains(c.Taps, 0)
+	return named, named && !c.Causal
+}
 
-// FolderFields is config.json.
-func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+// FolderFields is config.json. vLLM reads whether a head is causal under another name than its authors' code.
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
 	ids := make([]int, len(c.Taps))
 	for i, t := range c.Taps {
 		if ids[i] = t - 1; t == 0 {
 			return nil, "", fmt.Errorf("the head taps the embedding, which target_layer_ids of a folder cannot name: write GGUF")
 		}
 	}
-	m["architectures"] = []string{folderArch}
-	m["block_size"] = c.Block
-	m["dflash_config"] = map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids, "causal_head": c.Causal}
+	if target == nil {
+		m["architectures"] = []string{folderArch}
+		m["block_size"] = c.Block
+		m["dflash_config"] = map[string]any{"mask_token_id": c.Mask, "target_layer_ids": ids, "causal_head": c.Causal, "causal": c.Causal}
+		return m, "", nil
+	}
+	if m, err = headfile.Speculator("dflash", "DFlashSpeculator", c.Block-1, m, typ, target); err != nil {
+		return nil, "", err
+	}
+	m["block_size"], m["mask_token_id"], m["aux_hidden_state_layer_ids"] = c.Block, c.Mask, c.Taps
+	m["draft_vocab_size"], m["sample_from_anchor"] = c.Vocab, false
 	return m, "", nil
 }

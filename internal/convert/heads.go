@@ -3,6 +3,7 @@
 package convert
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -134,7 +135,7 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Target, err)
 		}
-		if c.Name == "" {
+		if c.Name = cmp.Or(o.Verifier, c.Name); c.Name == "" {
 			c.Name = modelName(o.Target)
 		}
 		target = &c

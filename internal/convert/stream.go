@@ -22,7 +22,8 @@ type Options struct {
 	// wants one; its output matrix into the folder of an EAGLE head that has none, where other programs want one. May be empty.
 	Target string
 
-	Speculators bool // the folder of an EAGLE-3 head is to be as vLLM's speculators have it
+	Speculators bool   // the folder of an EAGLE-3 or DFlash head is to be as vLLM's speculators have it
+	Verifier    string // what vLLM is to call the target there; empty: the name in its files
 
 	Progress func(done, total int64) // bytes of tensor data written; may be nil
 }

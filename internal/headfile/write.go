@@ -116,12 +116,30 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, t
 	if list, err = folderTensors(s, weights, layout); err != nil {
 		return nil, nil, err
 	}
-	if tokens == nil && target != nil { // whose loader wants the map in any case
+	if tokens == nil && target != nil && c.DraftVocab != nil { // vLLM wants the map of such kinds in any case, and of no other
 		for t := range c.Output() {
 			tokens = append(tokens, int32(t))
 		}
 	}
 	return fields, append(list, FolderTokens(tokens, c.Layers.Vocab)...), nil
+}
+
+// Speculator is config.json of one of vLLM's speculators for a target, around the fields of the head's layers: its type and class
+// there, and the tokens that it drafts.
+func Speculator(kind, class string, tokens int, layers map[string]any, typ tensor.Type, target *model.Config) (map[string]any, error) {
+	verifier, err := target.Fields(typ)
+	if err != nil {
+		return nil, err
+	}
+	return map[string]any{
+		"architectures": []string{class}, "speculators_model_type": kind, "speculators_version": "0.3.0",
+		"torch_dtype": layers["torch_dtype"], "tie_word_embeddings": false, "transformer_layer_config": layers,
+		"speculators_config": map[string]any{
+			"algorithm": kind, "default_proposal_method": "greedy",
+			"proposal_methods": []any{map[string]any{"proposal_type": "greedy", "speculative_tokens": tokens, "verifier_accept_k": 1, "accept_tolerance": 0.0}},
+			"verifier":         map[string]any{"name_or_path": target.Name, "architectures": verifier["architectures"]},
+		},
+	}, nil
 }
 
 // folderTensors are the weights in their places. Parts of one tensor are joined, in the order of their columns.

@@ -1,0 +1,175 @@
+// Heads for other engines.
+
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"text/template"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/convert"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/hub"
+	"github.com/grovellm/grove/tensor"
+)
+
+type exportCmd struct {
+	VLLM exportVLLMCmd `cmd:"" name:"vllm" help:"Write a folder that vLLM serves a target with, and a Kubernetes manifest."`
+}
+
+func (exportCmd) Help() string {
+	return `Writes a draft head that was trained here for another engine.
+
+Examples:
+    grove export vllm eagle3.gguf ./speculator --target Qwen/Qwen3-8B`
+}
+
+type exportVLLMCmd struct {
+	Head     string `arg:"" hub:"" help:"EAGLE-3, DFlash or JetSpec head: GGUF file or folder."`
+	To       string `arg:"" help:"Folder to write."`
+	Target   string `hub:"" required:"" help:"The model that the head drafts for." placeholder:"FILE"`
+	Verifier string `help:"What vLLM is to serve as the target, such as ORG/REPO; default: --target, if that is a folder or ORG/REPO." placeholder:"NAME"`
+	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 head, and the block less its anchor of others." default:"0" placeholder:"N"`
+	Type     string `help:"Type of the matrices: bf16, f16 or f32." enum:"bf16,f16,f32" default:"bf16" placeholder:"TYPE"`
+	Image    string `help:"Image of the manifest's container (${default})." default:"vllm/vllm-openai:latest" placeholder:"IMAGE"`
+}
+
+func (exportVLLMCmd) Help() string {
+	return `Writes a draft head as vLLM reads it, and kubernetes.yaml beside it, and prints the command that serves the target
+with it. EAGLE-3 and DFlash heads have the format of vLLM's speculators. That has no causal heads, so JetSpec's
+have the format of DFlash's authors with the field dflash_config.causal, which vLLM reads.
+
+vLLM drafts chains: of each head the most probable line of tokens, and no tree. It brings less there than in grove.
+
+Examples:
+    grove export vllm eagle3.gguf ./speculator --target Qwen/Qwen3-8B
+    grove export vllm dflash.gguf ./speculator --target qwen3-8b-q8_0.gguf --verifier Qwen/Qwen3-8B`
+}
+
+// chainNote is what users of trees are to know.
+const chainNote = "vLLM drafts chains with it, no trees: a draft is the head's most probable line of tokens"
+
+// vllmServing is how vLLM is to serve a target with a head.
+type vllmServing struct {
+	Name, Verifier, Image string
+	Method                string
+	Tokens                int
+}
+
+// config is the value of --speculative-config, where the head lies at a path.
+func (s *vllmServing) config(path string) string {
+	text, _ := json.Marshal(struct { // strings and a number
+		Method string `json:"method"`
+		Model  string `json:"model"`
+		Tokens int    `json:"num_speculative_tokens"`
+	}{s.Method, path, s.Tokens})
+	return string(text)
+}
+
+// Mounted is that value in the container.
+func (s *vllmServing) Mounted() string { return s.config("/heads/" + s.Name) }
+
+//go:embed vllm.yaml
+var vllmManifest string
+
+func (cmd *exportVLLMCmd) Run(p *program) error {
+	s, speculators, err := cmd.serving()
+	if err != nil {
+		return err
+	}
+	typ, err := tensor.ParseType(cmd.Type)
+	if err != nil {
+		return err
+	}
+	ctx, stop := p.context()
+	defer stop()
+	bar := p.progress("writing", true)
+	notes, err := convert.ToHF(ctx, cmd.Head, cmd.To, convert.Options{Type: typ, Target: cmd.Target, Speculators: speculators,
+		Verifier: s.Verifier, Progress: bar.set})
+	bar.end()
+	if err != nil {
+		return err
+	}
+	manifest := template.Must(template.New("").Parse(vllmManifest))
+	err = atomicfile.Write(filepath.Join(cmd.To, "kubernetes.yaml"), func(w io.Writer) error { return manifest.Execute(w, s) })
+	if err != nil {
+		return err
+	}
+	serve := []string{"vllm", "serve", s.Verifier, "--speculative-config", s.config(cmd.To)}
+	notes = append(notes, chainNote)
+	if p.JSON {
+		return p.printJSON(map[string]any{"folder": cmd.To, "serve": serve, "method": s.Method, "tokens": s.Tokens, "notes": notes})
+	}
+	for _, n := range notes {
+		fmt.Fprintf(p.stderr, "note: %s\n", n)
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s\nvllm serve %s --speculative-config %s\n", cmd.To, shellWord(s.Verifier), shellWord(serve[4]))
+	return err
+}
+
+// notName matches what a label of Kubernetes cannot have.
+var notName = regexp.MustCompile(`[^a-z0-9]+`)
+
+// serving reads the head; speculators says which format vLLM has for it.
+func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error) {
+	if cmd.Tokens < 0 {
+		return nil, false, usagef("--tokens %d: want 1 or more, or 0", cmd.Tokens)
+	}
+	name := notName.ReplaceAllString(strings.ToLower(filepath.Base(filepath.Clean(cmd.To))), "-")
+	s = &vllmServing{Name: strings.Trim(name, "-"), Verifier: cmd.Verifier, Image: cmd.Image, Tokens: cmd.Tokens}
+	if s.Name == "" || len(s.Name) > 50 {
+		s.Name = "head"
+	}
+	if s.Verifier == "" {
+		s.Verifier = hub.Shown(cmd.Target)
+		if info, err := os.Stat(s.Verifier); err == nil && !info.IsDir() {
+			return nil, false, usagef("vLLM does not serve %s as it is: say with --verifier which model or folder it is to serve", cmd.Target)
+		}
+	}
+	h, err := heads.Read(draft.Head{Name: cmd.Head})
+	if errors.Is(err, headfile.ErrKind) {
+		err = fmt.Errorf("%s: want an EAGLE-3, DFlash or JetSpec head", cmd.Head)
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	tokens := 0
+	switch c := h.Shape.(type) {
+	case *eagle.Config:
+		s.Method, tokens, speculators = "eagle3", 5, true
+		if c.Version != 3 {
+			err = fmt.Errorf("%s: vLLM's speculators have EAGLE-3 heads, and this one is of EAGLE-%d", cmd.Head, c.Version)
+		}
+	case *jet.Config:
+		s.Method, tokens, speculators = "dflash", c.Block-1, !c.Causal
+		if cmd.Tokens >= c.Block {
+			err = usagef("--tokens %d: the head drafts %d at most", cmd.Tokens, c.Block-1)
+		}
+	default:
+		err = fmt.Errorf("%s: vLLM has no %s", cmd.Head, h.Shape.Kind().Name)
+	}
+	if s.Tokens == 0 {
+		s.Tokens = tokens
+	}
+	return s, speculators, errors.Join(err, h.Close())
+}
+
+// shellWord is a word in a shell.
+func shellWord(s string) string {
+	if regexp.MustCompile(`^[\w./:-]+$`).MatchString(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
