@@ -25,9 +25,9 @@ import (
 // shelf has sources of random models, and counts what became of the models that were loaded.
 type shelf struct {
 	testing.TB
-	paths             []string
-	fails             atomic.Int32 // every so many-th load fails; 0: none
-	loads, live, most atomic.Int32 // loads begun; models that garbage collection has not found; loads at the same time
+	paths       []string
+	fails       atomic.Int32 // every so many-th load fails; 0: none
+	loads, live atomic.Int32 // loads begun; models that garbage collection has not found
 }
 
 func newShelf(t testing.TB, n int) *shelf {
