@@ -1,0 +1,9 @@
+module github.com/grovellm/grove/internal/grammar/xgrammar
+
+go 1.26.0
+
+require github.com/grovellm/grove v0.0.0
+
+require golang.org/x/text v0.43.0 // indirect
+
+replace github.com/grovellm/grove => ../../..
