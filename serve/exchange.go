@@ -2,14 +2,11 @@ package serve
 
 import (
 	"bytes"
-	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"regexp"
 	"runtime/debug"
@@ -240,35 +237,4 @@ func marshal(v any) ([]byte, error) {
 	e.SetEscapeHTML(false)
 	err := e.Encode(v)
 	return b.Bytes(), err
-}
-
-// end counts the request and writes its line of the log.
-func (x *exchange) end(endpoint string) {
-	took := time.Since(x.began)
-	x.s.metrics.request(endpoint, x.status, took)
-	level := slog.LevelInfo
-	if probes[endpoint] {
-		level = slog.LevelDebug
-	}
-	line := []any{"id", x.id, "client", x.r.RemoteAddr, "endpoint", endpoint, "status", x.status}
-	if trace, span, ok := traceOf(x.r); ok {
-		line = append(line, "trace_id", trace, "parent_id", span)
-	}
-	if x.model != "" {
-		line = append(line, "model", x.model)
-	}
-	if f := &x.figure; f.prompt > 0 {
-		line = append(line, "prompt", f.prompt, "cached", f.cached, "tokens", f.tokens, "ttft_ms", ms(f.first),
-			"finish", f.finish)
-	}
-	if x.tenant != "" {
-		line = append(line, "tenant", x.tenant)
-	}
-	if x.err != nil && !errors.Is(x.err, context.Canceled) {
-		line = append(line, "error", x.err.Error())
-	}
-	if x.s.o.LogPrompts && x.body != nil {
-		line = append(line, "body", string(x.body))
-	}
-	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took_ms", ms(took))...)
 }

@@ -50,6 +50,8 @@ type Options struct {
 
 	Log        *slog.Logger // a line for each request; nil: slog.Default()
 	LogPrompts bool         // put the bodies of requests into the log
+
+	OnEnd func(*Ended) // told of each request but probes when its answer has ended, by the request's goroutine; may be nil
 }
 
 // Server is an http.Handler.

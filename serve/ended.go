@@ -1,0 +1,67 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// Ended says how a request went.
+type Ended struct {
+	Request  *http.Request // its headers name the trace that it belongs to
+	ID       string        // that of the log
+	Endpoint string        // the path's pattern, such as /v1/models/{id...}; "other" where there is none
+	Status   int           // of HTTP; 499 where the client went away first
+	Model    string        // empty: none was used
+	Tenant   string        // of the key; empty: none
+	Began    time.Time
+	First    time.Duration // to the first token; 0: there was none
+	Took     time.Duration
+	Err      error // why it failed
+
+	Prompt, Cached, Tokens int    // of prompts, of those from the cache, and generated
+	Finish                 string // why the last choice ended
+}
+
+// end counts the request, writes its line of the log and tells who wants to know.
+func (x *exchange) end(endpoint string) {
+	f := &x.figure
+	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.status, Model: x.model, Tenant: x.tenant, Began: x.began,
+		First: f.first, Took: time.Since(x.began), Err: x.err, Prompt: f.prompt, Cached: f.cached, Tokens: f.tokens, Finish: f.finish}
+	x.s.metrics.request(endpoint, e.Status, e.Took)
+	level := slog.LevelInfo
+	if probes[endpoint] {
+		level = slog.LevelDebug
+	} else if x.s.o.OnEnd != nil {
+		x.s.o.OnEnd(e)
+	}
+	line := e.line()
+	if x.s.o.LogPrompts && x.body != nil {
+		line = append(line, "body", string(x.body))
+	}
+	x.s.o.Log.Log(context.WithoutCancel(x.r.Context()), level, "request", append(line, "took_ms", ms(e.Took))...)
+}
+
+// line is what the log says.
+func (e *Ended) line() []any {
+	line := []any{"id", e.ID, "client", e.Request.RemoteAddr, "endpoint", e.Endpoint, "status", e.Status}
+	if trace, span, ok := traceOf(e.Request); ok {
+		line = append(line, "trace_id", trace, "parent_id", span)
+	}
+	if e.Model != "" {
+		line = append(line, "model", e.Model)
+	}
+	if e.Prompt > 0 {
+		line = append(line, "prompt", e.Prompt, "cached", e.Cached, "tokens", e.Tokens, "ttft_ms", ms(e.First),
+			"finish", e.Finish)
+	}
+	if e.Tenant != "" {
+		line = append(line, "tenant", e.Tenant)
+	}
+	if e.Err != nil && !errors.Is(e.Err, context.Canceled) {
+		line = append(line, "error", e.Err.Error())
+	}
+	return line
+}
