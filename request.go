@@ -3,6 +3,7 @@ package grove
 import (
 	"errors"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/grovellm/grove/sample"
@@ -65,9 +66,11 @@ type Request struct {
 	PromptLogprobs bool
 
 	// Requests of a higher Priority start first. Those of one Tenant share the beginnings of their prompts, and tenants
-	// share the machine evenly. FreshPrompt computes the whole prompt and shares nothing.
+	// share the machine evenly. Of a tenant's requests, the one whose first token has the earliest Deadline starts first; nothing
+	// ends at a deadline. FreshPrompt computes the whole prompt and shares nothing.
 	Priority    int
 	Tenant      string
+	Deadline    time.Time
 	FreshPrompt bool
 
 	// Paced computes a chunk only when the caller asks for it, so that several generations can be compared in turn. Otherwise

@@ -92,7 +92,7 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 		defer cancel()
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
 		q := engine.Request{
-			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: r.Tenant, Fresh: r.FreshPrompt,
+			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: r.Tenant, Deadline: r.Deadline, Fresh: r.FreshPrompt,
 			Step: g.step, Done: g.done,
 		}
 		q.Drafter, q.Name, q.Grammar = d, name, constraint

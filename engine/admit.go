@@ -15,14 +15,23 @@ import (
 const ageing = 10 * time.Second
 
 // order compares waiting requests: by priority, which grows with the time waited; then by how little the tenant was served; then
-// in the order of Submit.
+// by the deadline of the first token; then in the order of Submit.
 func (e *Engine) order(a, b *job) int {
 	now := time.Now()
 	priority := func(j *job) int { return j.Priority + int(now.Sub(j.began)/ageing) }
 	return cmp.Or(
 		cmp.Compare(priority(b), priority(a)),
 		cmp.Compare(e.served[a.Tenant], e.served[b.Tenant]),
+		compareDeadlines(a.Deadline, b.Deadline),
 		cmp.Compare(a.number, b.number))
+}
+
+// compareDeadlines puts the earlier deadline first, and requests without one last.
+func compareDeadlines(a, b time.Time) int {
+	if a.IsZero() || b.IsZero() {
+		return -a.Compare(b)
+	}
+	return a.Compare(b)
 }
 
 // charge notes that a tenant got so many tokens. A tenant that comes back counts from the least served one, so that a pause

@@ -56,9 +56,10 @@ type Request struct {
 	speculate.Request
 	Prompt []int32
 
-	Priority int    // higher ones start first
-	Tenant   string // tenants share the machine evenly, and no prefixes with each other
-	Fresh    bool   // the whole prompt is computed, even where there is a prefix
+	Priority int       // higher ones start first
+	Tenant   string    // tenants share the machine evenly, and no prefixes with each other
+	Deadline time.Time // of the first token: of a tenant's requests the most urgent starts first, those without one last
+	Fresh    bool      // the whole prompt is computed, even where there is a prefix
 
 	// Step is called after every step that emitted tokens, and Done once, when the request has ended: err is nil where the
 	// text came to its end. Both are called by the engine's goroutine and must not block.

@@ -1,12 +1,18 @@
 package engine_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"path/filepath"
 	"slices"
 	"sync"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/engine"
 	"github.com/grovellm/grove/internal/synth"
@@ -105,6 +111,37 @@ func TestOrder(t *testing.T) {
 	if want := []string{"first", "b1", "a1", "b2", "a2"}; !slices.Equal(got, want) {
 		t.Errorf("order %v, want %v", got, want)
 	}
+}
+
+// Of requests of one priority and tenant, the one with the earliest deadline starts first, those without one in the order in which they
+// came; a deadline changes nothing between priorities.
+func TestDeadlines(t *testing.T) {
+	now, e := time.Now(), start(t, open(t), engine.Options{Parallel: 1})
+	rapid.Check(t, func(rt *rapid.T) {
+		type asked struct{ priority, deadline, number int }
+		var list []engine.Request
+		var want []asked
+		var names []string
+		for i := range rapid.IntRange(1, 8).Draw(rt, "requests") {
+			a := asked{rapid.IntRange(0, 1).Draw(rt, "priority"), rapid.SampledFrom([]int{0, 0, 1, 2, 3}).Draw(rt, "deadline"), i}
+			r := request(4, 3)
+			r.Priority = a.priority
+			if a.deadline > 0 {
+				r.Deadline = now.Add(time.Duration(a.deadline) * time.Hour)
+			} else {
+				a.deadline = math.MaxInt
+			}
+			list, want, names = append(list, r), append(want, a), append(names, fmt.Sprint(i))
+		}
+		slices.SortFunc(want, func(a, b asked) int {
+			return cmp.Or(b.priority-a.priority, cmp.Compare(a.deadline, b.deadline), a.number-b.number)
+		})
+		for i, name := range runInOrder(t, e, list, names) {
+			if name != fmt.Sprint(want[i].number) {
+				rt.Fatalf("number %d started at place %d, want the order %v", i, i, want)
+			}
+		}
+	})
 }
 
 // A prompt that begins like an earlier one is computed from there on; that of another tenant is not. Requests that come together

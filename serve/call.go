@@ -125,15 +125,7 @@ func (x *exchange) readCall(o *object, m *Model) *call {
 	c.readSpeculation(o)
 	c.readConstraint(o)
 	c.readRounds(o)
-	o.read("priority", &r.Priority)
-	r.Tenant = x.tenant
-	if x.tenant != "" { // a key answers for what it says of its users
-		user := x.r.Header.Get("X-Llm-D-Inference-Fairness-Id")
-		if user == "" {
-			o.read("user", &user)
-		}
-		r.Tenant += "/" + user
-	}
+	x.readOrder(o, r)
 	return c
 }
 

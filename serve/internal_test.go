@@ -9,6 +9,7 @@ import (
 	"encoding/pem"
 	"log/slog"
 	"math/big"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -18,6 +19,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/engine"
 	"github.com/grovellm/grove/speculate"
@@ -189,5 +191,48 @@ func TestCertificateIsReloaded(t *testing.T) {
 	}
 	if third := name(); !reflect.DeepEqual([][]string{first, second, third}, [][]string{{"one"}, {"two"}, {"two"}}) {
 		t.Error(first, second, third)
+	}
+}
+
+// Gateways' headers give a priority and a deadline; the newer name of a header comes first, and a field before any header.
+func TestOrderHeaders(t *testing.T) {
+	began := time.Now()
+	s := &Server{o: Options{Objectives: map[string]int{"chat": 2, "batch": -3}}}
+	for _, c := range []struct {
+		headers, body string
+		priority      int
+		deadline      time.Duration // 0: none
+	}{
+		{"", `{}`, 0, 0},
+		{"X-Gateway-Inference-Objective: batch", `{}`, -3, 0},
+		{"X-Llm-D-Inference-Objective: chat|X-Gateway-Inference-Objective: batch", `{}`, 2, 0},
+		{"X-Gateway-Inference-Objective: other", `{}`, 0, 0},
+		{"X-Gateway-Inference-Objective: batch", `{"priority": 9}`, 9, 0},
+		{"X-Gateway-Inference-Objective: batch", `{"priority": 0}`, 0, 0},
+		{"X-Slo-Ttft-Ms: 900", `{}`, 0, 900 * time.Millisecond},
+		{"X-Llm-D-Slo-Ttft-Ms: 0.5|X-Slo-Ttft-Ms: 900", `{}`, 0, 500 * time.Microsecond},
+		{"X-Slo-Ttft-Ms: -1", `{}`, 0, 0},
+		{"X-Slo-Ttft-Ms: NaN", `{}`, 0, 0},
+		{"X-Slo-Ttft-Ms: 1e300", `{}`, 0, 0},
+		{"X-Slo-Ttft-Ms: soon", `{}`, 0, 0},
+	} {
+		r := httptest.NewRequest("POST", "/", nil)
+		for header := range strings.SplitSeq(c.headers, "|") {
+			name, value, _ := strings.Cut(header, ": ")
+			r.Header.Set(name, value)
+		}
+		o, err := parseBody([]byte(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got grove.Request
+		(&exchange{s: s, r: r, began: began}).readOrder(o, &got)
+		want := time.Time{}
+		if c.deadline > 0 {
+			want = began.Add(c.deadline)
+		}
+		if got.Priority != c.priority || !got.Deadline.Equal(want) || got.Tenant != "" {
+			t.Errorf("%s with %s: %+v", c.headers, c.body, got)
+		}
 	}
 }

@@ -40,15 +40,16 @@ type serveCmd struct {
 	Drain      time.Duration `help:"Time for requests to end after SIGTERM or Ctrl-C (${default})." default:"30s" placeholder:"TIME"`
 	LogPrompts bool          `help:"Write the bodies of requests into the log."`
 
-	Parallel    int           `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
-	Queue       int           `help:"Requests that may wait (${default}); 0 means any number." default:"256" placeholder:"N" group:"Limits"`
-	CacheMemory string        `help:"Memory for keys and values, such as 4G; 0 means no limit." default:"0" placeholder:"SIZE" group:"Limits"`
-	MaxBody     string        `help:"Size of a request (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
-	MaxPrompts  int           `help:"Prompts of a request (${default})." default:"64" placeholder:"N" group:"Limits"`
-	MaxN        int           `help:"Choices for a prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
-	MaxStops    int           `help:"Stop strings of a request (${default})." default:"16" placeholder:"N" group:"Limits"`
-	MaxTokens   int           `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
-	MaxTime     time.Duration `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
+	Parallel    int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
+	Objective   map[string]int `help:"Priority of requests of an InferenceObjective of a gateway; may be repeated." placeholder:"NAME=N" group:"Limits"`
+	Queue       int            `help:"Requests that may wait (${default}); 0 means any number." default:"256" placeholder:"N" group:"Limits"`
+	CacheMemory string         `help:"Memory for keys and values, such as 4G; 0 means no limit." default:"0" placeholder:"SIZE" group:"Limits"`
+	MaxBody     string         `help:"Size of a request (${default})." default:"16M" placeholder:"SIZE" group:"Limits"`
+	MaxPrompts  int            `help:"Prompts of a request (${default})." default:"64" placeholder:"N" group:"Limits"`
+	MaxN        int            `help:"Choices for a prompt (${default})." default:"16" placeholder:"N" group:"Limits"`
+	MaxStops    int            `help:"Stop strings of a request (${default})." default:"16" placeholder:"N" group:"Limits"`
+	MaxTokens   int            `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
+	MaxTime     time.Duration  `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
 }
 
 func (serveCmd) Help() string {
@@ -126,7 +127,7 @@ func (cmd *serveCmd) Run(p *program) error {
 
 // options are those of the server.
 func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
-	o = serve.Options{CORS: cmd.CORS, Log: log, LogPrompts: cmd.LogPrompts, Waiting: cmd.Queue}
+	o = serve.Options{CORS: cmd.CORS, Log: log, LogPrompts: cmd.LogPrompts, Waiting: cmd.Queue, Objectives: cmd.Objective}
 	o.Limits = serve.Limits{Prompts: cmd.MaxPrompts, N: cmd.MaxN, Stops: cmd.MaxStops, MaxTokens: cmd.MaxTokens,
 		Time: cmd.MaxTime}
 	for name, n := range map[string]int{"--parallel": cmd.Parallel, "--queue": cmd.Queue,

@@ -1,0 +1,43 @@
+package serve
+
+import (
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/grovellm/grove"
+)
+
+// Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today and of before.
+var (
+	fairnessHeaders  = []string{"X-Llm-D-Inference-Fairness-Id", "X-Gateway-Inference-Fairness-Id"}
+	objectiveHeaders = []string{"X-Llm-D-Inference-Objective", "X-Gateway-Inference-Objective"}
+	firstHeaders     = []string{"X-Llm-D-Slo-Ttft-Ms", "X-Slo-Ttft-Ms"}
+)
+
+// header is the first of several headers that the request has.
+func (x *exchange) header(names []string) string {
+	for _, name := range names {
+		if value := x.r.Header.Get(name); value != "" {
+			return value
+		}
+	}
+	return ""
+}
+
+// readOrder reads what says when a request is computed: its tenant, its priority, and the deadline of its first token.
+func (x *exchange) readOrder(o *object, r *grove.Request) {
+	r.Priority = x.s.o.Objectives[x.header(objectiveHeaders)]
+	o.read("priority", &r.Priority)
+	r.Tenant = x.tenant
+	if x.tenant != "" { // a key answers for what it says of its users
+		user := x.header(fairnessHeaders)
+		if user == "" {
+			o.read("user", &user)
+		}
+		r.Tenant += "/" + user
+	}
+	if ms, err := strconv.ParseFloat(x.header(firstHeaders), 64); err == nil && ms > 0 && ms < math.MaxInt32 {
+		r.Deadline = x.began.Add(time.Duration(ms * float64(time.Millisecond)))
+	}
+}
