@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -32,12 +33,16 @@ func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
 	if a := f.adapters[head]; a != nil {
 		return a, nil
 	}
-	o := adapt.Options{Threads: f.adapt.Threads, Dir: f.adapt.Dir, Workers: m.m.Pool()}
+	given := AdaptOptions{}
+	if f.adapt != nil {
+		given = *f.adapt
+	}
+	o := adapt.Options{Threads: given.Threads, Dir: cmp.Or(given.Dir, f.learned.dir), Workers: m.m.Pool()}
 	a, err := adapt.New(head, m.m.Config.Vocab, o)
 	if err != nil {
 		return nil, err
 	}
-	a.Freeze(f.adapt.Frozen)
+	a.Freeze(given.Frozen)
 	if f.adapters == nil {
 		f.adapters = map[learn.Head]*adapt.Adapter{}
 	}
@@ -45,11 +50,11 @@ func (m *Model) adapter(d learn.Learner) (*adapt.Adapter, error) {
 	return a, nil
 }
 
-// learning makes a drafter that can learn do so, where the model was opened for it.
-func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
+// adapting makes a drafter's head learn.
+func (m *Model) adapting(d draft.Drafter) (draft.Drafter, error) {
 	l, ok := d.(learn.Learner)
-	if !ok || m.drafting.adapt == nil {
-		return d, nil
+	if !ok {
+		return nil, fmt.Errorf("the drafter has no head that can learn")
 	}
 	a, err := m.adapter(l)
 	if err != nil {
@@ -58,21 +63,31 @@ func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
 	return a.Wrap(l), nil
 }
 
-// Adapter is the one of the head that a drafter, described as in Request.Drafter, runs. The model must have been opened with
-// Options.Adapt.
-func (m *Model) Adapter(drafter string) (*Adapter, error) {
-	if m.drafting.adapt == nil {
-		return nil, optionf("Adapt", "no drafter learns without it: open the model with it")
+// learning makes a drafter's head learn where the model was opened for it.
+func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
+	if _, ok := d.(learn.Learner); !ok || m.drafting.adapt == nil || adapt.Of(d) != nil {
+		return d, nil
 	}
+	return m.adapting(d)
+}
+
+// Adapter is the one of the head that a drafter, described as in Request.Drafter, runs. The drafter has the modifier +adapt, or the
+// model was opened with Options.Adapt.
+func (m *Model) Adapter(drafter string) (*Adapter, error) {
 	d, err := draft.New(drafter, m.Target())
+	if err == nil {
+		d, err = m.learning(d)
+	}
 	if err != nil {
 		return nil, optionf("Drafter", "%v", err)
 	}
-	l, ok := d.(learn.Learner)
-	if !ok {
-		return nil, optionf("Drafter", "%q has no head that can learn: name a drafter with a trained head", drafter)
+	switch a := adapt.Of(d); {
+	case a != nil:
+		return a, nil
+	case m.drafting.adapt == nil:
+		return nil, optionf("Adapt", "no drafter learns without it but those with the modifier +adapt: open the model with it")
 	}
-	return m.adapter(l)
+	return nil, optionf("Drafter", "%q has no head that can learn: name a drafter with a trained head", drafter)
 }
 
 // ExportHead writes the head of a drafter, as it now is, as a GGUF file that Options.Heads takes. A

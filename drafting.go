@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/heads" // and with it the drafters that run one
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/speculate"
 )
 
 // drafting is what a model's generations draft with.
@@ -28,8 +29,11 @@ type drafting struct {
 	mu     sync.Mutex
 	opened map[string]*model.Model // every draft model, by path, until the model is closed
 
-	adapt    *AdaptOptions                 // nil: drafters do not learn
+	adapt    *AdaptOptions                 // nil: heads learn with the modifier +adapt alone
 	adapters map[learn.Head]*adapt.Adapter // of the heads that do
+
+	control *speculate.Controller // of the engine
+	learned learned
 
 	making   sync.Mutex
 	drafters map[string]draft.Drafter // by text; a drafter outlives a generation, as does what was learned of it
@@ -53,6 +57,9 @@ func (d *drafting) use(m *Model, text string) (draft.Drafter, string, error) {
 		return o, "other", nil
 	case d.drafters == nil:
 		d.drafters = map[string]draft.Drafter{}
+	}
+	if err := d.learned.set(text, o.Learned(), d.control.Learned(text)); err != nil {
+		return nil, "", err
 	}
 	d.drafters[text] = o
 	return o, text, nil
@@ -104,7 +111,10 @@ func (d *drafting) open(key string, open func() (*model.Model, error)) (*model.M
 }
 
 func (d *drafting) close() error {
-	errs := []error{d.closeAdapters()}
+	for text, o := range d.drafters {
+		d.learned.note(text, o.Learned(), d.control.Learned(text))
+	}
+	errs := []error{d.learned.save(), d.closeAdapters()}
 	for _, o := range d.opened {
 		errs = append(errs, o.Close())
 	}

@@ -36,8 +36,12 @@ type Options struct {
 	// draft.Resolve.
 	Auto string
 
-	// Adapt, where it is set, lets drafters with trained heads learn from what is generated; nil: none does.
+	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated; nil: those with the modifier +adapt do.
 	Adapt *AdaptOptions
+
+	// Learned is a folder that keeps what drafters learn from what is generated, until the model is opened again: the weights of
+	// +text, how often drafts were accepted, and the heads of +adapt. Empty: Adapt's Dir, or else Close forgets them.
+	Learned string
 
 	// KV is what caches store keys and values as: nn.KVF32 or nn.KVBF16, which takes half the memory; its zero value, nn.KVAuto, is the
 	// latter unless weights are F32 or F16.
@@ -133,6 +137,9 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	if err := g.addHeads(o.Heads, o.HeadGGUF); err != nil {
 		return nil, errors.Join(err, g.Close())
 	}
+	if err := g.openLearned(&o); err != nil {
+		return nil, errors.Join(err, g.Close())
+	}
 	return g, nil
 }
 
@@ -147,11 +154,12 @@ func New(m *model.Model) *Model {
 
 func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	o.Pages = []*nn.Pages{m.NewCache().Pages()}
+	o.Loop.Controller = speculate.NewController()
 	e, err := engine.New(speculate.Model(m), o)
 	if err != nil {
 		return nil, err
 	}
-	return &Model{m: m, engine: e, layout: sync.OnceValues(func() (*chat.Layout, error) {
+	return &Model{m: m, engine: e, drafting: drafting{control: o.Loop.Controller}, layout: sync.OnceValues(func() (*chat.Layout, error) {
 		if m.Tokenizer == nil {
 			return nil, errNoTokenizer
 		}
@@ -173,7 +181,7 @@ func (m *Model) Config() model.Config { return m.m.Config }
 func (m *Model) Target() draft.Target {
 	return draft.Target{
 		Vocab: m.m.Config.Vocab, Context: m.m.Context(), Model: m.m, Draft: m.drafting.model, Open: m.openDraft,
-		Heads: m.drafting.heads, Shared: &m.drafting.shared, Auto: m.drafting.auto,
+		Heads: m.drafting.heads, Shared: &m.drafting.shared, Auto: m.drafting.auto, Adapt: m.adapting,
 	}
 }
 

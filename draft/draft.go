@@ -56,6 +56,10 @@ type Drafter interface {
 	// ListStats counts, since the drafter was made, what its head computed over shortlists (package shortlist); zeros
 	// where its head computes all tokens.
 	ListStats() ListStats
+
+	// Learned lists the numbers that the drafter learns while it drafts, in its own memory: weights of +text, calibrations. A
+	// program may save them while no generation runs, and set them in a new drafter of the same text and files. Nil: there are none.
+	Learned() [][]float32
 }
 
 // Base answers for a drafter without the optional capabilities.
@@ -72,6 +76,9 @@ func (Base) Pages() []*nn.Pages { return nil }
 
 // ListStats is zero: the drafter has no head, or one that computes all tokens.
 func (Base) ListStats() ListStats { return ListStats{} }
+
+// Learned is nil: the drafter learns nothing while it drafts.
+func (Base) Learned() [][]float32 { return nil }
 
 // Proposal says how a request's tree was made.
 type Proposal struct {

@@ -17,6 +17,9 @@ type Modifiers struct {
 	// off the accepted paths.
 	Text bool
 
+	// Adapt trains the drafter's head while it drafts. New sees to it, with Target.Adapt.
+	Adapt bool
+
 	// List computes the drafter's output for part of the vocabulary; its Method is empty without such a modifier.
 	List shortlist.Options
 }
@@ -31,15 +34,21 @@ type Modifier struct {
 // TextModifier is the name of the modifier that Modifiers.Text holds.
 const TextModifier = "text"
 
-// NetworkModifiers are those of drafters that run a network, and RoutedModifiers those of drafters that a router can serve as well.
+// AdaptModifier is the name of the modifier that Modifiers.Adapt holds.
+const AdaptModifier = "adapt"
+
+// NetworkModifiers are those of drafters that run a network, HeadModifiers those of drafters whose head can learn as well, and
+// RoutedModifiers those of such drafters that a router can serve.
 var (
 	NetworkModifiers = []string{TextModifier, "freq", "freq-pa", "context"}
-	RoutedModifiers  = append(slices.Clip(NetworkModifiers), "dynaspec", "dynaspec-fixed")
+	HeadModifiers    = append(slices.Clip(NetworkModifiers), AdaptModifier)
+	RoutedModifiers  = append(slices.Clip(HeadModifiers), "dynaspec", "dynaspec-fixed")
 )
 
 // AllModifiers are those there are.
 var AllModifiers = []Modifier{
 	{Name: TextModifier, Help: "rank candidates also by n-grams of the text so far and by the target's logits off the accepted paths"},
+	{Name: AdaptModifier, Help: "train the head on what the target chooses, while decoding", Paper: "SpecBlock, arXiv 2605.07243, section 3.4"},
 	{Name: "freq", Help: "compute drafts for the most frequent tokens only", Paper: "FR-Spec, arXiv 2502.14856", keys: ranked},
 	{Name: "freq-pa", Help: "as freq, with fewer tokens at later steps of a draft", Paper: "DynaSpec, appendix A.1", keys: ranked},
 	{Name: "context", Help: "compute drafts for the most frequent tokens and those of the text so far", keys: append(slices.Clip(ranked), "extra")},
@@ -104,10 +113,13 @@ func (f *Family) modifiers(texts []string) (m Modifiers, err error) {
 			return m, fmt.Errorf("+%s: %s", name, f.wanted())
 		case slices.Contains(seen, name):
 			return m, fmt.Errorf("+%s stands there twice: want it once", name)
-		case name != TextModifier && m.List.Method != "":
+		case name == TextModifier:
+			m.Text = true
+		case name == AdaptModifier:
+			m.Adapt = true
+		case m.List.Method != "":
 			return m, fmt.Errorf("+%s after +%s: want one shortlist", name, m.List.Method)
-		}
-		if m.Text = m.Text || name == TextModifier; name != TextModifier {
+		default:
 			m.List.Method = name
 		}
 		at := slices.IndexFunc(AllModifiers, func(o Modifier) bool { return o.Name == name })

@@ -32,6 +32,9 @@ type Target struct {
 	Shared *Shared
 
 	Auto string // what the drafter "auto" stands for; empty: see Resolve
+
+	// Adapt makes a drafter's head learn while it drafts, for the modifier +adapt; nil: heads cannot learn here.
+	Adapt func(Drafter) (Drafter, error)
 }
 
 // Family is a kind of drafter.
@@ -126,6 +129,13 @@ func New(text string, target Target) (Drafter, error) {
 		var d Drafter
 		if err == nil {
 			d, err = f.New(options, m, target)
+		}
+		switch {
+		case err != nil || !m.Adapt:
+		case target.Adapt == nil:
+			err = fmt.Errorf("+%s: no head can learn here: leave it out", AdaptModifier)
+		default:
+			d, err = target.Adapt(d)
 		}
 		if err != nil {
 			return nil, fmt.Errorf("drafter %q: %w", text, err)

@@ -94,6 +94,18 @@ func (c *Controller) drafter(name string) *drafterRecord {
 	return d
 }
 
+// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a program may save and set while no
+// loop runs. Times are not part of it: they are measured anew on every machine.
+func (c *Controller) Learned(drafter string) (counts [][]float32) {
+	d := c.drafter(drafter)
+	for i := range d.classes {
+		for j := range d.classes[i].kinds {
+			counts = append(counts, d.classes[i].kinds[j].Table.Learned()...)
+		}
+	}
+	return counts
+}
+
 // costlyToRead reports whether the drafter had better not read text that it is not asked about.
 func (c *Controller) costlyToRead(d *drafterRecord) bool {
 	return d.read.n > 0 && c.verify.known && d.read.median() > costlyRead*c.verify.at(1)

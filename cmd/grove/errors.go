@@ -117,6 +117,7 @@ var flagOf = map[string]string{
 	"JSONSchema":                 "--json-schema",
 	"Regex":                      "--regex",
 	"Adapt":                      "--adapt",
+	"Learned":                    "--learned",
 	"KV":                         "--kv",
 	"ChatTemplate":               "--template",
 	"Pad":                        "--pad",

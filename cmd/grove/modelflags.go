@@ -28,7 +28,8 @@ type modelFlags struct {
 type openFlags struct {
 	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
 	Head       []string `hub:"" env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
-	Adapt      string   `env:"GROVE_ADAPT" help:"Let draft heads learn from generated text; keep it in DIR." placeholder:"DIR" group:"Model"`
+	Adapt      string   `env:"GROVE_ADAPT" help:"Let all draft heads learn, as with +adapt; keep it in DIR." placeholder:"DIR" group:"Model"`
+	Learned    string   `env:"GROVE_LEARNED" help:"Keep in DIR what drafters learn while decoding: weights of +text, acceptance, heads of +adapt." placeholder:"DIR" group:"Model"`
 	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
 	kvFlag
@@ -68,6 +69,7 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 		return nil, usagef("--context %d: want 0 (what the model was made for) or more", f.Context)
 	}
 	o.Threads, o.Context, o.Draft, o.Heads = p.Threads, f.Context, f.DraftModel, f.Head
+	o.Learned = f.Learned
 	if f.Adapt != "" {
 		o.Adapt = &grove.AdaptOptions{Dir: f.Adapt}
 	}

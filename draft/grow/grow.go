@@ -225,10 +225,5 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 	return d.read(context.Background(), 0)
 }
 
-// TextWeights are the weights of +text as they were learned so far; nil without that modifier.
-func (d *Drafter) TextWeights() []float32 {
-	if d.Text == nil {
-		return nil
-	}
-	return d.Text.Weights()
-}
+// Learned is the weights of +text; see draft.Drafter.
+func (d *Drafter) Learned() [][]float32 { return d.Text.Learned() }

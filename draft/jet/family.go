@@ -42,7 +42,7 @@ paths whose product of probabilities is the largest.`,
 	} {
 		family := draft.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.source, Needs: f.needs, Options: &f.defaults,
-			Modifiers: draft.NetworkModifiers, Auto: f.auto, Rank: f.rank,
+			Modifiers: draft.HeadModifiers, Auto: f.auto, Rank: f.rank,
 		}
 		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 			o := f.defaults

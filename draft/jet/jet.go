@@ -169,10 +169,5 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// TextWeights are the weights of +text as they were learned so far; nil without that modifier.
-func (d *drafter) TextWeights() []float32 {
-	if d.model == nil {
-		return nil
-	}
-	return d.model.Weights()
-}
+// Learned is the weights of +text; see draft.Drafter.
+func (d *drafter) Learned() [][]float32 { return d.model.Learned() }

@@ -175,6 +175,19 @@ func (d *drafter) ListStats() (sum draft.ListStats) {
 	return sum
 }
 
+// Learned is the calibrations, and what the parts learn.
+func (d *drafter) Learned() (all [][]float32) {
+	for i := range d.tables {
+		for k := range d.tables[i] {
+			all = append(all, d.tables[i][k].Learned()...)
+		}
+	}
+	for i := range d.parts {
+		all = append(all, d.parts[i].Drafter.Learned()...)
+	}
+	return all
+}
+
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 	s := &state{class: greedy, claims: make([][]float32, len(d.parts))}
 	if o.Sampling.Temperature > 0 {

@@ -13,7 +13,7 @@ probable nodes. A rank head chooses the number of children of every node. tree=b
 nodes instead.`,
 		Paper: "SpecBlock: Block-Iterative Speculative Decoding with Dynamic Tree Drafting, arXiv 2605.07243",
 		Needs: "a SpecBlock head", Options: &defaults,
-		Modifiers: draft.NetworkModifiers, Auto: "specblock:tree=best-first,blocks=3,starts=2,cached=1+text", Rank: 3,
+		Modifiers: draft.HeadModifiers, Auto: "specblock:tree=best-first,blocks=3,starts=2,cached=1+text", Rank: 3,
 		New: func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
 			o := DefaultOptions
 			o.Modifiers = mods

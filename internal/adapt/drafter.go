@@ -13,6 +13,14 @@ func (a *Adapter) Wrap(d learn.Learner) draft.Drafter {
 	return &drafter{Learner: d, a: a}
 }
 
+// Of is the adapter that a drafter learns with; nil where it does not learn.
+func Of(d draft.Drafter) *Adapter {
+	if w, ok := d.(*drafter); ok {
+		return w.a
+	}
+	return nil
+}
+
 // drafter is a drafter that learns.
 type drafter struct {
 	learn.Learner

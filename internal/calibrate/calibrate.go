@@ -129,5 +129,14 @@ func (t *Table) Fit() {
 	}
 }
 
+// Learned is the counts in the table's memory, which the next Fit takes in.
+func (t *Table) Learned() (counts [][]float32) {
+	t.learned = true
+	for i := range t.tries {
+		counts = append(counts, t.tries[i][:], t.hits[i][:])
+	}
+	return counts
+}
+
 // Chances are those of the last Fit.
 func (t *Table) Chances() *Chances { return &t.chances }

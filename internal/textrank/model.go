@@ -26,7 +26,7 @@ func NewModel() *Model {
 	return m
 }
 
-// NewModelFrom returns the weights of another model (Weights), as a head's file keeps them; without any it is NewModel.
+// NewModelFrom returns the weights of another model, one set after the other, as a head's file keeps them; without any it is NewModel.
 func NewModelFrom(start []float32) (*Model, error) {
 	m := NewModel()
 	if len(start) == 0 {
@@ -41,10 +41,13 @@ func NewModelFrom(start []float32) (*Model, error) {
 	return m, nil
 }
 
-// Weights are those learned so far: of temperature 0, then of those above.
-func (m *Model) Weights() (w []float32) {
+// Learned is the weights in the model's memory: of temperature 0, then of those above. Without a model there are none.
+func (m *Model) Learned() (w [][]float32) {
+	if m == nil {
+		return nil
+	}
 	for i := range m.sets {
-		w = append(w, m.sets[i].w[:]...)
+		w = append(w, m.sets[i].w[:])
 	}
 	return w
 }

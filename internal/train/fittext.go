@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -26,8 +28,7 @@ func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 	if err != nil {
 		return nil, err
 	}
-	learner, ok := d.(interface{ TextWeights() []float32 })
-	if !ok || learner.TextWeights() == nil {
+	if len(slices.Concat(d.Learned()...)) != len(slices.Concat(textrank.NewModel().Learned()...)) {
 		return nil, fmt.Errorf("drafter %q has no weights of +text: write +text after a drafter with a head", j.Drafter)
 	}
 	loop, err := speculate.New(speculate.Model(j.Target.Model), d, speculate.Options{Uncontrolled: true})
@@ -55,5 +56,5 @@ func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 			}
 		}
 	}
-	return learner.TextWeights(), nil
+	return slices.Concat(d.Learned()...), nil
 }

@@ -1,0 +1,120 @@
+package grove
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/grovellm/grove/internal/atomicfile"
+)
+
+// learned is what drafters learned, kept in a file. Its zero value keeps nothing. Of several models that were opened with one file the
+// last one to be closed writes it.
+type learned struct {
+	dir, path string
+	file      learnedFile
+}
+
+// learnedFile is the file's content.
+type learnedFile struct {
+	Format   int                       `json:"format"`
+	Drafters map[string]drafterLearned `json:"drafters"` // by text
+}
+
+// drafterLearned is of one drafter.
+type drafterLearned struct {
+	Weights [][]float32 `json:"weights,omitempty"` // its own; see draft.Drafter
+	Counts  [][]float32 `json:"counts"`            // of acceptance; see speculate.Controller
+}
+
+// learnedFormat is that of the file. A file of another format is written anew.
+const learnedFormat = 1
+
+// openLearned reads what drafters of the model learned before.
+func (m *Model) openLearned(o *Options) error {
+	dir := o.Learned
+	if dir == "" && o.Adapt != nil {
+		dir = o.Adapt.Dir
+	}
+	if dir == "" {
+		return nil
+	}
+	c := m.Config()
+	sum := sha256.Sum256(fmt.Append(nil, c.Name, c.Arch, c.Vocab, c.Hidden, c.Layers, m.WeightBytes(), m.Heads(), o.Draft))
+	return m.drafting.learned.open(dir, "drafting-"+hex.EncodeToString(sum[:8])+".json")
+}
+
+// open reads the file in a folder.
+func (l *learned) open(dir, name string) error {
+	l.dir, l.path = dir, filepath.Join(dir, name)
+	data, err := os.ReadFile(l.path)
+	if err == nil {
+		err = json.Unmarshal(data, &l.file)
+	}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+	case err != nil:
+		return optionf("Learned", "%s: %v: delete the file", l.path, err)
+	}
+	if l.file.Format != learnedFormat { // of another version of grove
+		l.file = learnedFile{Format: learnedFormat}
+	}
+	return nil
+}
+
+// set gives a new drafter what one of the same text learned.
+func (l *learned) set(text string, weights, counts [][]float32) error {
+	from, ok := l.file.Drafters[text]
+	if !ok {
+		return nil
+	}
+	for _, f := range []struct {
+		field    string
+		from, to [][]float32
+	}{{"weights", from.Weights, weights}, {"counts", from.Counts, counts}} {
+		if !slices.EqualFunc(f.from, f.to, func(a, b []float32) bool { return len(a) == len(b) }) || !finite(f.from) {
+			return optionf("Learned", "%s: %s of drafter %q are not those of such a drafter: delete the file", l.path, f.field, text)
+		}
+		for i := range f.from {
+			copy(f.to[i], f.from[i])
+		}
+	}
+	return nil
+}
+
+// note takes in what a drafter learned.
+func (l *learned) note(text string, weights, counts [][]float32) {
+	if l.path == "" || !finite(weights) || !finite(counts) {
+		return
+	}
+	if l.file.Drafters == nil {
+		l.file.Drafters = map[string]drafterLearned{}
+	}
+	l.file.Drafters[text] = drafterLearned{weights, counts}
+}
+
+func (l *learned) save() error {
+	if l.path == "" || len(l.file.Drafters) == 0 {
+		return nil
+	}
+	if err := os.MkdirAll(l.dir, 0o700); err != nil {
+		return fmt.Errorf("what drafters learned: %w", err)
+	}
+	return atomicfile.WriteJSON(l.path, &l.file)
+}
+
+func finite(lists [][]float32) bool {
+	for _, list := range lists {
+		if slices.ContainsFunc(list, func(x float32) bool { return math.IsNaN(float64(x)) || math.IsInf(float64(x), 0) }) {
+			return false
+		}
+	}
+	return true
+}
