@@ -158,7 +158,7 @@ func TestNewRefusesLists(t *testing.T) {
 	for say, o := range map[string]shortlist.Options{
 		"want freq, freq-pa":   {Method: "best"},
 		"want 1 to 420 tokens": {Method: "freq", Size: Vocab + 1},
-		"only EAGLE heads":     {Method: "dynaspec"},
+		"not what a router reads":     {Method: "dynaspec"},
 		"absent.gguf":          {Method: "freq", Ranks: "absent.gguf"},
 	} {
 		if _, err := jet.New(jet.Options{Tree: jet.DDTree, Modifiers: draft.Modifiers{List: o}}, n, As(m)); err == nil || !strings.Contains(err.Error(), say) {
