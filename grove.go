@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/engine"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/speculate"
@@ -60,6 +61,9 @@ type Options struct {
 	Parallel, Queue int
 	CacheMemory     int64
 
+	// Memory, where it is set, keeps what is generated, for drafters to draft from; nil: nothing is kept.
+	Memory *MemoryOptions
+
 	Progress func(done, total int64) // called as weights load, in bytes; may be nil
 }
 
@@ -76,6 +80,7 @@ type Model struct {
 	engine   *engine.Engine
 
 	constraints constraints
+	memories    *memories    // nil: texts are not kept
 	sessions    atomic.Int64 // made so far
 }
 
@@ -104,6 +109,8 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 		return nil, optionf("Parallel", "%d: want 1 or more generations, or 0 for %d", o.Parallel, engine.DefaultParallel)
 	case o.Queue < 0:
 		return nil, optionf("Queue", "%d: want 1 or more generations, or 0 for no limit", o.Queue)
+	case o.Memory != nil && o.Memory.Tokens < 0:
+		return nil, optionf("Memory", "Tokens is %d: want 1 or more, or 0 for %d", o.Memory.Tokens, textstore.DefaultTokens)
 	case o.CacheMemory < 0:
 		return nil, optionf("CacheMemory", "%d bytes: want more than 0, or 0 for no limit", o.CacheMemory)
 	case o.Draft != "" && o.DraftGGUF != nil:
@@ -118,6 +125,9 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 		return nil, errors.Join(err, m.Close())
 	}
 	g.drafting.adapt, g.drafting.auto = o.Adapt, o.Auto
+	if o.Memory != nil {
+		g.memories = &memories{o: *o.Memory, open: map[string]*memoryUse{}}
+	}
 	if o.ChatTemplate != "" {
 		layout, err := g.parseTemplate(o.ChatTemplate)
 		if err != nil {
@@ -170,7 +180,7 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 // Close closes the model and its draft models. No generation may be under way.
 func (m *Model) Close() error {
 	m.engine.Close()
-	return errors.Join(m.drafting.close(), m.m.Close())
+	return errors.Join(m.memories.close(), m.drafting.close(), m.m.Close())
 }
 
 // Config is the model's shape.

@@ -72,6 +72,7 @@ type Request struct {
 	Tenant      string
 	Deadline    time.Time
 	FreshPrompt bool
+	session     string // name of the session, which takes the tenant's place there
 
 	// Paced computes a chunk only when the caller asks for it, so that several generations can be compared in turn. Otherwise
 	// the engine goes on while the caller is busy.

@@ -1,6 +1,7 @@
 package grove
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -43,7 +44,7 @@ func (s *Session) GenerateTokens(ctx context.Context, prompt []int32, r Request)
 
 // of makes a request the session's.
 func (s *Session) of(r Request) Request {
-	r.Tenant = s.name
+	r.session = s.name
 	return r
 }
 
@@ -88,14 +89,23 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
+		memory, leave, err := m.remembered(r.Tenant)
+		if err != nil {
+			yield(Chunk{}, err)
+			return
+		}
+		defer leave()
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
 		g := &generation{m: m, r: &r, prompt: prompt, came: make(chan struct{}, 1)}
 		q := engine.Request{
-			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: r.Tenant, Deadline: r.Deadline, Fresh: r.FreshPrompt,
+			Request: g.request(), Prompt: prompt, Priority: r.Priority, Tenant: cmp.Or(r.session, r.Tenant), Deadline: r.Deadline, Fresh: r.FreshPrompt,
 			Step: g.step, Done: g.done,
 		}
 		q.Drafter, q.Name, q.Grammar = d, name, constraint
+		if memory != nil {
+			q.Memory = memory
+		}
 		if r.Paced {
 			q.Hold = g.holds
 		}
@@ -103,7 +113,9 @@ func (m *Model) generate(ctx context.Context, prompt []int32, r Request) iter.Se
 			yield(Chunk{}, err)
 			return
 		}
-		g.deliver(ctx, yield)
+		if g.deliver(ctx, yield); memory != nil && g.delivered != nil {
+			_ = memory.Add(prompt, g.delivered.Tokens) // its error is Close's too
+		}
 	}
 }
 
@@ -125,6 +137,8 @@ type generation struct {
 	asked bool // the caller waits for a chunk
 	ended bool
 	err   error
+
+	delivered *Result
 }
 
 // delivery is a chunk, and the round it comes from where the caller wants to see that.
@@ -219,6 +233,7 @@ func (g *generation) deliver(ctx context.Context, yield func(Chunk, error) bool)
 			if d.round != nil {
 				g.r.OnRound(*d.round)
 			}
+			g.delivered = d.chunk.Result
 			if !yield(d.chunk, nil) || d.chunk.Result != nil {
 				return
 			}

@@ -146,6 +146,9 @@ type Options struct {
 	// Predicted is text that the caller expects much of the output to repeat; often empty.
 	Predicted []int32
 
+	// Memory has texts of past requests, which the output may repeat too; nil: there are none.
+	Memory Memory
+
 	// Sampled asks for trees whose children are drawn from the drafter's own distribution, without replacement and with
 	// noise of its own (Seed), in the order drawn; see Proposal.Drawn. Drafters that cannot draw propose as Ranking says.
 	Sampled bool
@@ -160,6 +163,22 @@ func (o *Options) Ranking() sample.Params {
 		p.Temperature = 0
 	}
 	return p
+}
+
+// Memory finds what followed the end of a text in texts of the past. It is used by many goroutines.
+type Memory interface {
+	// Matches appends to dst the places where the last tokens of text occurred, of least tokens or more: the longest matches first, of
+	// equal ones the newest first, most at most.
+	Matches(dst []Match, text []int32, least, most int) []Match
+}
+
+// MemoryTokens is how much of a text's end a Memory needs at most.
+const MemoryTokens = 32
+
+// Match is a place where the end of a text occurred.
+type Match struct {
+	Length int     // tokens that are the same, at most MemoryTokens
+	Next   []int32 // what followed there; not to be changed
 }
 
 // Request asks for one tree.

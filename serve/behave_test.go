@@ -61,7 +61,7 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s with %q: %s", c.path, c.header, text)
 		}
 	}
-	if log := s.log.String(); !strings.Contains(log, "tenant=key2") || strings.Contains(log, "-key ") {
+	if log := s.log.String(); !strings.Contains(log, "tenant=key-f397f260") || strings.Contains(log, "second-key") {
 		t.Error(log)
 	}
 }

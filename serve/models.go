@@ -192,7 +192,7 @@ func (p *models) makeRoom(e *entry) error {
 	}
 	switch {
 	case e.Bytes > p.o.Memory:
-		return full("the model %q takes %d MiB, and the server has %d MiB for models: start it with more --memory",
+		return full("the model %q takes %d MiB, and the server has %d MiB for models: start it with more --model-memory",
 			e.Name, e.Bytes>>20, p.o.Memory>>20)
 	case most+e.Bytes > p.o.Memory:
 		return full("the model %q takes %d MiB, and models that answer requests take %d of the server's %d MiB: try again later",

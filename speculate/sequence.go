@@ -40,7 +40,8 @@ type Request struct {
 	Grammar *grammar.Constraint
 	Written int
 
-	Predicted []int32 // text that much of the output is expected to repeat; see draft.Options
+	Predicted []int32      // text that much of the output is expected to repeat; see draft.Options
+	Memory    draft.Memory // texts of the past, which it may repeat too; may be nil
 
 	// Cache, where given, holds rows of the prompt's beginning already, and stays the caller's. The
 	// target must have made it. Kept is what the drafter computed of a text that begins like the
@@ -181,7 +182,7 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if r.Drafter != nil && r.Budget > 1 {
 		s.group = l.join(r.Drafter, r.Name)
 		if s.state, err = r.Drafter.Begin(draft.Options{
-			Sampling: r.Sampling, Predicted: r.Predicted, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
+			Sampling: r.Sampling, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
 			l.leave(s.group)
 			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)

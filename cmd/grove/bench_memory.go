@@ -29,7 +29,7 @@ type benchMemoryCmd struct {
 
 func (benchMemoryCmd) Help() string {
 	return `Decodes one prompt and prints the largest resident memory of this process: weights, caches, buffers and program,
-without loading. grove bench spec --memory does this for each of its methods.
+without loading. grove bench spec --peak-memory does this for each of its methods.
 
 Examples:
     grove bench memory plain --prompt prompts.jsonl

@@ -17,14 +17,14 @@ type benchSpecCmd struct {
 	One    []string `name:"method" help:"One method; may be repeated. Settings follow @: budget=N, coupled, rejection, controller, no-controller, name=NAME." placeholder:"METHOD" sep:"none" group:"What to measure"`
 	List   bool     `help:"List suites, presets and drafters." group:"What to measure"`
 
-	Prompts   int   `help:"Prompts of each suite; 0 means 8." placeholder:"N" group:"How much"`
-	WarmUp    *int  `help:"Prompts to warm up with, which do not count; default: 1." placeholder:"N" group:"How much"`
-	MaxTokens int   `short:"n" help:"Generate at most N tokens; 0 means 256." placeholder:"N" group:"How much"`
-	Repeats   int   `help:"Measure everything N times, 1 to 1000 (${default})." default:"1" placeholder:"N" group:"How much"`
-	Lengths   []int `help:"Also report the first N tokens of the outputs; default: powers of 2." placeholder:"N" group:"How much"`
-	IgnoreEnd bool  `help:"Continue after the model's end-of-text token." group:"How much"`
-	Chat      bool  `help:"Put questions into the model's chat template." group:"How much"`
-	Memory    bool  `help:"Measure peak memory too, in a process for each method." group:"How much"`
+	Prompts    int   `help:"Prompts of each suite; 0 means 8." placeholder:"N" group:"How much"`
+	WarmUp     *int  `help:"Prompts to warm up with, which do not count; default: 1." placeholder:"N" group:"How much"`
+	MaxTokens  int   `short:"n" help:"Generate at most N tokens; 0 means 256." placeholder:"N" group:"How much"`
+	Repeats    int   `help:"Measure everything N times, 1 to 1000 (${default})." default:"1" placeholder:"N" group:"How much"`
+	Lengths    []int `help:"Also report the first N tokens of the outputs; default: powers of 2." placeholder:"N" group:"How much"`
+	IgnoreEnd  bool  `help:"Continue after the model's end-of-text token." group:"How much"`
+	Chat       bool  `help:"Put questions into the model's chat template." group:"How much"`
+	PeakMemory bool  `help:"Measure peak memory too, in a process for each method." group:"How much"`
 
 	Temperature  []float32 `short:"t" help:"0 takes the most probable token; 0 to 100. Suites are measured at each." placeholder:"T" group:"Sampling"`
 	TopP         float32   `help:"Sample among the fewest tokens of total probability P, 0 to 1 (${default})." default:"1" placeholder:"P" group:"Sampling"`
@@ -102,7 +102,7 @@ func (cmd *benchSpecCmd) Run(p *program) error {
 	if o.Runs, err = cmd.methods(runs, target); err != nil {
 		return err
 	}
-	if cmd.Memory {
+	if cmd.PeakMemory {
 		o.Memory = cmd.memoryOf(p)
 	}
 	if cmd.Bandwidth {
@@ -191,7 +191,7 @@ func (cmd *benchSpecCmd) settle(preset *bench.Preset) error {
 		cmd.Lengths = preset.Lengths
 	}
 	cmd.NoController = cmd.NoController || preset.NoController
-	cmd.Memory = cmd.Memory || preset.Memory
+	cmd.PeakMemory = cmd.PeakMemory || preset.Memory
 	return nil
 }
 

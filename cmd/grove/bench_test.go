@@ -117,7 +117,7 @@ func TestBenchMemory(t *testing.T) {
 	}
 	t.Setenv(asCommand, "1")
 	model := tiny(t)
-	out := must(t, "", "bench", "spec", "-m", model, "--suite", questions(t), "--methods", "lookup@budget=6@no-controller", "-n", "8", "--no-bandwidth", "--memory",
+	out := must(t, "", "bench", "spec", "-m", model, "--suite", questions(t), "--methods", "lookup@budget=6@no-controller", "-n", "8", "--no-bandwidth", "--peak-memory",
 		"--ignore-end", "--json", "--threads", "2")
 	var r bench.SpecReport
 	if err := json.Unmarshal([]byte(out), &r); err != nil {

@@ -117,6 +117,7 @@ var flagOf = map[string]string{
 	"JSONSchema":                 "--json-schema",
 	"Regex":                      "--regex",
 	"Adapt":                      "--adapt",
+	"Memory":                     "--memory",
 	"Learned":                    "--learned",
 	"KV":                         "--kv",
 	"ChatTemplate":               "--template",

@@ -15,8 +15,6 @@ import (
 	"text/template"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/internal/convert"
 	"github.com/grovellm/grove/internal/headfile"
@@ -146,19 +144,16 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 		return nil, false, err
 	}
 	tokens := 0
-	switch c := h.Shape.(type) {
-	case *eagle.Config:
-		s.Method, tokens, speculators = "eagle3", 5, true
-		if c.Version != 3 {
-			err = fmt.Errorf("%s: vLLM's speculators have EAGLE-3 heads, and this one is of EAGLE-%d", cmd.Head, c.Version)
+	_, speculators = h.Shape.Folders()
+	if v, ok := h.Shape.(headfile.VLLM); ok {
+		var most int
+		s.Method, tokens, most = v.VLLM()
+		if most > 0 && cmd.Tokens > most {
+			err = usagef("--tokens %d: the head drafts %d at most", cmd.Tokens, most)
 		}
-	case *jet.Config:
-		s.Method, tokens, speculators = "dflash", c.Block-1, !c.Causal
-		if cmd.Tokens >= c.Block {
-			err = usagef("--tokens %d: the head drafts %d at most", cmd.Tokens, c.Block-1)
-		}
-	default:
-		err = fmt.Errorf("%s: vLLM has no %s", cmd.Head, h.Shape.Kind().Name)
+	}
+	if s.Method == "" {
+		err = fmt.Errorf("%s: vLLM has no %s like this one: %s", cmd.Head, h.Shape.Kind().Name, h.Shape.Describe(false))
 	}
 	if s.Tokens == 0 {
 		s.Tokens = tokens

@@ -49,7 +49,7 @@ type generateFlags struct {
 	Stop      []string `help:"End before this text; may be repeated." placeholder:"TEXT" sep:"none"`
 	IgnoreEnd bool     `help:"Continue after the model's end-of-text token."`
 
-	Grammar    string `help:"File with a grammar in GBNF that the output must match." placeholder:"FILE" xor:"constraint" group:"Output"`
+	Grammar    string `help:"File with a GBNF grammar of the output." placeholder:"FILE" xor:"constraint" group:"Output"`
 	JSONSchema string `name:"json-schema" help:"File with a JSON schema that the output must match." placeholder:"FILE" xor:"constraint" group:"Output"`
 	Regex      string `help:"Regular expression that the whole output must match." placeholder:"REGEX" xor:"constraint" group:"Output"`
 

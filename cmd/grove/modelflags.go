@@ -29,7 +29,8 @@ type openFlags struct {
 	DraftModel string   `hub:"" env:"GROVE_DRAFT_MODEL" help:"Small model with the same tokenizer, to draft with." placeholder:"FILE" group:"Model"`
 	Head       []string `hub:"" env:"GROVE_HEADS" help:"Draft head made for the model; may be repeated." placeholder:"FILE" group:"Model"`
 	Adapt      string   `env:"GROVE_ADAPT" help:"Let all draft heads learn, as with +adapt; keep it in DIR." placeholder:"DIR" group:"Model"`
-	Learned    string   `env:"GROVE_LEARNED" help:"Keep in DIR what drafters learn while decoding: weights of +text, acceptance, heads of +adapt." placeholder:"DIR" group:"Model"`
+	Learned    string   `env:"GROVE_LEARNED" help:"Keep what drafters learn while decoding in DIR." placeholder:"DIR" group:"Model"`
+	Memory     string   `env:"GROVE_MEMORY" help:"Keep what is generated in DIR, and draft from it later." placeholder:"DIR" group:"Model"`
 	Context    int      `help:"Maximum tokens of prompt and output; 0 means the model's limit." default:"0" placeholder:"N" group:"Model"`
 
 	kvFlag
@@ -72,6 +73,9 @@ func (f *openFlags) openAt(p *program, name string, o grove.Options) (*grove.Mod
 	o.Learned = f.Learned
 	if f.Adapt != "" {
 		o.Adapt = &grove.AdaptOptions{Dir: f.Adapt}
+	}
+	if f.Memory != "" {
+		o.Memory = &grove.MemoryOptions{Dir: f.Memory}
 	}
 	switch {
 	case f.DraftModel != "" && len(f.Head) == 0:

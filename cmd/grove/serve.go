@@ -23,9 +23,9 @@ type serveCmd struct {
 
 	openFlags
 
-	Template string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE" group:"Model"`
-	Alias    string `help:"Name of the model for clients; default: the file's." placeholder:"NAME" group:"Model"`
-	Memory   string `help:"Memory that models may take together, such as 16G; 0 means what the machine or container has." default:"0" placeholder:"SIZE" group:"Model"`
+	Template    string `help:"File with a Jinja chat template, in place of the model's." placeholder:"FILE" group:"Model"`
+	Alias       string `help:"Name of the model for clients; default: the file's." placeholder:"NAME" group:"Model"`
+	ModelMemory string `help:"Memory that models may take together, such as 16G; 0 means what the machine or container has." default:"0" placeholder:"SIZE" group:"Model"`
 
 	KeepAlive *time.Duration `help:"Time until a model without requests is unloaded: 0 for at once, below 0 for never; default: never for one model, 5m for several." placeholder:"TIME" group:"Model"`
 
@@ -145,8 +145,8 @@ func (cmd *serveCmd) options(log *slog.Logger) (o serve.Options, err error) {
 	if o.Body, err = parseSize(cmd.MaxBody); err != nil || o.Body == 0 {
 		return o, usagef("--max-body %q: want a size, such as 16M", cmd.MaxBody)
 	}
-	if o.Memory, err = parseSize(cmd.Memory); err != nil {
-		return o, usagef("--memory %q: %v", cmd.Memory, err)
+	if o.Memory, err = parseSize(cmd.ModelMemory); err != nil {
+		return o, usagef("--model-memory %q: %v", cmd.ModelMemory, err)
 	}
 	if o.Memory == 0 {
 		o.Memory = memory.Available()

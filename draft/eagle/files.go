@@ -228,6 +228,14 @@ func (*Config) Place(name, layout string) headfile.Place {
 // Folders says which folders can be written.
 func (c *Config) Folders() (authors, speculators bool) { return true, c.Version == 3 }
 
+// VLLM is headfile.VLLM's: EAGLE-3 alone.
+func (c *Config) VLLM() (method string, tokens, most int) {
+	if c.Version != 3 {
+		return "", 0, 0
+	}
+	return "eagle3", 5, 0
+}
+
 // FolderFields is config.json.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
 	layout = midlayer

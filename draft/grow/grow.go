@@ -190,7 +190,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 		s.words = d.Lists.Begin(&p)
 	}
 	if d.Text != nil && !s.drawing { // a drawn tree is of the drafter's distribution alone
-		s.text = textrank.NewText(&p, d.Text)
+		s.text = textrank.NewText(&p, d.Text, o.Memory)
 	}
 	d.Shape.begin(s)
 	return s, nil

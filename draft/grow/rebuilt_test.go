@@ -68,7 +68,7 @@ func TestBestFirstByText(t *testing.T) {
 				r.Fatalf("node %d of depth %d has a row: %d passes were allowed", node, st.tree.Depth[node], g.levels)
 			}
 		}
-		k := &textSource{&oracle{one: *newOne(dm), p: p}, r, text, textrank.NewText(&p, textrank.NewModel()), st}
+		k := &textSource{&oracle{one: *newOne(dm), p: p}, r, text, textrank.NewText(&p, textrank.NewModel(), nil), st}
 		new(textrank.Commits).Learn(k.rank, nil, &draft.Rows{Tokens: text[:len(text)-1], Next: -1}, nil, nil)
 		want := tree.New(got.Token[0])
 		(&treebuild.Builder{Width: shape.Branch, Guide: g}).Build(want, k, budget)

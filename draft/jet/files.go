@@ -226,6 +226,9 @@ func (c *Config) Folders() (authors, speculators bool) {
 	return named, named && !c.Causal
 }
 
+// VLLM is headfile.VLLM's: a block less its anchor.
+func (c *Config) VLLM() (method string, tokens, most int) { return "dflash", c.Block - 1, c.Block - 1 }
+
 // FolderFields is config.json. vLLM reads whether a head is causal under another name than its authors' code.
 func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
 	ids := make([]int, len(c.Taps))

@@ -138,7 +138,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.warm = 1
 	}
 	if d.text != nil {
-		s.text = textrank.NewText(&p, d.model)
+		s.text = textrank.NewText(&p, d.model, o.Memory)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin(&p)

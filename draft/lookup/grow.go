@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/suffix"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 )
@@ -15,7 +16,8 @@ import (
 // the index of the predicted token that comes next (0: it is not).
 type place struct {
 	suffix.Place
-	next int32
+	next  int32
+	alive textstore.Alive // matches in texts of the past
 }
 
 // candidate is a token that may follow a node.
@@ -38,8 +40,10 @@ func (d *drafter) grow(s *state, r *draft.Request) {
 func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 	a, token := d.s.text, t.Token[node]
 	at := place{Place: a.End()}
+	depth := int(t.Depth[node])
 	if parent := t.Parent[node]; parent >= 0 {
 		at = d.nodes[parent]
+		at.alive = d.s.recalled.Follow(at.alive, depth, token)
 		if n := at.next; n > 0 && int(n) < len(d.s.predicted) && d.s.predicted[n] == token {
 			at.next++
 		} else {
@@ -48,14 +52,17 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 	} else if d.s.foretold(token) {
 		at.next = int32(d.s.kept + 1)
 	}
+	if node == 0 && d.s.memory != nil {
+		at.alive = d.s.recalled.Find(d.s.memory, append(d.s.tail, token))
+	}
 	at.Place = a.Match(at.Place, token)
 	d.nodes = append(d.nodes, at)
 	for len(d.lists) <= node {
 		d.lists = append(d.lists, nil)
 	}
 	list := d.lists[node][:0]
-	if depth := int(t.Depth[node]); depth < d.most && at.State > 0 {
-		d.continuations(d.s, at)
+	if depth < d.most && (at.State > 0 || at.alive != 0) {
+		d.continuations(d.s, at, depth)
 		if d.s.sampling.Temperature > 0 {
 			d.couple(d.s, a.Len()-d.s.ahead+depth+1)
 		}
@@ -82,7 +89,7 @@ const edgesMost = 48
 // continuations lists what may follow a place. The longest match comes first. The share of the probability in which its
 // continuations do not hold the next token goes to the next shorter match, for continuations not seen yet, and so on (prediction by
 // partial matching).
-func (d *drafter) continuations(s *state, at place) {
+func (d *drafter) continuations(s *state, at place, depth int) {
 	a := s.text
 	d.kids = d.kids[:0]
 	rest := 1.0
@@ -93,6 +100,7 @@ func (d *drafter) continuations(s *state, at place) {
 		d.kids = append(d.kids, candidate{token: taken, p: p})
 		rest -= p
 	}
+	rest -= d.recall(s, at, depth, rest)
 	for range d.o.Levels {
 		if at.State <= 0 || at.Length < int32(d.o.Min) {
 			break
@@ -103,7 +111,8 @@ func (d *drafter) continuations(s *state, at place) {
 			edge, next := a.Edge(e)
 			token, to := edge.Token, edge.To
 			e = next
-			if token == gap || token == taken || longer >= 0 && a.Next(longer, token) >= 0 {
+			if token == gap || token == taken || longer >= 0 && a.Next(longer, token) >= 0 ||
+				at.alive != 0 && slices.ContainsFunc(d.kids[:from], func(k candidate) bool { return k.token == token }) {
 				continue
 			}
 			n := float64(max(a.Count(to), 1))
@@ -128,6 +137,34 @@ func (d *drafter) continuations(s *state, at place) {
 			at.Length = a.Length(at.State)
 		}
 	}
+}
+
+// recall lists what followed in texts of the past, where these agree with the end of the text in as many tokens as the text itself does
+// anywhere, or more. It returns the part of the probability, of which rest is left, that goes to them.
+func (d *drafter) recall(s *state, at place, depth int, rest float64) float64 {
+	if at.alive == 0 {
+		return 0
+	}
+	next, length, matches := s.recalled.Next(d.asked[:0], at.alive, depth+1)
+	if d.asked = next; depth == 0 {
+		s.asked, s.length, s.matches = append(s.asked[:0], next...), length, matches
+	}
+	if matches == 0 || at.State > 0 && at.Length > int32(length) {
+		return 0
+	}
+	p := rest * s.past.of(int32(length), int32(matches))
+	total := float64(matches + recent)
+	from := len(d.kids)
+	for _, c := range next {
+		n := float64(c.Count)
+		if c.First {
+			n += recent
+		}
+		if from == 0 || d.kids[0].token != c.Token { // else it is the predicted one
+			d.kids = append(d.kids, candidate{c.Token, -1, p * n / total})
+		}
+	}
+	return p
 }
 
 // latest is where the strings of a state ended last.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/suffix"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/sample"
 )
@@ -77,12 +78,20 @@ type drafter struct {
 	nodes []place // of each node
 	lists [][]sample.Candidate
 	kids  []candidate
+	asked []textstore.Continuation
 }
 
 // state is the text of one sequence and how its matches turned out.
 type state struct {
 	text     *suffix.Automaton
 	trust    trust
+	memory   draft.Memory
+	recalled textstore.Recalled // of the text and the root of the last tree
+	past     trust              // in what followed in texts of the past
+	tail     []int32            // the last tokens, for memory
+	asked    []textstore.Continuation
+	length   int // of the longest match in the past, with the last root
+	matches  int // in the past; 0: none
 	sampling sample.Params
 	ahead    int // tokens of the automaton's text before the sequence's own
 
@@ -93,7 +102,7 @@ type state struct {
 func (s *state) Close() { s.text = nil }
 
 func (d *drafter) Begin(o draft.Options) (draft.State, error) {
-	s := &state{text: suffix.New(), trust: newTrust(), sampling: o.Ranking(), predicted: slices.Clone(o.Predicted)}
+	s := &state{text: suffix.New(), trust: newTrust(), past: newTrust(), memory: o.Memory, sampling: o.Ranking(), predicted: slices.Clone(o.Predicted)}
 	for _, token := range o.Predicted {
 		s.add(token, d.o)
 	}
@@ -110,6 +119,7 @@ const gap = -1
 func (d *drafter) Commit(rows []draft.Rows) error {
 	for _, r := range rows {
 		s := r.State.(*state)
+		s.remember(r.Tokens, r.Next)
 		for _, token := range r.Tokens {
 			s.add(token, d.o)
 			if r.Next < 0 { // the prompt
@@ -123,6 +133,25 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 		}
 	}
 	return nil
+}
+
+// remember keeps the last tokens of the text for memory, and scores what it said would follow the root of the last tree.
+func (s *state) remember(tokens []int32, next int32) {
+	if s.memory == nil {
+		return
+	}
+	if s.matches > 0 && next >= 0 {
+		if len(tokens) > 1 {
+			next = tokens[1]
+		}
+		hit := slices.ContainsFunc(s.asked, func(c textstore.Continuation) bool { return c.Token == next })
+		s.past.learn(int32(s.length), int32(s.matches), hit)
+	}
+	s.matches = 0
+	s.tail = append(s.tail, tokens...)
+	if n := len(s.tail) - draft.MemoryTokens; n > 0 {
+		s.tail = append(s.tail[:0], s.tail[n:]...)
+	}
 }
 
 // foretold reports whether the output is the predicted one so far and goes on with token.

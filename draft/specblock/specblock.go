@@ -259,7 +259,7 @@ func (d *drafter) Begin(o draft.Options) (draft.State, error) {
 		s.history = sample.NewHistory(p.PenaltyLast)
 	}
 	if d.options.Text {
-		s.text = textrank.NewText(&p, d.model)
+		s.text = textrank.NewText(&p, d.model, o.Memory)
 	}
 	if d.method != nil {
 		s.words = d.method.Begin(&p)

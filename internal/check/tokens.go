@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/grovellm/grove/nn"
 	"math/rand/v2"
+	"slices"
 
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/internal/textstore"
+	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -19,7 +21,8 @@ import (
 // A case is a random model, a few sequences with prompts, sampling options and some with grammars of their own, and drafters: lookup,
 // one that knows the answer, one that goes beyond its budget, a hostile one, a draft model and heads of every kind with trees of
 // random shapes, and a merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with
-// each drafter, at another level and number of threads, while the weights of heads that can learn change under way.
+// each drafter, at another level and number of threads, some of them with texts of the past, while the weights of heads that can learn
+// change under way.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -200,6 +203,11 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 			c.Close()
 		}
 	}()
+	memory, err := remember(scripts, v.shape.Vocab, rng)
+	if err != nil {
+		return err
+	}
+	defer func() { failed = errors.Join(failed, memory.Close()) }()
 	for running := true; running; {
 		if len(seqs) < len(scripts) && (len(seqs) == 0 || rng.IntN(3) == 0) {
 			s := &scripts[len(seqs)]
@@ -207,6 +215,9 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 			if rng.IntN(2) == 0 { // some of the answer, and some of something else
 				r.Predicted = append(r.Predicted, s.want[:rng.IntN(len(s.want)+1)]...)
 				r.Predicted = append(r.Predicted, randomTokens(rng, v.shape.Vocab, rng.IntN(10))...)
+			}
+			if rng.IntN(2) == 0 {
+				r.Memory = memory
 			}
 			if len(seqs) > 0 && rng.IntN(2) == 0 {
 				from := seqs[rng.IntN(len(seqs))]
@@ -257,4 +268,25 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 		}
 	}
 	return nil
+}
+
+// remember is a memory of texts like the scripts', with some of the tokens changed.
+func remember(scripts []script, vocab int, rng *rand.Rand) (*textstore.Store, error) {
+	m, err := textstore.Open("", 0)
+	if err != nil {
+		return nil, err
+	}
+	for range rng.IntN(4) {
+		s := &scripts[rng.IntN(len(scripts))]
+		text := slices.Concat(s.prompt, s.want)
+		for i := range text {
+			if rng.IntN(8) == 0 {
+				text[i] = rng.Int32N(int32(vocab))
+			}
+		}
+		if err := m.Add(nil, text); err != nil {
+			return nil, errors.Join(err, m.Close())
+		}
+	}
+	return m, m.Wait()
 }

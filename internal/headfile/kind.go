@@ -54,6 +54,13 @@ type Shape interface {
 	Draw(rng *rand.Rand, drafter string, unit int)
 }
 
+// VLLM is a Shape that vLLM drafts with, in one of the folders that can be written.
+type VLLM interface {
+	// VLLM is vLLM's name for the method, empty where it has none for this shape; how many tokens a draft has unless a user says
+	// otherwise, and how many it can have, 0 for any number.
+	VLLM() (method string, tokens, most int)
+}
+
 // Common points at what the shapes of all kinds have.
 type Common struct {
 	Layers       *model.Config // of the head's layers; Vocab and Hidden are the target's

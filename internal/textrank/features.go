@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/internal/suffix"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/sample"
 )
 
@@ -144,8 +145,9 @@ func (row *Row) rank(list []features) (beyond float32) {
 
 // gather finds the features of the tokens that may follow a context, below a path of which at is the longest n-gram. Those of the row come first.
 // scratch is for rows without a Cache.
-func (x *Text) gather(root int32, at suffix.Place, c context, row *Row, offTop bool, list []features, scratch *RowCache) (nodeFeatures, []features) {
+func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool, list []features, scratch *RowCache) (nodeFeatures, []features) {
 	depth := c.position + 1 - len(x.tokens)
+	at := place.Place
 	n := nodeFeatures{depth: row.Depth, class: matchClass(at.Length), offTop: offTop}
 	if n.hasRow = len(row.Top) > 0; n.hasRow {
 		c := row.Cache
@@ -191,6 +193,7 @@ func (x *Text) gather(root int32, at suffix.Place, c context, row *Row, offTop b
 			at.Length = a.Length(at.State)
 		}
 	}
+	list = x.recall(&n, place, row, list, depth)
 	var kept []sample.Candidate
 	var room [offPathKept]sample.Candidate
 	kept, n.agree = x.offPath.find(c, room[:0])
@@ -202,6 +205,29 @@ func (x *Text) gather(root int32, at suffix.Place, c context, row *Row, offTop b
 		}
 	}
 	return n, list
+}
+
+// recall adds what followed in texts of the past. Where they agree with the end of the text in more tokens than the text itself does
+// anywhere, it counts as what followed the longest n-gram.
+func (x *Text) recall(n *nodeFeatures, place Place, row *Row, list []features, depth int) []features {
+	if place.alive == 0 {
+		return list
+	}
+	var room [16]textstore.Continuation
+	next, length, matches := x.recalled.Next(room[:0], place.alive, int(place.depth))
+	class, longer := matchClass(int32(length)), int32(length) > place.Length
+	if matches > 0 && longer {
+		n.class = class
+	}
+	for _, c := range next {
+		i := x.indexOf(&list, row, c.Token, depth)
+		f := &list[i]
+		if f.class == 0 || longer {
+			f.class, f.shorter, f.share = class, !longer, float32(math.Log(float64(c.Count)/float64(matches)))
+			f.latest = f.latest || longer && c.First
+		}
+	}
+	return list
 }
 
 // follows is the token at a place of the text; the root comes after it.

@@ -89,7 +89,7 @@ func TestLearnsTheTarget(t *testing.T) {
 // Commits teach the weights by the nodes along the path, and by the text where there was no row; a prompt teaches nothing.
 func TestCommitsTeach(t *testing.T) {
 	m := NewModel()
-	x := NewText(&sample.Params{}, m)
+	x := NewText(&sample.Params{}, m, nil)
 	var c Commits
 	text := []int32{1, 2, 3, 4, 1, 2, 3}
 	c.Learn(x, nil, &draft.Rows{Tokens: text, Next: -1}, nil, nil)

@@ -58,7 +58,7 @@ func TestOffPathPredicts(t *testing.T) {
 		s := toySampler(r, rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"))
 		token := rapid.Int32Range(0, 3)
 		text := rapid.SliceOfN(token, 4, 6).Draw(r, "prompt")
-		x := NewText(&sample.Params{}, NewModel())
+		x := NewText(&sample.Params{}, NewModel(), nil)
 		a := &x.offPath
 		x.learn(text)
 		if n := a.Learn(&draft.Rows{Tokens: text, Next: -1}, 0); n != 0 {
@@ -121,7 +121,7 @@ func TestOffPathRanks(t *testing.T) {
 		s := toySampler(r, 1)
 		text := []int32{1, 2, 3}
 		p := sample.Params{Temperature: 1, Seed: 3}
-		x, plain := NewText(&p, NewModel()), NewText(&p, NewModel())
+		x, plain := NewText(&p, NewModel(), nil), NewText(&p, NewModel(), nil)
 		// The tree has two branches; the text takes the first, and the next tree goes on with the end of the second.
 		tr := tree.New(4)
 		first := tr.Append(0, 5, 0)

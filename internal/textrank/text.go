@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/suffix"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -18,6 +19,8 @@ type Text struct {
 
 	automaton   *suffix.Automaton
 	tokens      []int32
+	memory      draft.Memory
+	recalled    textstore.Recalled // of the text and the root of the tree under way
 	model       *learned
 	kept        []kept    // features of the nodes of the tree proposed last
 	Built       tree.Tree // that tree, where a Builder built it
@@ -27,14 +30,14 @@ type Text struct {
 	processed   bool // the target's choice goes by more than logits and noise
 }
 
-// NewText is that of a sequence whose tokens are chosen as p has it.
-func NewText(p *sample.Params, m *Model) *Text {
+// NewText is that of a sequence whose tokens are chosen as p has it; memory has texts of the past, and may be nil.
+func NewText(p *sample.Params, m *Model, memory draft.Memory) *Text {
 	set := &m.sets[0]
 	if p.Temperature > 0 {
 		set = &m.sets[1]
 	}
 	return &Text{
-		automaton: suffix.New(), model: set, temperature: p.Temperature, seed: p.Seed,
+		automaton: suffix.New(), memory: memory, model: set, temperature: p.Temperature, seed: p.Seed,
 		processed: p.Penalised() || len(p.LogitBias) > 0 || p.Temperature > 0 && (p.TopK > 0 || p.TopP > 0 && p.TopP < 1 || p.MinP > 0),
 	}
 }
@@ -48,14 +51,29 @@ func (x *Text) learn(tokens []int32) {
 	x.tokens = append(x.tokens, tokens...)
 }
 
-// Place is the longest n-gram at the end of a text and a path that occurred before in the text.
-type Place = suffix.Place
+// Place is what occurred before at the end of a text and a path: the longest n-gram in the text, and matches in texts of the past.
+type Place struct {
+	suffix.Place
+	alive textstore.Alive
+	depth int16 // of the path, the root included; 0: there is none
+}
 
 // End is the place of the whole text.
-func (x *Text) End() Place { return x.automaton.End() }
+func (x *Text) End() Place { return Place{Place: x.automaton.End()} }
 
-// Match is the place that a token leads to from another.
-func (x *Text) Match(from Place, token int32) Place { return x.automaton.Match(from, token) }
+// Match is the place that a token leads to from another. The first token after the text is the root of a tree: it is asked for before
+// others, on one goroutine.
+func (x *Text) Match(from Place, token int32) Place {
+	to := Place{Place: x.automaton.Match(from.Place, token), depth: from.depth + 1}
+	if from.depth > 0 {
+		to.alive = x.recalled.Follow(from.alive, int(from.depth), token)
+	} else if x.memory != nil {
+		var room [draft.MemoryTokens]int32
+		tail := append(room[:0], x.tokens[max(0, len(x.tokens)-len(room)+1):]...)
+		to.alive = x.recalled.Find(x.memory, append(tail, token))
+	}
+	return to
+}
 
 // CandidatesMost bounds the candidates below a node.
 const CandidatesMost = 24

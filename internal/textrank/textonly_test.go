@@ -16,7 +16,7 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 		token := rapid.Int32Range(0, int32(rapid.IntRange(0, 3).Draw(r, "alphabet")))
 		n := rapid.IntRange(0, 60).Draw(r, "length")
 		p := sample.Params{Temperature: rapid.SampledFrom([]float32{0, 1}).Draw(r, "temperature"), Seed: 3}
-		text := NewText(&p, NewModel())
+		text := NewText(&p, NewModel(), nil)
 		text.learn(rapid.SliceOfN(token, n, n).Draw(r, "text"))
 		root := token.Draw(r, "root")
 		budget, depth, width := rapid.IntRange(1, 40).Draw(r, "budget"), rapid.IntRange(0, 12).Draw(r, "depth"), rapid.IntRange(0, 3).Draw(r, "width")

@@ -27,11 +27,11 @@ func TestFeaturesOfTheText(t *testing.T) {
 		n := rapid.IntRange(1, 40).Draw(r, "length")
 		text := rapid.SliceOfN(token, n, n).Draw(r, "text")
 		path := rapid.SliceOfN(token, 1, 6).Draw(r, "path") // the root first
-		s := NewText(&sample.Params{}, NewModel())
+		s := NewText(&sample.Params{}, NewModel(), nil)
 		s.learn(text)
-		at := s.automaton.End()
+		at := s.End()
 		for _, token := range path {
-			at = s.automaton.Match(at, token)
+			at = s.Match(at, token)
 		}
 		x, list := s.gather(path[0], at, s.contextAlong(path), &Row{}, false, nil, nil)
 

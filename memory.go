@@ -1,0 +1,136 @@
+package grove
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"path/filepath"
+	"sync"
+
+	"github.com/grovellm/grove/internal/textstore"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// MemoryOptions say what is kept of the texts that were generated. Drafters that look at text, lookup and those with +text, draft
+// from it: what followed the same words before, often follows them again.
+type MemoryOptions struct {
+	Dir    string // folder; empty: it is in memory alone
+	Tokens int    // kept of each tenant, the newest; 0: 10 million, about 80 MB
+}
+
+// mostMemories bounds how many tenants' texts are open. Of another tenant the texts that were least recently asked for are
+// closed; they stay in the folder.
+const mostMemories = 16
+
+// memories are the texts of the past, by tenant.
+type memories struct {
+	o MemoryOptions
+
+	mu   sync.Mutex
+	open map[string]*memoryUse
+	uses int
+}
+
+// memoryUse is a store, and how many generations draft from it.
+type memoryUse struct {
+	*textstore.Store
+	users, last int
+}
+
+// folder is that of a tenant, of texts by this model's tokenizer.
+func (m *Model) memoryFolder(tenant string) string {
+	if m.memories.o.Dir == "" {
+		return ""
+	}
+	vocabulary := "tokens"
+	if m.m.Tokenizer != nil {
+		vocabulary = shortlist.Fingerprint(m.m.Tokenizer)
+	}
+	name := "everyone"
+	if tenant != "" {
+		sum := sha256.Sum256([]byte(tenant))
+		name = "tenant-" + hex.EncodeToString(sum[:8])
+	}
+	return filepath.Join(m.memories.o.Dir, vocabulary, name)
+}
+
+// remembered is the texts of a tenant, until leave is called; nil where the model keeps none.
+func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error) {
+	r := m.memories
+	if r == nil {
+		return nil, func() {}, nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	u := r.open[tenant]
+	if u == nil {
+		if err := r.closeIdle(); err != nil {
+			return nil, nil, err
+		}
+		store, err := textstore.Open(m.memoryFolder(tenant), r.o.Tokens)
+		if err != nil {
+			return nil, nil, err
+		}
+		u = &memoryUse{Store: store}
+		r.open[tenant] = u
+	}
+	u.users++
+	r.uses++
+	u.last = r.uses
+	return u, func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		u.users--
+	}, nil
+}
+
+// closeIdle makes room for another store.
+func (r *memories) closeIdle() error {
+	if len(r.open) < mostMemories || r.o.Dir == "" {
+		return nil
+	}
+	oldest := ""
+	for tenant, u := range r.open {
+		if u.users == 0 && (r.open[oldest] == nil || r.open[oldest].users > 0 || u.last < r.open[oldest].last) {
+			oldest = tenant
+		}
+	}
+	u := r.open[oldest]
+	if u == nil || u.users > 0 {
+		return nil // all are in use
+	}
+	delete(r.open, oldest)
+	return u.Close()
+}
+
+// close closes all stores.
+func (r *memories) close() (err error) {
+	if r == nil {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, u := range r.open {
+		err = errors.Join(err, u.Close())
+	}
+	r.open = nil
+	return err
+}
+
+// Remember adds a text to the texts of a tenant that drafters draft from, such as a document that requests will be about. The model
+// must have been opened with Options.Memory.
+func (m *Model) Remember(tenant, text string) error {
+	if m.memories == nil {
+		return optionf("Memory", "the model keeps no texts: open it with Options.Memory")
+	}
+	tokens, err := m.Tokenize(text)
+	if err != nil {
+		return err
+	}
+	s, leave, err := m.remembered(tenant)
+	if err != nil {
+		return err
+	}
+	defer leave()
+	return s.Add(nil, tokens)
+}
