@@ -45,6 +45,10 @@ type architecture struct {
 	window        int
 	attentionOnly bool // layer_types of folders names kinds of layers, of which attention alone is run
 
+	// experts is the field of config.json that says how many experts a layer has. "": it has none.
+	experts    string
+	softmaxAll bool // experts' weights are a softmax over all of them, else over those of a row
+
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
 	// The following may be nil. They read what generic code does not, after it, and are inverse in
@@ -64,8 +68,8 @@ var architectures []*architecture
 
 func init() { // some of them look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mistral3, &qwen2, &qwen3, &smollm3, &granite, &granite4,
-		&olmo2, &olmo3, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
+		&llama, &mistral, &mixtral, &mistral3, &qwen2, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
+		&granitemoe, &olmo2, &olmo3, &olmoe, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
 	}
 }
 
@@ -189,26 +193,41 @@ var ropeRules = gguf.Rules{
 
 // obeys reports whether config.json gives the architecture a field that others do not have.
 func (a *architecture) obeys(field string) bool {
-	return slices.Contains(strings.Fields(a.fields), field)
+	return field == a.experts || slices.Contains(strings.Fields(a.fields), field)
 }
 
 // Runs reports whether grove runs models of an architecture, by the name that GGUF files give it.
 func Runs(arch string) bool { return archNamed(arch) != nil }
+
+// Sparse reports whether all models of an architecture have experts, by the name that GGUF files give
+// it.
+func Sparse(arch string) bool { a := archNamed(arch); return a != nil && a.experts != "" }
 
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
 	return findArch(func(a *architecture) bool { return a.name == name })
 }
 
-// folderArch is the architecture of a folder for a model: of those of a name, the one with windows
-// if the model has some.
+// arch is the model's architecture: of those of a name, the first with experts if the model has
+// some. It is nil where grove runs none of the name.
+func (c *Config) arch() *architecture {
+	a := findArch(func(a *architecture) bool { return a.name == c.Arch && (a.experts != "") == (c.Experts > 0) })
+	if a == nil {
+		return archNamed(c.Arch)
+	}
+	return a
+}
+
+// folderArch is the architecture of a folder for a model: of those of a name and with experts or
+// without, the one with windows if the model has some.
 func (c *Config) folderArch() *architecture {
+	is := c.arch()
 	for _, a := range architectures {
-		if a.name == c.Arch && a.listed == (c.Window > 0) {
+		if a.name == c.Arch && (a.experts != "") == (is.experts != "") && a.listed == (c.Window > 0) {
 			return a
 		}
 	}
-	return archNamed(c.Arch)
+	return is
 }
 
 // byModelType returns the architecture that config.json calls modelType, or nil.

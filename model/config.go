@@ -17,13 +17,16 @@ type Config struct {
 	Heads   int // query heads
 	KVHeads int // key/value heads; divides Heads
 	HeadDim int
-	FFN     int // width of the MLP
+	FFN     int // width of the MLP, or of an expert
 	Context int // tokens the model was made for
 
 	NormEps  float32
 	Rope     RopeConfig
 	Parallel bool // attention and MLP read the same input (GPT-NeoX)
 	Tied     bool // the output head is the embedding
+
+	Experts int // of a layer; 0: it has one MLP
+	Used    int // experts of a row
 
 	// Window is how many positions a row of a layer with a window sees, its own included; Windowed
 	// says which layers have one, of those that it lists. LocalRope is the rotation of theirs where
@@ -72,6 +75,7 @@ const (
 	maxLayers  = 1 << 12
 	maxHeads   = 1 << 12
 	maxContext = 1 << 26
+	maxExperts = 1 << 12
 )
 
 // Validate checks that the numbers make a model.
@@ -95,6 +99,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	switch {
+	case c.Experts < 0 || c.Experts > maxExperts || c.Used < min(c.Experts, 1) || c.Used > c.Experts:
+		return fmt.Errorf("%d of %d experts are used: want 1 or more of %d at most", c.Used, c.Experts, maxExperts)
 	case c.Heads%c.KVHeads != 0:
 		return fmt.Errorf("%d heads do not share %d key/value heads evenly", c.Heads, c.KVHeads)
 	case c.Rope.Dims%2 != 0:
@@ -128,7 +134,7 @@ func (c *Config) Validate() error {
 
 // Imply sets what the architecture implies, as files of it need not say it.
 func (c *Config) Imply() {
-	if a := archNamed(c.Arch); a != nil && a.implied != nil {
+	if a := c.arch(); a != nil && a.implied != nil {
 		a.implied(c)
 	}
 }
@@ -136,7 +142,7 @@ func (c *Config) Imply() {
 // SetWindow gives the layers that have a sliding window by the architecture's rule one of n
 // positions.
 func (c *Config) SetWindow(n int) {
-	a := archNamed(c.Arch)
+	a := c.arch()
 	c.Window, c.Windowed, c.LocalRope = n, a.windows(c.Layers), nil
 	if a.local != nil {
 		a.local(c)
@@ -146,11 +152,13 @@ func (c *Config) SetWindow(n int) {
 // CheckFiles returns an error where files of the architecture, as other engines read them, cannot
 // say what the configuration says.
 func (c *Config) CheckFiles() error {
-	a := archNamed(c.Arch)
+	a := c.arch()
 	square := c.Heads*c.HeadDim == c.Hidden
 	switch {
 	case a == nil:
 		return fmt.Errorf("architecture %q is not one grove runs", c.Arch)
+	case (a.experts != "") != (c.Experts > 0):
+		return fmt.Errorf("%d experts in a layer: a %s model wants another number", c.Experts, c.Arch)
 	case a.rotated == 0 && c.Rope.Dims != c.HeadDim:
 		return fmt.Errorf("%d of %d dimensions rotated: a %s model rotates all", c.Rope.Dims, c.HeadDim, c.Arch)
 	case c.Rope.Factors != nil && !a.neighbours:

@@ -24,9 +24,13 @@ func (c *Config) SetGGUF(w *gguf.Writer, arch, name string, typ tensor.Type) {
 		{"feed_forward_length", c.FFN}, {"attention.head_count", c.Heads}, {"rope.dimension_count", c.Rope.Dims}} {
 		set(k.key, uint32(k.v))
 	}
+	if c.Experts > 0 {
+		set("expert_count", uint32(c.Experts))
+		set("expert_used_count", uint32(c.Used))
+	}
 	set("rope.freq_base", float32(c.Rope.Base))
 	c.Rope.setGGUF(set)
-	a := archNamed(c.Arch)
+	a := c.arch()
 	if !a.layerNorm || c.KVHeads != c.Heads {
 		set("attention.head_count_kv", uint32(c.KVHeads))
 	}

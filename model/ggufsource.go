@@ -59,12 +59,17 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 // has its target's. The caller obeys the further keys in obeyed, which are without the prefix.
 // ReadGGUFKeys refuses other keys that change what the model computes.
 func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, error) {
-	a := archNamed(arch)
+	k := &keys{f.Keys(), prefix + "."}
+	c := Config{Arch: arch, Name: k.String("general.name", ""), Experts: k.int("expert_count", 0),
+		Used: k.int("expert_used_count", 0)}
+	a := c.arch()
 	if err := f.CheckKeys(prefix+".", modelKeys, a.keys, gguf.Rules{Obeyed: obeyed}); err != nil {
 		return Config{}, err
 	}
-	k := &keys{f.Keys(), prefix + "."}
-	c := Config{Arch: arch, Name: k.String("general.name", "")}
+	if a.experts != "" && (c.Used < 1 || c.Used > c.Experts) {
+		return c, fmt.Errorf("key %q is %d and key %q is %d: want experts, and to use some of them",
+			k.name("expert_count"), c.Experts, k.name("expert_used_count"), c.Used)
+	}
 	if a.layerNorm {
 		c.NormEps = float32(k.float("attention.layer_norm_epsilon"))
 	} else {

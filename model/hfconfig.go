@@ -58,6 +58,15 @@ type hfConfig struct {
 	WindowPattern      int     `json:"sliding_window_pattern"`
 	OriginalPositions  int     `json:"original_max_position_embeddings"`
 
+	// Of experts.
+	Experts      int   `json:"num_experts"`
+	LocalExperts int   `json:"num_local_experts"` // the other name
+	Used         int   `json:"num_experts_per_tok"`
+	ExpertFFN    int   `json:"moe_intermediate_size"`
+	NormTopK     bool  `json:"norm_topk_prob"`
+	SparseStep   int   `json:"decoder_sparse_step"`
+	DenseLayers  []int `json:"mlp_only_layers"`
+
 	hfRopes
 }
 
@@ -208,6 +217,15 @@ func (h *hfConfig) config() (Config, error) {
 	}
 	if a.layerNorm {
 		c.NormEps = float32(h.LayerNormEps)
+	}
+	if a.experts != "" {
+		if c.Experts, c.Used = h.Experts, h.Used; a.experts == "num_local_experts" {
+			c.Experts = h.LocalExperts
+		}
+		if c.Used < 1 || c.Used > c.Experts {
+			return c, fmt.Errorf("field %q is %d and field num_experts_per_tok is %d: want experts, and to use some of them",
+				a.experts, c.Experts, c.Used)
+		}
 	}
 	if h.HiddenAct != a.defaults.HiddenAct {
 		return c, fmt.Errorf("hidden_act is %q: %s models run here use %q",

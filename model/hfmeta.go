@@ -49,6 +49,9 @@ func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	if scaling != nil {
 		m["rope_scaling"] = scaling
 	}
+	if c.Experts > 0 {
+		m[a.experts], m["num_experts_per_tok"] = c.Experts, c.Used
+	}
 	m["architectures"], m["model_type"], m["hidden_act"] = []string{a.class}, a.modelType, a.defaults.HiddenAct
 	if !a.square || c.HeadDim*c.Heads != c.Hidden {
 		m["head_dim"] = c.HeadDim

@@ -19,6 +19,7 @@ type hfSource struct {
 	dir string
 	c   Config
 	*safetensors.File
+	joined map[string]bool // the tensors that are part of another
 }
 
 func openHF(dir string) (source, error) {
@@ -26,7 +27,7 @@ func openHF(dir string) (source, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &hfSource{dir: dir, c: c, File: f}, nil
+	return &hfSource{dir: dir, c: c, File: f, joined: map[string]bool{}}, nil
 }
 
 // OpenFolder reads the configuration of a Hugging Face folder and opens its tensors. It refuses
@@ -112,7 +113,7 @@ func Follows(name string) bool {
 func (s *hfSource) names() (list []string) {
 	output, _ := HFName(s.c.Arch, "output.weight")
 	for _, t := range s.Tensors {
-		if !Follows(t.Name) && !(s.c.Tied && t.Name == output) {
+		if !Follows(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
 			list = append(list, t.Name)
 		}
 	}
@@ -123,24 +124,27 @@ func (s *hfSource) config() (Config, error) { return s.c, nil }
 
 func (s *hfSource) tensor(name string) (tensor.Tensor, bool, error) {
 	a := s.c.layout()
-	hf, ok := a.folderName(name)
-	if !ok {
-		return tensor.Tensor{}, false, nil
-	}
-	if _, ok := s.Tensor(hf); !ok {
-		return tensor.Tensor{}, false, nil
-	}
-	t, err := s.Load(hf)
-	_, part := layerPart(name)
+	layer, part := layerPart(name)
 	stem, ending, _ := strings.Cut(part, ".")
-	p := a.find(stem)
+	p, prefix := a.find(stem), ""
+	if p == nil {
+		return tensor.Tensor{}, false, nil
+	}
+	if layer >= 0 {
+		prefix = fmt.Sprintf("%s%d.", a.prefix, layer)
+	}
+	x := s.c.part(a, *p, "", prefix)
+	t, names, err := x.FromFolder(s.File, "."+ending)
+	if names == nil {
+		return t, false, err
+	}
+	for _, name := range names[1:] {
+		s.joined[name] = true
+	}
 	switch {
 	case err != nil:
 	case p.fused:
 		t, err = s.splitHeads(t)
-	case p.half != 0:
-		x := s.c.part(a, *p, "", "")
-		t, err = x.Of(t)
 	case a.shifted && p.in == none && ending == "weight":
 		t, err = t.Shifted(1)
 	}

@@ -40,10 +40,23 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tied: true, Tokens: synth.Qwen2},
 	{Name: "stablelm", Arch: "stablelm", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 24, Tokens: synth.Qwen2},
+	{Name: "mixtral", Arch: "llama", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tied: true, Tokens: synth.SPM, Tune: sparse(5, 2)},
+	{Name: "qwen3moe", Arch: "qwen3moe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
+	{Name: "granitemoe", Arch: "granitemoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
+	{Name: "olmoe", Arch: "olmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
 	{Name: "gemma2", Arch: "gemma2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
 	{Name: "gemma3", Arch: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
+}
+
+// sparse gives layers experts, and rows some of them.
+func sparse(experts, used int) func(c *model.Config) {
+	return func(c *model.Config) { c.Experts, c.Used = experts, used }
 }
 
 // windowFirst gives the first of two layers a window.
@@ -58,6 +71,9 @@ var obeyedKeys = map[string][]string{
 	"gemma2":  {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
 	"gemma3":  {"attention.sliding_window_pattern", "attention.sliding_window"},
 	"granite": {"rope.scaling.finetuned"},
+	"mixtral": {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
+	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
+	"olmoe":      {"expert_count", "expert_used_count"},
 }
 
 // keyFile is an open GGUF file of a shape's model.
@@ -146,7 +162,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		rope.scaling.original_context_length rope.scaling.finetuned rope.scaling.yarn_beta_fast
 		rope.scaling.yarn_beta_slow rope.scaling.yarn_log_multiplier`) // the last four: without yarn
 	structural := strings.Fields(`embedding_length block_count feed_forward_length attention.head_count
-		attention.head_count_kv attention.key_length`)
+		attention.head_count_kv attention.key_length expert_count expert_feed_forward_length`)
 	values := map[string][]any{
 		"context_length": {uint32(33)}, "attention.causal": {false},
 		"attention.sliding_window_pattern": {[]bool{false, true}}, "rope.scaling.type": {"su"},
@@ -165,6 +181,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 		"embedding_length":     {uint32(32)},
 		"attention.key_length": {uint32(16)}, "attention.value_length": {uint32(16)},
 		"rope.scaling.factor": {float32(4)}, "rope.scale_linear": {float32(4)},
+		"expert_used_count": {uint32(1), uint32(7)},
 	}
 	for _, s := range keyShapes {
 		f := keyFile(t, s)
@@ -193,10 +210,13 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 					}
 				})
 				refused := err != nil && strings.Contains(err.Error(), key)
+				if s.Arch == "qwen3moe" && name == "feed_forward_length" && err == nil {
+					continue // experts have a width of their own
+				}
 				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
 				same := err == nil && sameBits(got, base)
 				switch {
-				case slices.Contains(here, name) && !slices.Contains(obeyedKeys[s.Arch], name):
+				case slices.Contains(here, name) && !slices.Contains(obeyedKeys[s.Name], name):
 					if !same {
 						t.Errorf("%s = %v changes something: %v", key, v, err)
 					}
@@ -229,7 +249,7 @@ func TestNeutralKeys(t *testing.T) {
 				"rope.scaling.yarn_ext_factor": float32(-1), "rope.scaling.type": "none",
 				"rope.scaling.factor": float32(8),
 			} {
-				if !slices.Contains(obeyedKeys[s.Arch], name) {
+				if !slices.Contains(obeyedKeys[s.Name], name) {
 					w.Set(s.Arch+"."+name, v)
 				}
 			}
@@ -373,6 +393,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			}
 		}
 		const attention = "blk.0.attn_q.bias blk.0.attn_k.bias blk.0.attn_v.bias "
+		const sparse = "output.weight output.bias rope_freqs.weight " + attention + "blk.1.attn_output.bias blk.0.ffn_gate_inp.bias"
 		const others = "blk.1.attn_output.bias blk.0.ffn_gate.bias blk.1.ffn_down.bias blk.0.ffn_up.bias"
 		want := map[string]string{
 			"llama":    "output.weight output.bias rope_freqs.weight " + attention + others,
@@ -383,7 +404,8 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"olmo2":    "output.bias rope_freqs.weight " + attention + others,
 			"phi3": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.1.ffn_down.bias " +
 				"blk.0.attn_qkv.bias",
-		}[s.Arch]
+			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
+		}[s.Name]
 		if want == "" { // as llama
 			want = "output.weight output.bias rope_freqs.weight " + attention + others
 		}

@@ -116,12 +116,13 @@ func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	return m, nil
 }
 
-// Rows makes room for some rows of a matrix, which Pack will fill.
-func (l *Loader) Rows(name string, all, in, from, to int) (*gemm.Matrix, error) {
-	t, err := l.get(name, all, in)
+// Rows makes room for some rows of a tensor, which Pack will fill.
+func (l *Loader) Rows(name string, shape []int, from, to int) (*gemm.Matrix, error) {
+	t, err := l.get(name, shape...)
 	if err != nil {
 		return nil, err
 	}
+	in := t.Cols()
 	part := tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{to - from, in},
 		Reader: func(dst []byte, r0, r1 int) error { return t.ReadRows(dst, from+r0, from+r1) }}
 	m, err := l.newMatrix(part, to-from, in)

@@ -37,6 +37,9 @@ var headArch = architecture{
 	layer: qwen3.layer,
 }
 
+// RouterName is how the names of matrices that choose experts end. Files have them in F32.
+const RouterName = ".ffn_gate_inp.weight"
+
 // HFName translates a GGUF tensor name of an architecture; ok is false for tensors Hugging Face files do not have.
 func HFName(arch, name string) (string, bool) {
 	a := archNamed(arch)

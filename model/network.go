@@ -139,7 +139,7 @@ func newBuilder(c *Config, w Weights) (*builder, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	b := &builder{c: c, arch: archNamed(c.Arch), w: w, rope: c.Rope.rope()}
+	b := &builder{c: c, arch: c.arch(), w: w, rope: c.Rope.rope()}
 	if b.arch == nil {
 		return nil, fmt.Errorf("architecture %q is not one grove runs", c.Arch)
 	}

@@ -28,7 +28,7 @@ const (
 // Parameters is the number of weights, padding included; biases, which only some files have, are
 // left out but for those of norms.
 func (c *Config) Parameters() int64 {
-	a := archNamed(c.Arch)
+	a := c.arch()
 	n := int64(c.Layers) * c.layerParameters(c.FFN)
 	for _, p := range a.top {
 		if p.name != "output" || !c.Tied {
@@ -40,7 +40,7 @@ func (c *Config) Parameters() int64 {
 
 // layerParameters is what a layer would have with a feed-forward half of width ffn.
 func (c *Config) layerParameters(ffn int) (n int64) {
-	wide, a := *c, archNamed(c.Arch)
+	wide, a := *c, c.arch()
 	wide.FFN = ffn
 	for _, p := range a.layer {
 		n += wide.elements(a, p)
@@ -51,6 +51,9 @@ func (c *Config) layerParameters(ffn int) (n int64) {
 // elements is the weights of a part.
 func (c *Config) elements(a *architecture, p part) int64 {
 	n := int64(c.size(p.out))
+	if p.each {
+		n *= int64(c.Experts)
+	}
 	switch {
 	case p.in != none:
 		n *= int64(c.size(p.in))
@@ -63,9 +66,13 @@ func (c *Config) elements(a *architecture, p part) int64 {
 // Products is how many multiplications a row takes, all but those of attention: the elements of
 // matrices that it is multiplied by.
 func (c *Config) Products() int {
-	n, a := c.Vocab*c.Hidden, archNamed(c.Arch)
+	n, a := c.Vocab*c.Hidden, c.arch()
 	for _, p := range a.layer {
-		n += c.Layers * c.size(p.out) * c.size(p.in)
+		x := c.Layers * c.size(p.out) * c.size(p.in)
+		if p.each {
+			x *= c.Used
+		}
+		n += x
 	}
 	return n
 }
@@ -97,7 +104,9 @@ func (c Config) padded(total int64, unit int) (Config, error) {
 	n := max(int64(c.Layers)+1, (layers+each/2)/each)
 	wide := (layers/n - c.layerParameters(0)) / c.ffnColumn() / int64(unit) * int64(unit)
 	p := c
-	p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
+	if c.Experts == 0 { // experts keep their width
+		p.FFN = int(min(max(wide, int64(c.FFN)), maxWidth+1))
+	}
 	each = p.layerParameters(p.FFN)
 	p.Layers = int(min(max(int64(c.Layers)+1, (layers+each/2)/each), maxLayers+1))
 	if err := p.Validate(); err != nil {

@@ -39,7 +39,7 @@ func WritePadded(ctx context.Context, from, to string, o Options) (Config, error
 	p.w.SetAll(f)
 	p.w.Set(c.Arch+".block_count", uint32(c.Layers))
 	p.w.Set(c.Arch+".feed_forward_length", uint32(c.FFN))
-	a, set := archNamed(c.Arch), func(key string, v any) { p.w.Set(c.Arch+"."+key, v) }
+	a, set := c.arch(), func(key string, v any) { p.w.Set(c.Arch+"."+key, v) }
 	c.setFeatures(a, set)
 	if _, listed := f.Lookup(c.Arch + "." + windowPattern); listed && c.Window > 0 {
 		set(windowPattern, c.Windowed)

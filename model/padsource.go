@@ -127,6 +127,9 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 		return tensor.Tensor{}, false, nil
 	}
 	t := tensor.Tensor{Name: name, Type: p.kind, Shape: shape}
+	if strings.HasSuffix(name, RouterName) {
+		t.Type = tensor.F32
+	}
 	n := t.Elements()
 	if len(shape) < 2 { // norms of ones; no bias anywhere
 		values := make([]float32, n)
@@ -142,10 +145,11 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 		return t, false, fmt.Errorf("padding: tensor %s: rows of %d are not whole blocks of %v: pad with BF16", name, t.Cols(), p.kind)
 	}
 	var err error
-	if part == "attn_output.weight" || part == "ffn_down.weight" {
-		t.Data, err = p.zero(p.kind, n)
-	} else {
-		t.Data, err = p.random(part, p.kind, shape[0], shape[1])
+	switch part {
+	case "attn_output.weight", "ffn_down.weight", "ffn_down_exps.weight":
+		t.Data, err = p.zero(t.Type, n)
+	default:
+		t.Data, err = p.random(part, t.Type, t.Rows(), t.Cols())
 	}
 	return t, err == nil, err
 }

@@ -6,7 +6,6 @@ import (
 
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tensor"
 )
 
 // part is a tensor of an architecture, without .weight or .bias.
@@ -17,6 +16,7 @@ type part struct {
 	heads   bool   // the rows are heads' queries or keys, to be rotated
 	fused   bool   // folders have query, key and value of one head after another
 	half    int    // 1, 2: folders have it as the first or the second half of a tensor's rows
+	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
 }
 
 // dim is a size that a configuration gives.
@@ -31,7 +31,8 @@ const (
 	qkv
 	inner // the width of the MLP
 	inner2
-	head // a head's dimensions
+	head    // a head's dimensions
+	experts // of a layer
 )
 
 // size is a dimension in numbers.
@@ -53,6 +54,8 @@ func (c *Config) size(d dim) int {
 		return 2 * c.FFN
 	case head:
 		return c.HeadDim
+	case experts:
+		return c.Experts
 	}
 	return 0
 }
@@ -79,6 +82,13 @@ var (
 	attnPost = part{name: "post_attention_norm", folder: "post_attention_layernorm", out: hidden}
 	ffnPost  = part{name: "post_ffw_norm", folder: "post_feedforward_layernorm", out: hidden}
 
+	router     = part{name: "ffn_gate_inp", folder: "mlp.gate", out: experts, in: hidden}
+	expertGate = part{name: "ffn_gate_exps", folder: "mlp.experts.*.gate_proj", out: inner, in: hidden, each: true}
+	expertUp   = part{name: "ffn_up_exps", folder: "mlp.experts.*.up_proj", out: inner, in: hidden, each: true}
+	expertDown = part{name: "ffn_down_exps", folder: "mlp.experts.*.down_proj", out: hidden, in: inner, each: true}
+
+	expertParts = []part{router, expertGate, expertUp, expertDown}
+
 	llamaLayer = []part{attnNorm, ffnNorm, query, key, value, attnOutput, ffnGate, ffnUp, ffnDown}
 )
 
@@ -94,7 +104,11 @@ type Part struct {
 	// nil: the same.
 	ToGGUF, ToFolder func(i int) int
 
-	Half int // 1, 2: it is the first or the second half of the folder's tensor
+	Half int // 1, 2: it is the first or the second half of the folder's tensor, or of each expert's
+
+	// Experts is how many matrices of Rows × Cols lie one after another in a GGUF file's tensor; 0:
+	// one, and it is no expert's. A * in Folder is an expert's number.
+	Experts int
 
 	// Shift is what a GGUF file's numbers are more than a folder's.
 	Shift float32
@@ -125,24 +139,14 @@ func (c *Config) layout() *architecture {
 	if a := byModelType(c.Folder); a != nil {
 		return a
 	}
-	return archNamed(c.Arch)
-}
-
-// Of is the part of a folder's tensor t that p is: t itself, or a half of its rows.
-func (p *Part) Of(t tensor.Tensor) (tensor.Tensor, error) {
-	if p.Half == 0 {
-		return t, nil
-	}
-	if len(t.Shape) != 2 || t.Shape[0] != 2*p.Rows {
-		return t, fmt.Errorf("tensor %s has shape %v: want %d rows for this model", tensor.Quote(t.Name), t.Shape, 2*p.Rows)
-	}
-	from, whole := (p.Half-1)*p.Rows, t
-	return tensor.Tensor{Name: t.Name, Type: t.Type, Shape: []int{p.Rows, t.Shape[1]},
-		Reader: func(dst []byte, r0, r1 int) error { return whole.ReadRows(dst, from+r0, from+r1) }}, nil
+	return c.arch()
 }
 
 func (c *Config) part(a *architecture, p part, prefix, folder string) Part {
 	x := Part{Name: prefix + p.name, Folder: folder + p.folder, Rows: c.size(p.out), Cols: c.size(p.in), Half: p.half}
+	if p.each {
+		x.Experts = c.Experts
+	}
 	switch {
 	case p.heads && a.neighbours:
 		x.ToGGUF, x.ToFolder = pairs(c.HeadDim), halves(c.HeadDim)
@@ -229,20 +233,46 @@ func (b *builder) block(i int) nn.Block {
 	}
 	block.Out = b.linear(name("attn_output"), c.Hidden, c.size(queries))
 
-	block.MLP.GELU = strings.HasPrefix(a.defaults.HiddenAct, "gelu")
+	if strings.HasPrefix(a.defaults.HiddenAct, "gelu") {
+		block.MLP.Act = nn.GELUMul
+	}
+	block.Out.Scale = unless1(c.ResidualScale)
 	switch {
+	case a.experts != "":
+		block.Experts = b.experts(name)
+		return block
 	case a.has("ffn_gate"):
 		gate := b.linear(name("ffn_gate"), c.FFN, c.Hidden)
 		block.MLP.Gate, block.MLP.Up = &gate, b.linear(name("ffn_up"), c.FFN, c.Hidden)
 	case a.find("ffn_up").out == inner2: // gate and up in one
-		gate := b.rows(name("ffn_up.weight"), 2*c.FFN, 0, c.FFN)
-		block.MLP.Gate, block.MLP.Up = &gate, b.rows(name("ffn_up.weight"), 2*c.FFN, c.FFN, 2*c.FFN)
+		both := []int{2 * c.FFN, c.Hidden}
+		gate := b.rows(name("ffn_up.weight"), both, 0, c.FFN)
+		block.MLP.Gate, block.MLP.Up = &gate, b.rows(name("ffn_up.weight"), both, c.FFN, 2*c.FFN)
 	default:
 		block.MLP.Up = b.linear(name("ffn_up"), c.FFN, c.Hidden)
 	}
 	block.MLP.Down = b.linear(name("ffn_down"), c.Hidden, c.FFN)
-	block.Out.Scale, block.MLP.Down.Scale = unless1(c.ResidualScale), unless1(c.ResidualScale)
+	block.MLP.Down.Scale = unless1(c.ResidualScale)
 	return block
+}
+
+// experts builds the experts of a layer, whose tensors name names.
+func (b *builder) experts(name func(part string) string) *nn.Experts {
+	c := b.c
+	x := &nn.Experts{Router: b.linear(name("ffn_gate_inp"), c.Experts, c.Hidden), MLPs: make([]nn.MLP, c.Experts),
+		Used: c.Used, All: b.arch.softmaxAll, Scale: unless1(c.ResidualScale)}
+	each := func(part string, out, in int) []nn.Linear {
+		list, shape := make([]nn.Linear, c.Experts), []int{c.Experts, out, in}
+		for i := range list {
+			list[i] = b.rows(name(part)+".weight", shape, i*out, (i+1)*out)
+		}
+		return list
+	}
+	gate, up, down := each("ffn_gate_exps", c.FFN, c.Hidden), each("ffn_up_exps", c.FFN, c.Hidden), each("ffn_down_exps", c.Hidden, c.FFN)
+	for i := range x.MLPs {
+		x.MLPs[i] = nn.MLP{Gate: &gate[i], Up: up[i], Down: down[i]}
+	}
+	return x
 }
 
 // attention is the attention of layer i but its norms.
@@ -272,18 +302,18 @@ func unless1(x float64) float32 {
 
 // Slicer is Weights that give some rows of a tensor as a matrix.
 type Slicer interface {
-	// Rows is the matrix of rows [from, to) of a tensor of all rows.
-	Rows(name string, all, in, from, to int) (*gemm.Matrix, error)
+	// Rows is the matrix of rows [from, to) of a tensor of the shape given.
+	Rows(name string, shape []int, from, to int) (*gemm.Matrix, error)
 }
 
 // rows is a product by some rows of a tensor.
-func (b *builder) rows(name string, all, from, to int) nn.Linear {
+func (b *builder) rows(name string, shape []int, from, to int) nn.Linear {
 	s, ok := b.w.(Slicer)
 	if !ok {
-		b.keep(fmt.Errorf("tensor %s is two matrices in one: not supported here", name))
+		b.keep(fmt.Errorf("tensor %s is several matrices in one: not supported here", name))
 		return nn.Linear{}
 	}
-	m, err := s.Rows(name, all, b.c.Hidden, from, to)
+	m, err := s.Rows(name, shape, from, to)
 	b.keep(err)
 	return nn.Linear{W: m}
 }

@@ -87,6 +87,9 @@ func (t *attendTask) look() {
 		t.s.seen[p] = false
 	}
 	t.stride = pagesFor(t.last) * PageRows
+	if t.a.Sinks != nil {
+		t.stride = pagesFor(t.last+1) * PageRows
+	}
 }
 
 func (t *attendTask) takeQueries() {
@@ -144,15 +147,25 @@ func (t *attendTask) weigh() {
 				softCap(x[t.first:], scale, t.a.Cap)
 				scale = 1
 			}
-			weighRow(x, scale, t.g.base, t.g.base+r.prefix, t.f.rest[r.from:r.to], flip, t.s.gather, first)
+			weighRow(x, scale, t.sink(h), t.g.base, t.g.base+r.prefix, t.f.rest[r.from:r.to], flip, t.s.gather, first)
 			clear(x[t.first:max(t.first, first/PageRows*PageRows)])
 		}
 	}
 }
 
+// sink is what the weights of a head are shared with; nil: nothing.
+func (t *attendTask) sink(head int) []float32 {
+	if t.a.Sinks == nil {
+		return nil
+	}
+	at := t.head*t.group + head
+	return t.a.Sinks[at : at+1]
+}
+
 // weighRow turns the scores of a row into weights, in the order of slots, where slot s is number s^flip: [0, ordered) and base + each of rest.
 // The others weigh 0, and so do the first of those; what lies in whole pages before them is not touched.
-func weighRow(x []float32, scale float32, base, ordered int, rest []int32, flip int, gather []float32, first int) {
+// A sink is one more score, already scaled, whose weight nobody gets.
+func weighRow(x []float32, scale float32, sink []float32, base, ordered int, rest []int32, flip int, gather []float32, first int) {
 	gather = gather[:len(rest)]
 	for t, v := range rest { // bring the scattered ancestors into position order
 		gather[t] = x[(base+int(v))^flip]
@@ -165,6 +178,10 @@ func weighRow(x []float32, scale float32, base, ordered int, rest []int32, flip 
 		x[i^flip] = float32(math.Inf(-1))
 	}
 	n := ordered + len(rest)
+	for _, s := range sink {
+		x[n^flip] = s / scale
+		n++
+	}
 	if n&flip != 0 {
 		x[n^flip] = float32(math.Inf(-1)) // the last of a pair is alone
 	}

@@ -14,10 +14,11 @@ type Attention struct {
 	QNorm, KNorm        *Norm // nil without; per head (Qwen3), or of all heads together (OLMo 2) where weights are as many
 	Rope                *Rope // nil: positions are not rotated in
 
-	Scale  float32 // of scores; 0: 1/√Dim
-	Cap    float32 // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
-	Window int     // a row sees so many positions, its own included; 0: all before it
-	Temper Temper  // of queries
+	Scale  float32   // of scores; 0: 1/√Dim
+	Cap    float32   // a scaled score s becomes Cap·tanh(s/Cap) (Gemma 2); 0: none
+	Window int       // a row sees so many positions, its own included; 0: all before it
+	Temper Temper    // of queries
+	Sinks  []float32 // of each head: a score that every row's weights are shared with (gpt-oss); nil: none
 }
 
 // Temper makes queries grow with their position p, by 1 + Scale·ln(1 + ⌊p/Length⌋) (Llama 4,
@@ -48,7 +49,7 @@ func (a *Attention) normsAll() bool { return a.QNorm != nil && len(a.QNorm.Weigh
 
 // trains says that the gradient of all parts is known.
 func (a *Attention) trains() bool {
-	return a.Rope != nil && a.Scale == 0 && a.Cap == 0 && a.Window == 0 && a.Temper.Scale == 0 && !a.normsAll()
+	return a.Rope != nil && a.Scale == 0 && a.Cap == 0 && a.Window == 0 && a.Temper.Scale == 0 && a.Sinks == nil && !a.normsAll()
 }
 
 // normaliseAll normalises queries and keys, where norms are of all heads together.
@@ -73,7 +74,7 @@ func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.tape != nil {
 		if !a.trains() {
-			panic("nn: attention with a window, a cap, a scale of its own or without rotation has no gradient")
+			panic("nn: attention with a window, a cap, sinks, a scale of its own or without rotation has no gradient")
 		}
 		e.tape.keepAttention(a, layer, f, qkv, out)
 	}
@@ -108,7 +109,7 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 		rest = max(rest, r.to-r.from)
 	}
 	for _, g := range f.segs {
-		slots = max(slots, pagesFor(g.slots())*PageRows)
+		slots = max(slots, pagesFor(g.slots()+1)*PageRows) // one for a sink
 		if g.cache.mem.KV == KVBF16 {
 			dims = g.cache.mem.valuePanels() * gemm.Panel
 		}

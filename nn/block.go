@@ -7,15 +7,24 @@ import "github.com/grovellm/grove/internal/gemm"
 type MLP struct {
 	Gate     *Linear
 	Up, Down Linear
-	GELU     bool // act is gelu's approximation with tanh (Gemma), else silu
+	Act      Activation // of an MLP with a gate; None: SiLUMul
 }
 
 // gated is the activation of an MLP with a gate.
 func (m *MLP) gated() Activation {
-	if m.GELU {
-		return GELUMul
+	if m.Act == None {
+		return SiLUMul
 	}
-	return SiLUMul
+	return m.Act
+}
+
+// Bytes is the size of the packed weights.
+func (m *MLP) Bytes() int {
+	size := m.Up.W.Bytes() + m.Down.W.Bytes()
+	if m.Gate != nil {
+		size += m.Gate.W.Bytes()
+	}
+	return size
 }
 
 // Block is one transformer layer.
@@ -26,11 +35,17 @@ type Block struct {
 	QKV               []Linear // one fused product, or queries, keys, values
 	Out               Linear
 	MLP               MLP
-	Parallel          bool // attention and MLP both read the block's input (GPT-NeoX), instead of one after the other
+	Experts           *Experts // in place of MLP; nil: none
+	Parallel          bool     // attention and MLP both read the block's input (GPT-NeoX), instead of one after the other
 }
 
 // BlockBuffers is the activation memory of a block, shared by the blocks of a pass.
-type BlockBuffers struct{ qkv, attn, out, gate, up, down Buffer }
+type BlockBuffers struct {
+	qkv, attn, out, gate, up, down Buffer
+
+	scores, results Buffer // of experts
+	routing         routing
+}
 
 // Block runs a layer over the forest: x (n × hidden) becomes x + attention + MLP.
 func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
@@ -39,7 +54,7 @@ func (e *Exec) Block(b *Block, layer int, f *Forest, x Mat, m *BlockBuffers) {
 	if b.Parallel { // the MLP reads x as it was: nothing is added before
 		out, down := e.Mat(&m.out, x.Rows, x.Cols), e.Mat(&m.down, x.Rows, x.Cols)
 		e.attention(b, layer, f, src, Proj{Linear: &b.Out, Dst: out}, m)
-		e.mlp(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
+		e.feedForward(b, x, Proj{Linear: &b.MLP.Down, Dst: down}, m)
 		e.Add(x, out)
 		e.Add(x, down)
 		e.Release()
@@ -85,7 +100,7 @@ func (e *Exec) addPost(x, y Mat, post *Norm) {
 func (e *Exec) MLP(b *Block, x Mat, m *BlockBuffers) {
 	e.Hold()
 	down := proj(&b.MLP.Down, e.Mat(&m.out, x.Rows, x.Cols), x, b.MLPPost)
-	e.mlp(b, x, down, m)
+	e.feedForward(b, x, down, m)
 	e.addPost(x, down.Dst, b.MLPPost)
 	e.Release()
 }
@@ -136,14 +151,14 @@ func (e *Exec) attention(b *Block, layer int, f *Forest, src Source, out Proj, m
 
 // Bytes is the size of the layer's packed weights.
 func (b *Block) Bytes() int {
-	size := b.Out.W.Bytes() + b.MLP.Up.W.Bytes() + b.MLP.Down.W.Bytes()
+	size := b.Out.W.Bytes()
 	for i := range b.QKV {
 		size += b.QKV[i].W.Bytes()
 	}
-	if b.MLP.Gate != nil {
-		size += b.MLP.Gate.W.Bytes()
+	if b.Experts != nil {
+		return size + b.Experts.Bytes()
 	}
-	return size
+	return size + b.MLP.Bytes()
 }
 
 // wholePanels says that each head of queries, keys and values is whole panels of its product.
@@ -154,6 +169,15 @@ func (b *Block) wholePanels() bool {
 		}
 	}
 	return b.Attn.Dim%gemm.Panel == 0
+}
+
+// feedForward is the second half's MLP, or its experts.
+func (e *Exec) feedForward(b *Block, x Mat, out Proj, m *BlockBuffers) {
+	if b.Experts != nil {
+		e.experts(b, x, out, m)
+		return
+	}
+	e.mlp(b, x, out, m)
 }
 
 // mlp ends in the product down of the MLP's inner rows.

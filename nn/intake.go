@@ -9,11 +9,12 @@ import (
 type Activation uint8
 
 const (
-	None    Activation = iota
-	SiLUMul            // silu(X) · Up
-	GELU               // 0.5·x·(1+erf(x/√2))
-	SiLU               // x·σ(x)
-	GELUMul            // gelu(X) · Up, gelu by its approximation with tanh
+	None       Activation = iota
+	SiLUMul               // silu(X) · Up
+	GELU                  // 0.5·x·(1+erf(x/√2))
+	SiLU                  // x·σ(x)
+	GELUMul               // gelu(X) · Up, gelu by its approximation with tanh
+	ClampedMul            // x·σ(1.702·x) · (Up + 1), x and Up within ±7, x from above only (gpt-oss)
 )
 
 // Source is the input of a product: rows of X, normalised when Norm is set, or passed
@@ -23,7 +24,7 @@ type Source struct {
 	At   []int32 // the rows of X that are wanted, perhaps some several times; nil: all. Not under a tape
 	Norm *Norm
 	Act  Activation
-	Up   Mat // for SiLUMul and GELUMul
+	Up   Mat // for SiLUMul, GELUMul and ClampedMul
 
 	// With is a second matrix whose columns follow X's, normalised by a norm of its own when WithNorm is set. There is no Act then.
 	With     Mat
@@ -57,6 +58,8 @@ func (s *Source) row(i int, scratch []float32) []float32 {
 		simd.SiLUMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELUMul:
 		geluMul(scratch, x, s.Up.Row(i))
+	case s.Act == ClampedMul:
+		clampedMul(scratch, x, s.Up.Row(i))
 	case s.Act == GELU:
 		simd.GELU(scratch, x)
 	case s.Act == SiLU:
@@ -87,6 +90,25 @@ func geluMul(dst, gate, up []float32) {
 		simd.Exp(e, e)
 		for i, g := range gate[:n] {
 			dst[i] = float32(g/(1+e[i])) * up[i]
+		}
+		dst, gate, up = dst[n:], gate[n:], up[n:]
+	}
+}
+
+// clampedMul computes x/(1 + e^−1.702x)·(y + 1) of x = min(gate, 7) and y, up within ±7. dst may be
+// gate.
+func clampedMul(dst, gate, up []float32) {
+	const limit, alpha = 7, 1.702
+	var buf [256]float32
+	for len(gate) > 0 {
+		n := min(len(gate), len(buf))
+		e := buf[:n]
+		for i, g := range gate[:n] {
+			e[i] = -alpha * min(g, limit)
+		}
+		simd.Exp(e, e)
+		for i, g := range gate[:n] {
+			dst[i] = float32(min(g, limit)/(1+e[i])) * (min(max(up[i], -limit), limit) + 1)
 		}
 		dst, gate, up = dst[n:], gate[n:], up[n:]
 	}

@@ -105,9 +105,7 @@ type rowLoss struct {
 func (l *lossPass) part(src Source, from, to int) {
 	e, t := l.e, l.e.tape
 	src.X = src.X.Slice(from, to)
-	if src.Act == SiLUMul || src.Act == GELUMul {
-		src.Up = src.Up.Slice(from, to)
-	}
+	src.Up = src.Up.Slice(from, to)
 	if src.With.Cols > 0 {
 		src.With = src.With.Slice(from, to)
 	}

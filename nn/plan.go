@@ -22,6 +22,8 @@ type plan struct {
 	gathers  slots[gatherJob]
 	strips   slots[strip]
 	products slots[productJob]
+	experts  slots[expertJob]
+	mixes    slots[mixJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -58,7 +60,7 @@ func (p *plan) take() []par.Phase {
 	p.phases, p.last, p.open = phases[:0], nil, nil
 	p.strips.used, p.products.used = 0, 0
 	p.linears.used, p.stores.used, p.attends.used = 0, 0, 0
-	p.embeds.used, p.gathers.used = 0, 0
+	p.embeds.used, p.gathers.used, p.experts.used, p.mixes.used = 0, 0, 0, 0
 	p.blocks.used, p.adds.used, p.norms.used = 0, 0, 0
 	return phases
 }

@@ -63,7 +63,7 @@ type opened struct {
 
 func (v *variant) String() string {
 	s := v.shape
-	return fmt.Sprintf("%s %v, keys and values %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d)", s.Arch, v.typ, v.kv, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN)
+	return fmt.Sprintf("%s %v, keys and values %v (hidden %d, %d layers, %d heads, %d kv, dim %d, ffn %d, %d experts)", s.Arch, v.typ, v.kv, s.Hidden, s.Layers, s.Heads, s.KVHeads, s.HeadDim, s.FFN, s.Config().Experts)
 }
 
 // get returns the model of case n: every architecture and type in turn.
@@ -206,7 +206,13 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 	scaled := rng.IntN(3)
 	x := func() float64 { return 0.4 + rng.Float64() }
 	scales := []float64{x(), x(), x(), x()}
+	experts, used := 0, 0
+	if model.Sparse(arch) || arch == "llama" && rng.IntN(3) == 0 {
+		experts = 1 + rng.IntN(9)
+		used = 1 + rng.IntN(experts)
+	}
 	return func(c *model.Config) {
+		c.Experts, c.Used = experts, used
 		if scaled == 0 && c.Rope.Factors == nil {
 			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
 		}
@@ -215,7 +221,7 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 			if windowed {
 				c.SetWindow(size)
 			}
-		case "granite":
+		case "granite", "granitemoe":
 			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = scales[0], scales[1], scales[2], scales[3]
 		case "mistral3":
 			if c.Rope.Yarn != nil {

@@ -19,7 +19,7 @@ import (
 
 var tiny = []string{"tiny-llama2", "tiny-llama3", "tiny-qwen2", "tiny-qwen3", "tiny-qwen3-untied", "tiny-gptneox", "tiny-gptneox-sequential",
 	"tiny-mistral", "tiny-mistral3", "tiny-yarn", "tiny-smollm3", "tiny-granite", "tiny-olmo2", "tiny-olmo3", "tiny-longrope", "tiny-gemma2", "tiny-gemma3",
-	"tiny-stablelm"}
+	"tiny-stablelm", "tiny-mixtral", "tiny-qwen3moe", "tiny-granitemoe", "tiny-olmoe"}
 
 func shape(t testing.TB, name string) synth.Shape {
 	t.Helper()

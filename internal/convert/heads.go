@@ -94,7 +94,7 @@ func (x *head) toGGUF(ctx context.Context, dir, path string, o Options, err erro
 	for _, t := range list {
 		typ, note := t.Type, ""
 		if typ.Decodes() { // and is no list of tokens
-			typ, note = encoding(t.Tensor, o.Type, t.Name == outputMatrix)
+			typ, note = encoding(t.Name, t.Tensor, o.Type, t.Name == outputMatrix)
 		}
 		if note != "" {
 			notes = append(notes, note)

@@ -44,7 +44,7 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		if !ok {
 			continue
 		}
-		typ, note := encoding(t, o.Type, t.Name == outputMatrix || tied && t.Name == embedding)
+		typ, note := encoding(t.Name, t, o.Type, t.Name == outputMatrix || tied && t.Name == embedding)
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
 			typ = t.Type // what is not a number of the model stays what it is
 		}

@@ -6,8 +6,10 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
 
@@ -45,9 +47,10 @@ func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 
 // encoding chooses the type a tensor gets in a GGUF file, with a note where that is not the one asked for. The output matrix, from
 // which all logits come, is no coarser than Q6_K, as in llama.cpp's files; rows that are not whole blocks get the next type that fits.
-func encoding(t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, string) {
+// The matrix that chooses experts is F32, as in those files. name is the tensor's in GGUF files.
+func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, string) {
 	switch {
-	case isVector(t):
+	case isVector(t), strings.HasSuffix(name, model.RouterName):
 		return tensor.F32, ""
 	case want == Keep:
 		return t.Type, ""

@@ -72,17 +72,13 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 	used := map[string]bool{}
 	count := &counter{tell: o.Progress}
 	add := func(e model.Part, ending string) (bool, error) {
-		name := e.Folder + ending
-		if _, ok := f.Tensor(name); !ok {
-			return false, nil
-		}
-		t, err := f.Load(name)
-		if err != nil {
+		t, names, err := e.FromFolder(f, ending)
+		if names == nil || err != nil {
 			return false, err
 		}
-		used[name] = true
-		if t, err = e.Of(t); err != nil {
-			return false, err
+		name := names[0]
+		for _, n := range names {
+			used[n] = true
 		}
 		if e.Shift != 0 {
 			if t, err = t.Shifted(e.Shift); err != nil {
@@ -95,7 +91,7 @@ func (c *layout) addGGUF(ctx context.Context, w *gguf.Writer, f *safetensors.Fil
 		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return false, fmt.Errorf("%s: tensor %s has shape %v: want %d rows by config.json", f.Path, name, t.Shape, n)
 		}
-		typ, note := encoding(t, o.Type, e.Name == "output" || c.Tied && e.Name == "token_embd")
+		typ, note := encoding(e.Name+ending, t, o.Type, e.Name == "output" || c.Tied && e.Name == "token_embd")
 		if note != "" {
 			notes = append(notes, note)
 		}

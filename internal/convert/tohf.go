@@ -188,17 +188,29 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		if n := e.Rows; e.ToGGUF != nil && (len(t.Shape) == 0 || t.Shape[0] != n) {
 			return fmt.Errorf("%s: tensor %s has shape %v: want %d rows by the metadata", f.Path, name, t.Shape, n)
 		}
-		typ := folderType(t, o.Type, main)
-		size, err := typ.Size(t.Elements())
-		if err != nil {
-			return fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
+		t.Name = e.Folder
+		list := []tensor.Tensor{t}
+		if e.Experts > 0 {
+			if list, err = c.experts(e, t, f, used); err != nil {
+				return fmt.Errorf("%s: %w", f.Path, err)
+			}
 		}
-		count.total += int64(size)
-		s := &stream{ctx, t, typ, e.ToFolder, count}
-		w.Add(e.Folder+ending, typ, t.Shape, s.write)
+		for _, t := range list {
+			typ := folderType(t, o.Type, main)
+			size, err := typ.Size(t.Elements())
+			if err != nil {
+				return fmt.Errorf("%s: tensor %s: %w", f.Path, name, err)
+			}
+			count.total += int64(size)
+			s := &stream{ctx, t, typ, e.ToFolder, count}
+			w.Add(t.Name+ending, typ, t.Shape, s.write)
+		}
 		return nil
 	}
 	for _, e := range c.plan() {
+		if used[e.Name+".weight"] { // with its other half
+			continue
+		}
 		if err := errors.Join(add(e, ".weight", e.Name == "output"), add(e, ".bias", true)); err != nil {
 			return 0, nil, err
 		}
@@ -209,4 +221,23 @@ func (c *layout) addHF(ctx context.Context, w *safetensors.Writer, f *gguf.File,
 		}
 	}
 	return main, biases, nil
+}
+
+// experts returns the folder's tensors of a part of experts.
+func (c *layout) experts(e model.Part, t tensor.Tensor, f *gguf.File, used map[string]bool) ([]tensor.Tensor, error) {
+	if e.Half == 0 {
+		return e.IntoFolder(t, nil)
+	}
+	for _, p := range c.plan() {
+		if p.Folder == e.Folder && p.Half != e.Half {
+			name := p.Name + ".weight"
+			used[name] = true
+			other, err := f.Load(name)
+			if err != nil {
+				return nil, err
+			}
+			return e.IntoFolder(t, &other)
+		}
+	}
+	return nil, fmt.Errorf("tensor %s has no other half", t.Name)
 }

@@ -49,7 +49,7 @@ func WriteHF(ctx context.Context, dir string, s Shape, o Options) error {
 	}
 
 	var ts []planned
-	for _, t := range s.plan() {
+	for _, t := range folderPlan(s.plan()) {
 		if t.hf != "" {
 			t.uniform = true
 			ts = append(ts, t)

@@ -20,13 +20,22 @@ type planned struct {
 	mean, std  float64
 	shift      float64   // what GGUF's numbers are more than Hugging Face's
 	fixed      []float32 // the numbers themselves, where they are not random
+
+	experts, half int  // as model.Part has them
+	plain         bool // F32 in GGUF files, whatever the file's type
+
+	// of says which tensor of a GGUF file, and which of its rows, row i is; nil: this one's.
+	of func(i int) (*planned, int)
 }
 
 func (t *planned) elements() int { return t.rows * t.cols }
 
 // shape is outermost first.
 func (t *planned) shape() []int {
-	if t.matrix {
+	switch {
+	case t.experts > 0:
+		return []int{t.experts, t.rows / t.experts, t.cols}
+	case t.matrix:
 		return []int{t.rows, t.cols}
 	}
 	return []int{t.rows}
@@ -55,7 +64,7 @@ func (s Shape) plan() []planned {
 	for _, p := range c.Parts() {
 		parts[stem(p.Name)] = true
 	}
-	normed, gated := parts["attn_q_norm"], parts["ffn_gate"]
+	normed, gated := parts["attn_q_norm"], parts["ffn_gate"] || c.Experts > 0
 	qk, down := math.Sqrt(score)*inv, act
 	if normed {
 		qk = inv // the norms of queries and keys make the score
@@ -69,6 +78,10 @@ func (s Shape) plan() []planned {
 		"attn_output": block / mix / math.Sqrt(float64(q)),
 		"ffn_gate":    inv, "ffn_up": inv, "ffn_down": block / down / math.Sqrt(float64(s.FFN)),
 	}
+	for _, part := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
+		std[part+"_exps"] = std[part]
+	}
+	std["ffn_gate_inp"] = 2 * inv
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
 	}
@@ -87,6 +100,10 @@ func (s Shape) plan() []planned {
 		part := stem(p.Name)
 		t := planned{gguf: p.Name + ".weight", hf: p.Folder + ".weight", rows: p.Rows, cols: max(p.Cols, 1),
 			matrix: p.Cols > 0, std: std[part], order: p.ToGGUF, shift: float64(p.Shift)}
+		t.plain = strings.HasSuffix(t.gguf, model.RouterName)
+		if t.experts, t.half = p.Experts, p.Half; t.experts > 0 {
+			t.rows *= t.experts
+		}
 		if !t.matrix { // norms spread around their mean by a tenth
 			if t.mean = mean[part]; t.mean == 0 {
 				t.mean = 1

@@ -73,6 +73,17 @@ var shapes = []Shape{
 			c.Rope.Scale = 8
 			c.SetWindow(70)
 		}},
+	{Name: "tiny-mixtral", Arch: "llama", Vocab: 416, Hidden: 160, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 224,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e6, RopeDims: 32, Tokens: SPM, Tune: sparse(4, 2)},
+	{Name: "tiny-qwen3moe", Arch: "qwen3moe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 48, FFN: 96,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 48, Tied: true, Tokens: Qwen2, Tune: sparse(11, 3)},
+	{Name: "tiny-granitemoe", Arch: "granitemoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 128,
+		Context: 1024, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.AttnScale, c.EmbedScale, c.ResidualScale, c.LogitScale = 0.3, 3, 0.7, 2.5
+			c.Experts, c.Used = 8, 3
+		}},
+	{Name: "tiny-olmoe", Arch: "olmoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 96,
+		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: GPT2, Tune: sparse(12, 4)},
 	{Name: "tiny-stablelm", Arch: "stablelm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 8, Tokens: GPT2},
 
@@ -112,4 +123,9 @@ func Lookup(name string) (Shape, error) {
 		names[i] = s.Name
 	}
 	return Shape{}, fmt.Errorf("synth: no shape is named %q: use one of %s", name, strings.Join(names, ", "))
+}
+
+// sparse gives layers experts, and rows some of them.
+func sparse(experts, used int) func(c *model.Config) {
+	return func(c *model.Config) { c.Experts, c.Used = experts, used }
 }

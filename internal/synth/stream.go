@@ -35,7 +35,7 @@ type chunk struct {
 
 // encoding is the type a tensor gets in a file of matrices of type typ.
 func (t *planned) encoding(typ tensor.Type) tensor.Type {
-	if !t.matrix && !t.uniform {
+	if (!t.matrix || t.plain) && !t.uniform {
 		return tensor.F32
 	}
 	return typ

@@ -16,6 +16,14 @@ func (t *planned) fill(dst []float32, seed uint64, gguf bool, r0, r1 int) {
 		copy(dst, t.fixed[r0:r1])
 		return
 	}
+	if t.of != nil {
+		for r := r0; r < r1; r++ {
+			p, row := t.of(r)
+			p.fill(dst[:t.cols], seed, gguf, row, row+1)
+			dst = dst[t.cols:]
+		}
+		return
+	}
 	key := tensorKey(seed, t.gguf)
 	mean, scale := float32(t.mean-t.shift), float32(t.std/spread)
 	for r := r0; r < r1; r++ {

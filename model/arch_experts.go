@@ -1,0 +1,110 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+)
+
+const expertKeys = "expert_count expert_used_count"
+
+// mixtral is Mixtral: Mistral with experts. Its GGUF files say llama.
+var mixtral = architecture{
+	name: "llama", modelType: "mixtral", class: "MixtralForCausalLM",
+	keys:     rmsAnd(expertKeys),
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, KVHeads: 8, LocalExperts: 8, Used: 2, hfRopes: hfRopes{defaultTheta: 1e6}},
+	prefix:   layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, ffnNorm, query, key, value, attnOutput,
+		{name: "ffn_gate_inp", folder: "block_sparse_moe.gate", out: experts, in: hidden},
+		{name: "ffn_gate_exps", folder: "block_sparse_moe.experts.*.w1", out: inner, in: hidden, each: true},
+		{name: "ffn_up_exps", folder: "block_sparse_moe.experts.*.w3", out: inner, in: hidden, each: true},
+		{name: "ffn_down_exps", folder: "block_sparse_moe.experts.*.w2", out: hidden, in: inner, each: true},
+	},
+	neighbours: true, window: 1, listed: true, experts: "num_local_experts",
+}
+
+// qwen3moe is Qwen 3 with experts in all layers.
+var qwen3moe = architecture{
+	name: "qwen3moe", modelType: "qwen3_moe", class: "Qwen3MoeForCausalLM",
+	keys: rmsAnd(expertKeys + " expert_feed_forward_length"),
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 4, Experts: 128, Used: 8, ExpertFFN: 768, IntermediateSize: 6144,
+		SparseStep: 1},
+	prefix: layersPrefix, top: llamaTop,
+	layer:   slices.Concat(qwen3.layer[:len(qwen3.layer)-3], expertParts),
+	biases:  qwen3.biases,
+	experts: "num_experts",
+
+	readKeys: func(k *keys, c *Config) {
+		c.FFN = k.int("expert_feed_forward_length", c.FFN/max(c.Used, 1))
+	},
+	writeKeys: func(c *Config, set func(string, any)) { set("expert_feed_forward_length", uint32(c.FFN)) },
+	readFields: func(h *hfConfig, c *Config) error {
+		switch c.FFN = h.ExpertFFN; {
+		case h.SparseStep != 1:
+			return fmt.Errorf("decoder_sparse_step is %d: want 1, experts in all layers", h.SparseStep)
+		case len(h.DenseLayers) > 0:
+			return fmt.Errorf("mlp_only_layers is %v: want none, experts in all layers", h.DenseLayers)
+		case !h.NormTopK:
+			return errors.New("norm_topk_prob is false, which GGUF files of qwen3moe have no place for: want true")
+		}
+		return nil
+	},
+	writeFields: func(c *Config, m map[string]any) error {
+		m["moe_intermediate_size"], m["norm_topk_prob"], m["decoder_sparse_step"] = c.FFN, true, 1
+		return nil
+	},
+}
+
+// granitemoe is Granite 3 with experts.
+var granitemoe = architecture{
+	name: "granitemoe", modelType: "granitemoe", class: "GraniteMoeForCausalLM",
+	keys: func() (r gguf.Rules) {
+		r = granite.keys
+		r.Obeyed = slices.Concat(r.Obeyed, strings.Fields(expertKeys))
+		return r
+	}(),
+	fields: granite.fields,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, LocalExperts: 8, Used: 2,
+		AttnMultiplier: 1, EmbedMultiplier: 1, ResidualMultiplier: 1, LogitsScaling: 1},
+	prefix: layersPrefix, top: llamaTop,
+	layer: []part{
+		attnNorm, ffnNorm, query, key, value, attnOutput,
+		{name: "ffn_gate_inp", folder: "block_sparse_moe.router.layer", out: experts, in: hidden},
+		{name: "ffn_gate_exps", folder: "block_sparse_moe.input_linear", out: inner, in: hidden, half: 1, each: true},
+		{name: "ffn_up_exps", folder: "block_sparse_moe.input_linear", out: inner, in: hidden, half: 2, each: true},
+		{name: "ffn_down_exps", folder: "block_sparse_moe.output_linear", out: hidden, in: inner, each: true},
+	},
+	biases:     map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	neighbours: true, square: true, experts: "num_local_experts",
+
+	readKeys: granite.readKeys, writeKeys: granite.writeKeys,
+	readFields: granite.readFields, writeFields: granite.writeFields,
+}
+
+// olmoe is OLMoE: experts whose weights do not add up to 1, and norms of queries and keys of all heads
+// together.
+var olmoe = architecture{
+	name: "olmoe", modelType: "olmoe", class: "OlmoeForCausalLM",
+	keys:     rmsAnd(expertKeys),
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-5, Experts: 64, Used: 8},
+	prefix:   layersPrefix, top: llamaTop,
+	layer:  slices.Concat([]part{attnNorm, ffnNorm}, olmoLayer[:5], []part{attnOutput}, expertParts),
+	biases: map[string]string{"attention_bias": "attn_q attn_k attn_v attn_output"},
+	square: true, experts: "num_experts", softmaxAll: true,
+
+	readFields: func(h *hfConfig, _ *Config) error {
+		if h.NormTopK {
+			return errors.New("norm_topk_prob is true, which GGUF files of olmoe have no place for: want false")
+		}
+		return nil
+	},
+	writeFields: func(_ *Config, m map[string]any) error {
+		m["norm_topk_prob"] = false
+		return nil
+	},
+	check: olmoCheck,
+}
