@@ -23,13 +23,7 @@ var gemma2 = architecture{
 		c.SetWindow(4096)
 		c.impliedGemma(46)
 	},
-	readKeys: func(k *keys, c *Config) {
-		if base := k.float("rope.freq_base_swa", 0); base != 0 && c.Window > 0 {
-			local := c.Rope
-			local.Base = base
-			c.LocalRope = &local
-		}
-	},
+	readKeys:  func(k *keys, c *Config) { c.readLocalBase(k) },
 	writeKeys: writeLocalBase,
 	readFields: func(h *hfConfig, c *Config) error {
 		c.AttnCap, c.LogitCap = float64(h.AttnCap), float64(h.LogitCap)
@@ -126,6 +120,15 @@ func (c *Config) checkGemma(largest int) error {
 			"(query_pre_attn_scalar) or of embeddings")
 	}
 	return nil
+}
+
+// readLocalBase gives layers with a window a base of their own, if the file has one.
+func (c *Config) readLocalBase(k *keys) {
+	if base := k.float("rope.freq_base_swa", 0); base != 0 && c.Window > 0 {
+		local := c.Rope
+		local.Base = base
+		c.LocalRope = &local
+	}
 }
 
 func writeLocalBase(c *Config, set func(string, any)) {

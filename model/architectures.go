@@ -11,12 +11,13 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/nn"
 )
 
 // architecture is what grove knows of an architecture.
 type architecture struct {
 	name      string // in GGUF files; several may share one
-	modelType string // in config.json
+	modelType string // in config.json; "": grove reads no folders of it
 	class     string // of transformers
 
 	keys     gguf.Rules // of GGUF files, beside modelKeys
@@ -49,6 +50,8 @@ type architecture struct {
 	experts    string
 	softmaxAll bool // experts' weights are a softmax over all of them, else over those of a row
 
+	act nn.Activation // of MLPs with a gate, where hidden_act does not say it
+
 	listed bool // config.json gives windows by "sliding_window" alone, without use_sliding_window
 
 	// The following may be nil. They read what generic code does not, after it, and are inverse in
@@ -69,7 +72,7 @@ var architectures []*architecture
 func init() { // some of them look themselves up
 	architectures = []*architecture{
 		&llama, &mistral, &mixtral, &mistral3, &qwen2, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
-		&granitemoe, &olmo2, &olmo3, &olmoe, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
+		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
 	}
 }
 
@@ -87,7 +90,9 @@ func Architectures() (names []string) {
 // modelTypes are the names in config.json.
 func modelTypes() (names []string) {
 	for _, a := range architectures {
-		names = append(names, a.modelType)
+		if a.modelType != "" {
+			names = append(names, a.modelType)
+		}
 	}
 	return names
 }
@@ -203,6 +208,10 @@ func Runs(arch string) bool { return archNamed(arch) != nil }
 // it.
 func Sparse(arch string) bool { a := archNamed(arch); return a != nil && a.experts != "" }
 
+// HasFolders reports whether grove reads Hugging Face folders of an architecture, by the name that
+// GGUF files give it.
+func HasFolders(arch string) bool { a := archNamed(arch); return a != nil && a.modelType != "" }
+
 // archNamed returns the architecture that GGUF files call name, or nil.
 func archNamed(name string) *architecture {
 	return findArch(func(a *architecture) bool { return a.name == name })
@@ -232,7 +241,7 @@ func (c *Config) folderArch() *architecture {
 
 // byModelType returns the architecture that config.json calls modelType, or nil.
 func byModelType(modelType string) *architecture {
-	return findArch(func(a *architecture) bool { return a.modelType == modelType })
+	return findArch(func(a *architecture) bool { return a.modelType == modelType && modelType != "" })
 }
 
 func findArch(is func(a *architecture) bool) *architecture {

@@ -164,7 +164,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 	windows := []string{"mixtral", "phi3", "olmo2", "gemma2", "gemma3"} // of which the field is enough
 	structural := strings.Fields(`vocab_size hidden_size intermediate_size num_hidden_layers num_attention_heads
 		num_key_value_heads head_dim tie_word_embeddings num_experts num_local_experts`)
-	for _, s := range keyShapes {
+	for _, s := range folderShapes() {
 		f := keyFolder(t, s)
 		base, err := f.logits(nil)
 		if err != nil {
@@ -206,7 +206,7 @@ func TestFieldsAreObeyedOrRefused(t *testing.T) {
 // What says the same in another way, or leaves out transformers' default, is the same model;
 // neutral values change nothing.
 func TestFieldsInEveryForm(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range folderShapes() {
 		f := keyFolder(t, s)
 		must := func(change map[string]any) []float32 {
 			t.Helper()
@@ -304,7 +304,7 @@ func TestFieldDefaults(t *testing.T) {
 // Tensors of a folder that transformers would leave out, or that another model has, are refused by
 // name; buffers are not missed.
 func TestFolderTensorsAreObeyedOrRefused(t *testing.T) {
-	for _, s := range keyShapes {
+	for _, s := range folderShapes() {
 		f := keyFolder(t, s)
 		base, err := f.logits(nil)
 		if err != nil {

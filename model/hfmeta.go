@@ -15,8 +15,8 @@ import (
 func (c *Config) Fields(typ tensor.Type) (map[string]any, error) {
 	a := c.folderArch()
 	switch {
-	case a == nil:
-		return nil, fmt.Errorf("architecture %q has no config.json", c.Arch)
+	case a == nil || a.modelType == "":
+		return nil, fmt.Errorf("architecture %q: grove reads and writes no folders of it: want a GGUF file", c.Arch)
 	case c.Rope.Factors != nil && c.Rope.Scale != 1:
 		return nil, fmt.Errorf("tensor rope_freqs.weight and rope.scaling.factor together: " +
 			"config.json has a place for one of them")

@@ -48,6 +48,11 @@ var keyShapes = []synth.Shape{
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 32, Tied: true, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
 	{Name: "olmoe", Arch: "olmoe", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
 		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: sparse(5, 2)},
+	{Name: "gpt-oss", Arch: "gpt-oss", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 32, FFN: 96,
+		Context: 64, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: synth.Qwen2, Tune: func(c *model.Config) {
+			c.Experts, c.Used = 5, 2
+			windowFirst(c)
+		}},
 	{Name: "gemma2", Arch: "gemma2", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
 		Context: 64, NormEps: 1e-6, RopeBase: 1e4, RopeDims: 48, Tied: true, Tokens: synth.Qwen2, Tune: windowFirst},
 	{Name: "gemma3", Arch: "gemma3", Vocab: 400, Hidden: 64, Layers: 2, Heads: 2, KVHeads: 1, HeadDim: 48, FFN: 96,
@@ -68,12 +73,23 @@ func windowFirst(c *model.Config) {
 // obeyedKeys are, of the keys that change nothing in most architectures, those that some obey.
 var obeyedKeys = map[string][]string{
 	"olmo2":   {"attention.sliding_window_pattern", "attention.sliding_window"},
+	"gpt-oss": {"attention.sliding_window_pattern", "attention.sliding_window", "expert_count", "expert_used_count"},
 	"gemma2":  {"attention.sliding_window_pattern", "attention.sliding_window", "final_logit_softcapping"},
 	"gemma3":  {"attention.sliding_window_pattern", "attention.sliding_window"},
 	"granite": {"rope.scaling.finetuned"},
 	"mixtral": {"expert_count", "expert_used_count"}, "qwen3moe": {"expert_count", "expert_used_count"},
 	"granitemoe": {"expert_count", "expert_used_count", "rope.scaling.finetuned"},
 	"olmoe":      {"expert_count", "expert_used_count"},
+}
+
+// folderShapes are those of keyShapes that folders have.
+func folderShapes() (list []synth.Shape) {
+	for _, s := range keyShapes {
+		if model.HasFolders(s.Arch) {
+			list = append(list, s)
+		}
+	}
+	return list
 }
 
 // keyFile is an open GGUF file of a shape's model.
@@ -210,7 +226,7 @@ func TestKeysAreObeyedOrRefused(t *testing.T) {
 					}
 				})
 				refused := err != nil && strings.Contains(err.Error(), key)
-				if s.Arch == "qwen3moe" && name == "feed_forward_length" && err == nil {
+				if slices.Contains([]string{"qwen3moe", "gpt-oss"}, s.Arch) && name == "feed_forward_length" && err == nil {
 					continue // experts have a width of their own
 				}
 				unfit := err != nil && slices.Contains(structural, name) // the tensors say so
@@ -405,6 +421,7 @@ func TestTensorsAreObeyedOrRefused(t *testing.T) {
 			"phi3": "output.weight output.bias rope_freqs.weight blk.1.attn_output.bias blk.1.ffn_down.bias " +
 				"blk.0.attn_qkv.bias",
 			"mixtral": sparse, "qwen3moe": sparse, "granitemoe": sparse, "olmoe": strings.TrimPrefix(sparse, "output.weight "),
+			"gpt-oss": "output.bias rope_freqs.weight",
 		}[s.Name]
 		if want == "" { // as llama
 			want = "output.weight output.bias rope_freqs.weight " + attention + others

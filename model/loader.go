@@ -102,6 +102,20 @@ func (l *Loader) Vector(name string, n int) ([]float32, error) {
 	return t.Float32s()
 }
 
+// Vectors loads the vectors of a tensor.
+func (l *Loader) Vectors(name string, count, n int) (list [][]float32, err error) {
+	t, err := l.get(name, count, n)
+	if err != nil {
+		return nil, err
+	}
+	l.count(t, tensor.F32, 4*count*n)
+	all, err := t.Float32s()
+	for ; len(all) > 0; all = all[n:] {
+		list = append(list, all[:n:n])
+	}
+	return list, err
+}
+
 // Matrix makes room for weights that Pack will fill.
 func (l *Loader) Matrix(name string, out, in int) (*gemm.Matrix, error) {
 	t, err := l.get(name, out, in)

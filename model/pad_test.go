@@ -38,6 +38,12 @@ func paddable(r *rand.Rand, arch string, typ tensor.Type) synth.Shape {
 		s.Hidden = s.Heads * s.HeadDim
 	case "qwen3moe":
 		s.Tune = sparse(5, 2)
+	case "gpt-oss":
+		s.Tied = false
+		s.Tune = func(c *model.Config) {
+			c.SetWindow(5)
+			c.Experts, c.Used = 5, 2
+		}
 	case "olmoe":
 		s.Tied = false
 		s.Tune = sparse(5, 2)

@@ -131,7 +131,7 @@ func (p *padding) added(name, part string) (tensor.Tensor, bool, error) {
 		t.Type = tensor.F32
 	}
 	n := t.Elements()
-	if len(shape) < 2 { // norms of ones; no bias anywhere
+	if len(shape) < 2 || strings.HasSuffix(part, ".bias") { // norms of ones; no bias anywhere
 		values := make([]float32, n)
 		for i := range values {
 			if strings.HasSuffix(part, "norm.weight") {

@@ -1,7 +1,9 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/internal/gemm"
@@ -16,6 +18,7 @@ type part struct {
 	heads   bool   // the rows are heads' queries or keys, to be rotated
 	fused   bool   // folders have query, key and value of one head after another
 	half    int    // 1, 2: folders have it as the first or the second half of a tensor's rows
+	as      string // the name of the part that does the same in most architectures, where it is not name
 	each    bool   // there is one for each expert. A * in the folder's name is an expert's number
 }
 
@@ -33,6 +36,7 @@ const (
 	inner2
 	head    // a head's dimensions
 	experts // of a layer
+	headCount
 )
 
 // size is a dimension in numbers.
@@ -56,6 +60,8 @@ func (c *Config) size(d dim) int {
 		return c.HeadDim
 	case experts:
 		return c.Experts
+	case headCount:
+		return c.Heads
 	}
 	return 0
 }
@@ -203,12 +209,12 @@ func (b *builder) block(i int) nn.Block {
 	c, a := b.c, b.arch
 	name := func(part string) string { return fmt.Sprintf("blk.%d.%s", i, part) }
 	block := nn.Block{Attn: b.attention(i), Parallel: c.Parallel}
-	norm := func(part string) *nn.Norm {
-		p := a.find(part)
-		if p == nil {
+	norm := func(role string) *nn.Norm {
+		i := slices.IndexFunc(a.layer, func(p part) bool { return cmp.Or(p.as, p.name) == role })
+		if i < 0 {
 			return nil
 		}
-		n := b.norm(name(part), c.size(p.out))
+		n := b.norm(name(a.layer[i].name), c.size(a.layer[i].out))
 		return &n
 	}
 	for _, n := range []struct {
@@ -266,11 +272,16 @@ func (b *builder) experts(name func(part string) string) *nn.Experts {
 		for i := range list {
 			list[i] = b.rows(name(part)+".weight", shape, i*out, (i+1)*out)
 		}
+		if bias := name(part) + ".bias"; b.w.Has(bias) {
+			for i, v := range b.vectors(bias, c.Experts, out) {
+				list[i].Bias = v
+			}
+		}
 		return list
 	}
 	gate, up, down := each("ffn_gate_exps", c.FFN, c.Hidden), each("ffn_up_exps", c.FFN, c.Hidden), each("ffn_down_exps", c.Hidden, c.FFN)
 	for i := range x.MLPs {
-		x.MLPs[i] = nn.MLP{Gate: &gate[i], Up: up[i], Down: down[i]}
+		x.MLPs[i] = nn.MLP{Gate: &gate[i], Up: up[i], Down: down[i], Act: b.arch.act}
 	}
 	return x
 }
@@ -280,6 +291,9 @@ func (b *builder) attention(i int) nn.Attention {
 	c := b.c
 	a := nn.Attention{Heads: c.Heads, KVHeads: c.KVHeads, Dim: c.HeadDim, Rope: b.rope,
 		Scale: float32(c.AttnScale), Cap: float32(c.AttnCap), Temper: c.Temper}
+	if b.arch.has("attn_sinks") {
+		a.Sinks = b.vector(fmt.Sprintf("blk.%d.attn_sinks.weight", i), c.Heads)
+	}
 	if c.windowed(i) {
 		a.Window = c.Window
 		if b.local != nil {
@@ -304,6 +318,21 @@ func unless1(x float64) float32 {
 type Slicer interface {
 	// Rows is the matrix of rows [from, to) of a tensor of the shape given.
 	Rows(name string, shape []int, from, to int) (*gemm.Matrix, error)
+
+	// Vectors are those of a tensor of count vectors of n elements.
+	Vectors(name string, count, n int) ([][]float32, error)
+}
+
+// vectors are those of a tensor.
+func (b *builder) vectors(name string, count, n int) (list [][]float32) {
+	s, ok := b.w.(Slicer)
+	if !ok {
+		b.keep(fmt.Errorf("tensor %s is several vectors in one: not supported here", name))
+		return nil
+	}
+	list, err := s.Vectors(name, count, n)
+	b.keep(err)
+	return list
 }
 
 // rows is a product by some rows of a tensor.

@@ -79,6 +79,9 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 			w[i] = math.Exp(w[i])
 			sum += w[i]
 		}
+		if a.Sinks != nil {
+			sum += math.Exp(float64(a.Sinks[h]))
+		}
 		for j := range d {
 			var o float64
 			for i, row := range rows {
@@ -109,6 +112,12 @@ func drawParts(t *rapid.T, a *Attention) {
 	}
 	if rapid.IntRange(0, 3).Draw(t, "temper") == 0 {
 		a.Temper = Temper{Scale: 0.2, Length: 7}
+	}
+	if rapid.IntRange(0, 2).Draw(t, "sinks") == 0 {
+		a.Sinks = make([]float32, a.Heads)
+		for i := range a.Sinks {
+			a.Sinks[i] = rapid.Float32Range(-3, 3).Draw(t, "sink")
+		}
 	}
 }
 

@@ -217,8 +217,8 @@ func tune(rng *rand.Rand, arch string) func(c *model.Config) {
 			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 4, 64, &model.Yarn{Fast: 32, Slow: 1}
 		}
 		switch arch {
-		case "llama", "olmo2", "phi3", "gemma2", "gemma3":
-			if windowed {
+		case "llama", "olmo2", "phi3", "gemma2", "gemma3", "gpt-oss":
+			if windowed || arch == "gpt-oss" {
 				c.SetWindow(size)
 			}
 		case "granite", "granitemoe":

@@ -50,7 +50,7 @@ func isVector(t tensor.Tensor) bool { return len(t.Shape) < 2 }
 // The matrix that chooses experts is F32, as in those files. name is the tensor's in GGUF files.
 func encoding(name string, t tensor.Tensor, want tensor.Type, output bool) (tensor.Type, string) {
 	switch {
-	case isVector(t), strings.HasSuffix(name, model.RouterName):
+	case isVector(t), strings.HasSuffix(name, ".bias"), strings.HasSuffix(name, model.RouterName):
 		return tensor.F32, ""
 	case want == Keep:
 		return t.Type, ""

@@ -33,6 +33,8 @@ func (t *planned) elements() int { return t.rows * t.cols }
 // shape is outermost first.
 func (t *planned) shape() []int {
 	switch {
+	case t.experts > 0 && !t.matrix:
+		return []int{t.experts, t.rows / t.experts}
 	case t.experts > 0:
 		return []int{t.experts, t.rows / t.experts, t.cols}
 	case t.matrix:
@@ -78,9 +80,6 @@ func (s Shape) plan() []planned {
 		"attn_output": block / mix / math.Sqrt(float64(q)),
 		"ffn_gate":    inv, "ffn_up": inv, "ffn_down": block / down / math.Sqrt(float64(s.FFN)),
 	}
-	for _, part := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
-		std[part+"_exps"] = std[part]
-	}
 	std["ffn_gate_inp"] = 2 * inv
 	if s.Arch == "gptneox" { // the same number, another rounding: other engines' results are kept for this one
 		std["attn_output"] = block / mix * inv
@@ -93,7 +92,10 @@ func (s Shape) plan() []planned {
 		mean["output_norm"] = logits / embed
 	}
 	biases := map[string]float64{"attn_q": 0.2, "attn_k": 0.2, "attn_v": 0.2, "attn_qkv": 0.1,
-		"attn_output": 0.1 * block, "ffn_up": 0.1, "ffn_down": 0.1 * block}
+		"attn_output": 0.1 * block, "ffn_gate": 0.1, "ffn_up": 0.1, "ffn_down": 0.1 * block}
+	for _, part := range []string{"ffn_gate", "ffn_up", "ffn_down"} {
+		std[part+"_exps"], biases[part+"_exps"] = std[part], biases[part]
+	}
 
 	var ts []planned
 	for _, p := range c.Parts() {
@@ -109,12 +111,18 @@ func (s Shape) plan() []planned {
 				t.mean = 1
 			}
 			t.std = t.mean / 10
+			if part == "attn_sinks" {
+				t.std = t.mean
+			}
 		}
 		ts = append(ts, t)
 		if field, ok := model.BiasField(s.Arch, p.Name); ok && (field == "" || s.Arch == "gptneox") {
 			b := planned{gguf: p.Name + ".bias", hf: p.Folder + ".bias", rows: p.Rows, cols: 1, std: 0.1, order: p.ToGGUF}
 			if x := biases[part]; x != 0 {
 				b.std = x
+			}
+			if b.experts = p.Experts; b.experts > 0 {
+				b.rows *= b.experts
 			}
 			ts = append(ts, b)
 		}

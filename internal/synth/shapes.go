@@ -84,6 +84,12 @@ var shapes = []Shape{
 		}},
 	{Name: "tiny-olmoe", Arch: "olmoe", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 6, HeadDim: 32, FFN: 96,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 32, Tokens: GPT2, Tune: sparse(12, 4)},
+	{Name: "tiny-gpt-oss", Arch: "gpt-oss", Vocab: 416, Hidden: 160, Layers: 4, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 96,
+		Context: 1024, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 32, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Experts, c.Used = 7, 3
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 64, &model.Yarn{Fast: 32, Slow: 1}
+			c.SetWindow(70)
+		}},
 	{Name: "tiny-stablelm", Arch: "stablelm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 8, Tokens: GPT2},
 
