@@ -165,7 +165,7 @@ func (f *File) Load(name string) (tensor.Tensor, error) {
 	}
 	if !t.Type.Decodes() {
 		return t, f.fault(f.Tensors[f.byKey[name]].Part, fail(field,
-			"convert the file to F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K or Q6_K", "is of %v, which grove cannot compute with", t.Type))
+			"convert the file to F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K or MXFP4", "is of %v, which grove cannot compute with", t.Type))
 	}
 	return t, nil
 }

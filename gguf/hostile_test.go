@@ -177,8 +177,8 @@ func walk(data []byte) (*header, error) {
 // A tensor of an unknown type is in the list, and an error when it is loaded; so is one that cannot be computed with.
 func TestUnknownType(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a.gguf")
-	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", tensor.IQ4_NL, 32, 32)
-	data = data.zeros(32 - len(data)%32 + 64)
+	data := head(3, 0).tensor("x", 99, 0, 7).tensor("y", tensor.F32, 0, 1).tensor("z", tensor.NVFP4, 32, 64)
+	data = data.zeros(32 - len(data)%32 + 96)
 	if err := os.WriteFile(path, data, 0o666); err != nil {
 		t.Fatal(err)
 	}
@@ -193,7 +193,7 @@ func TestUnknownType(t *testing.T) {
 	if _, err := f.Load("y"); err != nil {
 		t.Error(err)
 	}
-	for name, want := range map[string]string{"x": `tensor "x": is of type 99`, "z": `tensor "z": is of IQ4_NL`, "none": `tensor "none": is not in the file`} {
+	for name, want := range map[string]string{"x": `tensor "x": is of type 99`, "z": `tensor "z": is of NVFP4`, "none": `tensor "none": is not in the file`} {
 		if _, err := f.Load(name); err == nil || !strings.HasPrefix(err.Error(), "gguf: "+path+": "+want) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -52,6 +52,7 @@ var accuracyCases = []struct {
 	{tensor.Q5_1, nn.KVF32, map[float32]float64{1: 0.26109, 10: 0.72497, 40: 2.31966}, 10},
 	{tensor.Q5_0, nn.KVF32, map[float32]float64{1: 0.25629, 10: 0.71674, 40: 2.17902}, 10},
 	{tensor.Q4_1, nn.KVF32, map[float32]float64{1: 0.26630, 10: 0.74118, 40: 2.26049}, 10},
+	{tensor.MXFP4, nn.KVF32, map[float32]float64{1: 0.25190, 10: 0.71917, 40: 2.28129}, 10},
 	{tensor.Q4_0, nn.KVF32, map[float32]float64{1: 0.25943, 10: 0.68876, 40: 2.19548}, 10},
 	{tensor.BF16, nn.KVF32, map[float32]float64{1: 0.08184, 10: 0.08171, 40: 0.08171}, 1},
 	{tensor.BF16, nn.KVBF16, map[float32]float64{1: 0.11123, 10: 0.10648, 40: 0.10648}, 1},

@@ -154,7 +154,7 @@ func (l *Loader) Pack(pool *par.Pool) error {
 	for _, j := range l.jobs {
 		total += int64(j.t.Rows() * j.t.RowBytes())
 	}
-	p := &packJob{buffers: make([][]byte, pool.Threads()), errs: make([]error, pool.Threads())}
+	p := &packJob{buffers: make([][]byte, pool.Threads()), recoded: make([][]byte, pool.Threads()), errs: make([]error, pool.Threads())}
 	for _, j := range l.jobs {
 		p.start(j)
 		pool.Run((p.t.Rows()+p.step-1)/p.step, p)
@@ -179,6 +179,7 @@ type packJob struct {
 	packing
 	step    int // rows of a task, whole panels
 	buffers [][]byte
+	recoded [][]byte
 	errs    []error // of the workers
 }
 
@@ -202,7 +203,14 @@ func (p *packJob) Do(worker, task int) {
 		p.buffers[worker] = make([]byte, n)
 	}
 	rows := p.buffers[worker][:n]
-	if p.errs[worker] = p.t.ReadRows(rows, r0, r1); p.errs[worker] == nil {
+	err := p.t.ReadRows(rows, r0, r1)
+	if err == nil && p.t.Type.RunsAs() != p.t.Type {
+		if rows, err = tensor.Recode(p.t.Type, rows, p.recoded[worker][:0]); err != nil {
+			err = fmt.Errorf("tensor %s: %w", tensor.Quote(p.t.Name), err)
+		}
+		p.recoded[worker] = rows
+	}
+	if p.errs[worker] = err; err == nil {
 		p.dst.PackRows(rows, r0/gemm.Panel, (r1+gemm.Panel-1)/gemm.Panel)
 	}
 }

@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// productTypes are the types that tensors are multiplied in: the file's blocks, packed.
+// productTypes are the types that tensors are multiplied in: the file's blocks, packed, perhaps after
+// tensor.Recode.
 var productTypes = map[tensor.Type]gemm.Type{
 	tensor.F32:  gemm.F32,
 	tensor.F16:  gemm.F16,
@@ -23,7 +24,7 @@ var productTypes = map[tensor.Type]gemm.Type{
 }
 
 // ProductType is the type that tensors of one type are multiplied in.
-func ProductType(t tensor.Type) gemm.Type { return productTypes[t] }
+func ProductType(t tensor.Type) gemm.Type { return productTypes[t.RunsAs()] }
 
 // FileType is the type of files whose bytes matrices of a type are packed from.
 func FileType(t gemm.Type) tensor.Type {

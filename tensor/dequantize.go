@@ -69,6 +69,8 @@ var blockDecoder = map[Type]func(src []byte, dst []float32){
 	Q4_K: decodeQ4K,
 	Q5_K: decodeQ5K,
 	Q6_K: decodeQ6K,
+
+	MXFP4: decodeMXFP4, IQ4_NL: decodeIQ4NL, IQ4_XS: decodeIQ4XS, Q3_K: decodeQ3K, Q2_K: decodeQ2K,
 }
 
 func half(b []byte) float32 { return num.F16(binary.LittleEndian.Uint16(b)) }

@@ -79,8 +79,8 @@ var layouts = map[Type]layout{
 	Q5_1:    {"Q5_1", 32, 2 + 2 + 4 + 16, true},
 	Q8_0:    {"Q8_0", 32, 2 + 32, true},
 	Q8_1:    {"Q8_1", 32, 2 + 2 + 32, false},
-	Q2_K:    {"Q2_K", 256, 16 + 64 + 2 + 2, false},
-	Q3_K:    {"Q3_K", 256, 32 + 64 + 12 + 2, false},
+	Q2_K:    {"Q2_K", 256, 16 + 64 + 2 + 2, true},
+	Q3_K:    {"Q3_K", 256, 32 + 64 + 12 + 2, true},
 	Q4_K:    {"Q4_K", 256, 2 + 2 + 12 + 128, true},
 	Q5_K:    {"Q5_K", 256, 2 + 2 + 12 + 32 + 128, true},
 	Q6_K:    {"Q6_K", 256, 128 + 64 + 16 + 2, true},
@@ -89,14 +89,14 @@ var layouts = map[Type]layout{
 	IQ2_XS:  {"IQ2_XS", 256, 74, false},
 	IQ3_XXS: {"IQ3_XXS", 256, 98, false},
 	IQ1_S:   {"IQ1_S", 256, 50, false},
-	IQ4_NL:  {"IQ4_NL", 32, 18, false},
+	IQ4_NL:  {"IQ4_NL", 32, 18, true},
 	IQ3_S:   {"IQ3_S", 256, 110, false},
 	IQ2_S:   {"IQ2_S", 256, 82, false},
-	IQ4_XS:  {"IQ4_XS", 256, 136, false},
+	IQ4_XS:  {"IQ4_XS", 256, 136, true},
 	IQ1_M:   {"IQ1_M", 256, 56, false},
 	TQ1_0:   {"TQ1_0", 256, 54, false},
 	TQ2_0:   {"TQ2_0", 256, 66, false},
-	MXFP4:   {"MXFP4", 32, 17, false},
+	MXFP4:   {"MXFP4", 32, 17, true},
 	NVFP4:   {"NVFP4", 64, 36, false},
 	Q1_0:    {"Q1_0", 128, 18, false},
 	Q2_0:    {"Q2_0", 64, 18, false},
@@ -167,7 +167,7 @@ func (t Type) Size(n int) (int, error) {
 }
 
 // decodable names, in errors, what Dequantize reads.
-const decodable = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q4_K, Q5_K, Q6_K"
+const decodable = "F32, F16, BF16, Q8_0, Q4_0, Q4_1, Q5_0, Q5_1, Q2_K, Q3_K, Q4_K, Q5_K, Q6_K, IQ4_NL, IQ4_XS, MXFP4"
 
 // Elements multiplies the dimensions, refusing those below 1 and products that overflow. No dimension is one element.
 func Elements(shape []int) (int, error) {

@@ -63,7 +63,7 @@ func Runs(typ string) bool {
 			typ = base
 		}
 	}
-	t, err := tensor.ParseType(typ)
+	t, err := tensor.ParseType(strings.TrimSuffix(typ, "_MOE"))
 	return err == nil && t.Decodes()
 }
 

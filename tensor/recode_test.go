@@ -1,0 +1,70 @@
+package tensor
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// Blocks that run as another type say there what they said; scales and elements that are rounded to a
+// half are off by a half's rounding at most.
+func TestRecodeKeepsNumbers(t *testing.T) {
+	for from, to := range runsAs {
+		rapid.Check(t, func(t *rapid.T) {
+			n, size := from.Block()
+			src := make([]byte, size*rapid.IntRange(1, 3).Draw(t, "blocks"))
+			for i := range src {
+				src[i] = rapid.Byte().Draw(t, "byte")
+			}
+			for b := 0; b < len(src); b += size {
+				for _, h := range halfAt[from] {
+					src[b+h+1] &= 0xbf
+				}
+				if from == MXFP4 {
+					src[b] = rapid.ByteRange(0, 143).Draw(t, "exponent")
+				}
+				if from == IQ4_XS {
+					src[b+1] &= 0xdf // a scale that stays a half when multiplied by 31
+				}
+			}
+			got, err := Recode(from, src, []byte{7})
+			if err != nil || got[0] != 7 {
+				t.Fatal(err)
+			}
+			want, have := make([]float32, len(src)/size*n), make([]float32, len(src)/size*n)
+			if err := Dequantize(from, src, want); err != nil {
+				t.Fatal(err)
+			}
+			if err := Dequantize(to, got[1:], have); err != nil {
+				t.Fatal(err)
+			}
+			for i, w := range want {
+				slack := 0.0
+				switch {
+				case from == MXFP4 && src[i/n*size] < 104:
+					slack = math.Ldexp(1, -25)
+				case from == IQ4_XS:
+					slack = math.Abs(float64(w))/2048 + math.Ldexp(127, -25)
+				case from == Q2_K:
+					slack = math.Abs(float64(w))/2048 + math.Ldexp(1, -25)
+				}
+				if d := math.Abs(float64(have[i]) - float64(w)); d > slack {
+					t.Fatalf("element %d of %v is %g, as %v %g", i, from, w, to, have[i])
+				}
+			}
+		})
+	}
+}
+
+// Scales beyond half precision are refused.
+func TestRecodeRefusesLargeScales(t *testing.T) {
+	for e := 144; e < 256; e++ {
+		if _, err := Recode(MXFP4, append([]byte{byte(e)}, make([]byte, 16)...), nil); err == nil {
+			t.Errorf("exponent %d is not refused", e)
+		}
+	}
+	if _, err := Recode(Q8_0, make([]byte, 34), nil); err == nil {
+		t.Error("Q8_0 is recoded")
+	}
+}
