@@ -128,14 +128,19 @@ func (f *Frozen) operations(length int) float64 {
 	return 2*float64(weights) + 2*float64(attention)
 }
 
-// linears are the products of a block.
+// linears are the products of a block, of experts as many as a row has.
 func linears(b *nn.Block) []*nn.Linear {
-	list := []*nn.Linear{&b.Out, &b.MLP.Up, &b.MLP.Down}
-	if b.MLP.Gate != nil {
-		list = append(list, b.MLP.Gate)
-	}
+	list, mlps := []*nn.Linear{&b.Out}, []nn.MLP{b.MLP}
 	for i := range b.QKV {
 		list = append(list, &b.QKV[i])
+	}
+	if x := b.Experts; x != nil {
+		list, mlps = append(list, &x.Router), x.MLPs[:x.Used]
+	}
+	for i := range mlps {
+		if list = append(list, &mlps[i].Up, &mlps[i].Down); mlps[i].Gate != nil {
+			list = append(list, mlps[i].Gate)
+		}
 	}
 	return list
 }
@@ -147,7 +152,7 @@ func FingerprintModel(m *model.Model) string {
 	if m.Tokenizer != nil {
 		fmt.Fprintln(h, m.Tokenizer.VocabSize(), m.Tokenizer.Text(int32(m.Tokenizer.VocabSize()-1)))
 	}
-	for _, w := range []*gemm.Matrix{m.Head.W, m.Blocks[0].Out.W, m.Blocks[len(m.Blocks)-1].MLP.Down.W} {
+	for _, w := range []*gemm.Matrix{m.Head.W, m.Blocks[0].Out.W, m.Blocks[len(m.Blocks)-1].Out.W} {
 		row := make([]float32, w.In())
 		for i := range 16 {
 			w.Row(row, i*w.Out()/16)
@@ -212,7 +217,7 @@ func (f *Frozen) weights(name string) (*nn.Param, bool) {
 		return nil, false
 	}
 	b := &f.Blocks[block]
-	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.MLP.Gate == nil || b.MLP.GELU {
+	if b.Parallel || b.AttnPost != nil || b.MLPPost != nil || len(b.QKV) != 3 || b.Experts != nil || b.MLP.Gate == nil || b.MLP.Act != nn.None {
 		return nil, false
 	}
 	switch part = strings.TrimSuffix(part, ".weight"); part {

@@ -56,7 +56,7 @@ func randomTarget(t testing.TB, s synth.Shape, typ tensor.Type) *model.Model {
 
 // tinyShapes are some of synth's that have little in common.
 func tinyShapes(t *testing.T) (list []synth.Shape) {
-	for _, name := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox", "tiny-gemma2", "tiny-longrope", "tiny-olmo2", "tiny-granite"} {
+	for _, name := range []string{"tiny-llama3", "tiny-qwen3", "tiny-gptneox", "tiny-gemma2", "tiny-longrope", "tiny-granite", "tiny-qwen3moe"} {
 		s, err := synth.Lookup(name)
 		if err != nil {
 			t.Fatal(err)
