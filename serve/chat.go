@@ -29,14 +29,24 @@ func (x *exchange) readChat(translate func(*object)) (*call, error) {
 	if translate != nil {
 		translate(o)
 	}
+	return x.readConversation(o, m)
+}
+
+// readConversation reads the body of a chat completion.
+func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	c := x.readCall(o, m)
 	c.chat = true
-	c.readTokens(o, x.s.o.MaxTokens, 0, "max_completion_tokens", "max_tokens")
+	c.readLimits(o, x.s.o.MaxTokens)
+	return c, c.readMessages(o)
+}
+
+// readLimits reads how many tokens there may be, and which log-probabilities are wanted, as chats have it.
+func (c *call) readLimits(o *object, most int) {
+	c.readTokens(o, most, 0, "max_completion_tokens", "max_tokens")
 	o.read("logprobs", &c.request.Logprobs)
 	if o.read("top_logprobs", &c.request.TopLogprobs) && c.request.TopLogprobs > 0 && !c.request.Logprobs {
 		o.fail("top_logprobs", "it needs logprobs: true")
 	}
-	return c, c.readMessages(o)
 }
 
 // readMessages makes the prompt of a conversation, by the model's chat template.

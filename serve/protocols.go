@@ -17,6 +17,7 @@ type protocol struct {
 var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id", errorEvent: "error",
 		errorBody: anthropicError},
+	{path: "/api/", lines: true, errorBody: ollamaError},
 	{ping: ": still running\n\n", done: "data: [DONE]\n\n", errorBody: openAIError},
 }
 

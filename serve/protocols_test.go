@@ -229,9 +229,84 @@ func namedEvents(t testing.TB, text string) (list []map[string]any) {
 	return list
 }
 
-var dialects = []*dialect{&anthropicDialect}
+var ollamaDialect = dialect{
+	path: "/api/chat",
+	body: func(q *question) map[string]any {
+		body := chatDialect.body(q)
+		options := map[string]any{"temperature": q.temperature, "seed": q.seed, "num_predict": q.max, "stop": q.stops, "top_p": 1, "top_k": 0}
+		for _, name := range []string{"temperature", "seed", "max_tokens", "stop", "response_format", "reasoning_budget"} {
+			if name == "reasoning_budget" && q.budget > 0 {
+				options[name], body["think"] = q.budget, true
+			}
+			delete(body, name)
+		}
+		if q.schema != "" {
+			body["format"] = json.RawMessage(q.schema)
+		}
+		for _, m := range body["messages"].([]any) {
+			if list, ok := at(m, "tool_calls").([]any); ok {
+				f := at(list, "0.function").(map[string]any)
+				f["arguments"] = json.RawMessage(f["arguments"].(string))
+			}
+		}
+		return with(body, "options", options)
+	},
+	whole: func(a map[string]any) (got answer) {
+		got.text = at(a, "message.content").(string)
+		got.reasoning, _ = at(a, "message.thinking").(string)
+		got.finish = a["done_reason"].(string)
+		list, _ := at(a, "message.tool_calls").([]any)
+		for i, c := range list {
+			arguments, _ := json.Marshal(at(c, "function.arguments"))
+			got.calls = append(got.calls, at(c, "function.name").(string)+string(arguments))
+			if got.finish == "stop" {
+				got.finish = "tool_calls"
+			}
+			if at(c, "function.index") != float64(i) {
+				got.finish = "a wrong index"
+			}
+		}
+		got.prompt, got.output = int(a["prompt_eval_count"].(float64)), int(a["eval_count"].(float64))
+		return got
+	},
+	stream: func(t testing.TB, text string) map[string]any {
+		content, thinking, calls := "", "", []any{}
+		var last map[string]any
+		for line := range strings.SplitSeq(strings.TrimSuffix(text, "\n"), "\n") {
+			if last != nil && last["done"] != false {
+				t.Errorf("a line behind the last one: %s", line)
+			}
+			last = object(t, line)
+			content += at(last, "message.content").(string)
+			if piece, ok := at(last, "message.thinking").(string); ok {
+				thinking += piece
+			}
+			if list, ok := at(last, "message.tool_calls").([]any); ok {
+				calls = append(calls, list...)
+			}
+		}
+		return with(last, "message", map[string]any{"content": content, "thinking": thinking, "tool_calls": calls})
+	},
+	param: map[string]string{"stop": "options.stop", "temperature": "options.temperature", "response_format.json_schema.schema": "format"},
+	fault: func(a map[string]any) string { return a["error"].(string) },
+}
 
-// family is a chat template that knows tools and reasoning.
+var dialects = []*dialect{&anthropicDialect, &ollamaDialect}
+
+// normal are calls with their arguments as Go writes them, without one that was cut short.
+func normal(calls []string) (list []string) {
+	for _, c := range calls {
+		name, arguments, _ := strings.Cut(c, "{")
+		var v map[string]any
+		if json.Unmarshal([]byte("{"+arguments), &v) == nil && len(v) > 0 {
+			text, _ := json.Marshal(v)
+			list = append(list, name+string(text))
+		}
+	}
+	return list
+}
+
+// reasoningTemplate is a chat template that knows tools and reasoning.
 const reasoningTemplate = "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
 	"{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments.a }}{% endfor %}\n{% endfor %}" +
 	"assistant: {% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
@@ -267,24 +342,17 @@ func TestDialects(t *testing.T) {
 			first["chat_template_kwargs"] = map[string]any{"enable_thinking": true}
 		}
 		want := chatDialect.whole(s.post(chatDialect.path, first))
-		for i, c := range want.calls { // as JSON shows objects; a call that was cut short has no object
-			name, arguments, found := strings.Cut(c, "{")
-			var v map[string]any
-			_ = json.Unmarshal([]byte("{"+arguments), &v)
-			if text, _ := json.Marshal(v); found && v != nil {
-				want.calls[i] = name + string(text)
-			} else {
-				want.calls[i] = strings.TrimSuffix(name, "{") + "{}"
-			}
-		}
+		want.calls = normal(want.calls)
 		for _, d := range dialects {
 			body := d.body(q)
-			if got := d.whole(s.post(d.path, with(body, "stream", false))); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+			got := d.whole(s.post(d.path, with(body, "stream", false)))
+			if got.calls = normal(got.calls); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 				rt.Fatalf("%s: %+v, want %+v", d.path, got, want)
 			}
 			data, _ := json.Marshal(with(body, "stream", true))
 			_, _, text := s.send("POST", d.path, string(data))
-			if got := d.whole(d.stream(t, text)); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
+			got = d.whole(d.stream(t, text))
+			if got.calls = normal(got.calls); fmt.Sprintf("%#v", got) != fmt.Sprintf("%#v", want) {
 				rt.Fatalf("%s, streamed: %+v, want %+v: %s", d.path, got, want, text)
 			}
 		}

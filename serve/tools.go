@@ -14,6 +14,16 @@ var toolName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
 // toolFormats tell by a text of its chat template how a model writes calls.
 var toolFormats = []struct{ text, format string }{{"<tool_call>", "hermes"}, {"[TOOL_CALLS]", "mistral"}, {"<|python_tag|>", "llama3"}}
 
+// toolFormat is how the model of a layout writes calls; empty where it is not known to write any.
+func toolFormat(layout *chat.Layout) string {
+	for _, f := range toolFormats {
+		if layout.Mentions(f.text) {
+			return f.format
+		}
+	}
+	return ""
+}
+
 // readTools reads the functions that a model may call, for its prompt and for its output.
 func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) {
 	choice, name := c.readToolChoice(o)
@@ -56,11 +66,7 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 		}
 		o.err = firstOf(o.err, in.err)
 	}
-	for _, f := range toolFormats {
-		if t.Format == "" && layout.Mentions(f.text) {
-			t.Format = f.format
-		}
-	}
+	t.Format = toolFormat(layout)
 	switch {
 	case t.Format == "":
 		o.fail("tools", "the model's chat template does not know tools")

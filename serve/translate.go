@@ -1,9 +1,6 @@
 package serve
 
-import (
-	"encoding/json"
-	"maps"
-)
+import "encoding/json"
 
 // Other protocols' bodies become bodies of chat completions, which chat templates know too. A translation moves and makes fields;
 // names tells errors what the client calls them.
@@ -13,7 +10,7 @@ func (o *object) rename(from, to string) {
 	if raw, ok := o.fields[from]; ok {
 		delete(o.fields, from)
 		o.fields[to] = raw
-		o.name(to, from)
+		o.name(to, o.nameOf(from))
 	}
 }
 
@@ -54,17 +51,17 @@ func (o *object) oneChoice() {
 
 // setThinking has the model reason or not: by the variable of chat templates, and where it reasons all the same by a budget of 0.
 func (o *object) setThinking(on bool) {
-	var vars map[string]json.RawMessage
-	o.read("chat_template_kwargs", &vars)
-	vars = maps.Clone(vars)
-	if vars == nil {
-		vars = map[string]json.RawMessage{}
-	}
-	vars["enable_thinking"], _ = json.Marshal(on)
-	o.put("chat_template_kwargs", vars)
-	if !on {
+	if o.setVariable("enable_thinking", on); !on {
 		o.put("reasoning_budget", 0)
 	}
+}
+
+// setVariable sets a variable of the chat template.
+func (o *object) setVariable(name string, value any) {
+	vars := map[string]json.RawMessage{}
+	o.read("chat_template_kwargs", &vars)
+	vars[name], _ = json.Marshal(value)
+	o.put("chat_template_kwargs", vars)
 }
 
 // setSchema has the output match a JSON schema, which errors name as given.
