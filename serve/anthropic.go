@@ -133,8 +133,7 @@ func (o *object) anthropicTools() {
 	case "any":
 		o.put("tool_choice", "required")
 	case "tool":
-		o.put("tool_choice", map[string]any{"function": map[string]string{"name": name}})
-		o.name("tool_choice.function.name", "tool_choice.name")
+		o.setFunction(name, "tool_choice.name")
 	default:
 		in.fail("type", "%q: want auto, any, tool or none", kind)
 	}

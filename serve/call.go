@@ -6,6 +6,7 @@ import (
 	"math"
 	"math/rand/v2"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -234,6 +235,9 @@ func (c *call) readTokens(o *object, limit, def int, names ...string) {
 	c.request.MaxTokens = n
 }
 
+// textParts are the types of parts that are text; all but the first are those of responses.
+var textParts = []string{"text", "input_text", "output_text", "summary_text", "reasoning_text"}
+
 // text reads a field that is a string, or a list of parts of type text.
 func (o *object) text(name string) string {
 	var all string
@@ -249,7 +253,7 @@ func (o *object) text(name string) string {
 		kind, text := "text", ""
 		part.read("type", &kind)
 		part.read("text", &text)
-		if part.err == nil && kind != "text" {
+		if part.err == nil && !slices.Contains(textParts, kind) {
 			part.fail("type", "%q: this server reads text only", kind)
 		}
 		if part.err != nil {

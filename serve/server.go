@@ -107,6 +107,7 @@ func New(o Options) (*Server, error) {
 		"POST /api/show":                 s.ollamaShow,
 		"GET /api/version":               s.ollamaVersionOf,
 		"POST /api/pull":                 s.ollamaPull,
+		"POST /v1/responses":             s.responses,
 		"GET /v1/models":                 s.listModels,
 		"GET /v1/models/{id...}":         s.oneModel,
 		"POST /tokenize":                 s.tokenize,

@@ -42,7 +42,11 @@ func (a *answering) stream(parts <-chan part) error {
 // abort tells the client of an error: as an answer where none has begun, as an event otherwise.
 func (a *answering) abort(err error) error {
 	if e := a.errorOf(err); a.status != 0 && e != errGone {
-		_ = a.send([]event{{a.protocol.errorEvent, a.protocol.errorBody(a.exchange, e)}})
+		failed := event{a.protocol.errorEvent, a.protocol.errorBody(a.exchange, e)}
+		if f, ok := a.form.(*responseForm); ok {
+			failed = f.failed(e)
+		}
+		_ = a.send([]event{failed})
 	}
 	return err
 }

@@ -45,7 +45,9 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 		if o.lists["tools"] == nil { // of a translation, tools are the functions themselves
 			f = in.object("function")
 		}
-		if f != nil {
+		if kind != "function" {
+			in.fail("type", "%q: want function", kind)
+		} else if f != nil {
 			tool := grove.Tool{}
 			if f.read("name", &tool.Name); !toolName.MatchString(tool.Name) {
 				f.fail("name", "%q: want 1 to 64 letters, digits, _ or -", tool.Name)
@@ -60,9 +62,6 @@ func (c *call) readTools(o *object, layout *chat.Layout, options *chat.Options) 
 			in.err = firstOf(in.err, f.err)
 		} else if in.err == nil {
 			in.fail("function", "it is missing")
-		}
-		if kind != "function" {
-			in.fail("type", "%q: want function", kind)
 		}
 		o.err = firstOf(o.err, in.err)
 	}

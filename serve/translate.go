@@ -70,6 +70,12 @@ func (o *object) setSchema(schema json.RawMessage, given string) {
 	o.name("response_format.json_schema.schema", given)
 }
 
+// setFunction has the model call a function, whose name errors call given.
+func (o *object) setFunction(name, given string) {
+	o.put("tool_choice", map[string]any{"function": map[string]string{"name": name}})
+	o.name("tool_choice.function.name", given)
+}
+
 // calledTool is an earlier call as chat templates know it, with arguments as an object.
 type calledTool struct {
 	ID       string `json:"id,omitempty"`

@@ -109,7 +109,32 @@ func TestOpenAISchemas(t *testing.T) {
 		whole("CreateCompletionResponse", "POST", "/completions", body+`}`)
 		events(t, ask("POST", "/completions", body+`,"stream":true}`), func(data []byte) { check("CreateCompletionResponse", data) })
 	}
+	for _, options := range []string{
+		``, `,"top_logprobs":2`, `,"stop":["\n"]`, `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"required"`,
+		`,"text":{"format":{"type":"json_object"}}`, `,"reasoning":{"effort":"low"},"reasoning_budget":5`, `,"metadata":{"k":"v"},"instructions":"Be brief."`,
+	} {
+		body := `{"model":"m","input":[{"role":"user","content":"func main() {"}],"max_output_tokens":40` + options
+		whole("Response", "POST", "/responses", body+`}`)
+		events(t, ask("POST", "/responses", body+`,"stream":true}`), func(data []byte) {
+			var e struct{ Type string }
+			if err := json.Unmarshal(data, &e); err != nil || eventSchemas[e.Type] == "" {
+				t.Fatalf("%v: %s", err, data)
+			}
+			check(eventSchemas[e.Type], data)
+		})
+	}
 	t.Logf("%d values checked", checked)
+}
+
+// eventSchemas are the schemas of responses' events.
+var eventSchemas = map[string]string{
+	"response.created": "ResponseCreatedEvent", "response.in_progress": "ResponseInProgressEvent", "response.completed": "ResponseCompletedEvent",
+	"response.incomplete": "ResponseIncompleteEvent", "response.output_item.added": "ResponseOutputItemAddedEvent",
+	"response.output_item.done": "ResponseOutputItemDoneEvent", "response.content_part.added": "ResponseContentPartAddedEvent",
+	"response.content_part.done": "ResponseContentPartDoneEvent", "response.output_text.delta": "ResponseTextDeltaEvent",
+	"response.output_text.done": "ResponseTextDoneEvent", "response.function_call_arguments.delta": "ResponseFunctionCallArgumentsDeltaEvent",
+	"response.function_call_arguments.done": "ResponseFunctionCallArgumentsDoneEvent",
+	"response.reasoning_text.delta":         "ResponseReasoningTextDeltaEvent", "response.reasoning_text.done": "ResponseReasoningTextDoneEvent",
 }
 
 // withoutNulls leaves out what OpenAI's own answers of text completions have and its description does not: finish_reason is null

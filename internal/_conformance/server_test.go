@@ -12,7 +12,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-const chatML = "{% if tools %}<tool_call> {{ tools | tojson }}\n{% endif %}{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}\n{% endfor %}<|assistant|>\n"
+const chatML = "{% if tools %}<tool_call> {{ tools | tojson }}\n{% endif %}{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}\n{% endfor %}<|assistant|>\n" +
+	"{% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
 
 // withChat is the model in the command, with a chat template, which it has none of. It is opened once.
 var withChat = sync.OnceValues(func() (*grove.Model, error) {
