@@ -80,8 +80,9 @@ type Model struct {
 	engine   *engine.Engine
 
 	constraints constraints
-	memories    *memories    // nil: texts are not kept
-	sessions    atomic.Int64 // made so far
+	memories    *memories        // nil: texts are not kept
+	embedding   chan *model.Pass // for embeddings, one at a time
+	sessions    atomic.Int64     // made so far
 }
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
@@ -169,7 +170,9 @@ func newModel(m *model.Model, o engine.Options) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Model{m: m, engine: e, drafting: drafting{control: o.Loop.Controller}, layout: sync.OnceValues(func() (*chat.Layout, error) {
+	embedding := make(chan *model.Pass, 1)
+	embedding <- m.NewPass()
+	return &Model{m: m, engine: e, embedding: embedding, drafting: drafting{control: o.Loop.Controller}, layout: sync.OnceValues(func() (*chat.Layout, error) {
 		if m.Tokenizer == nil {
 			return nil, errNoTokenizer
 		}

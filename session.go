@@ -254,19 +254,14 @@ func (m *Model) check(prompt []int32, r *Request) error {
 	if err := r.validate(); err != nil {
 		return err
 	}
-	vocab := m.m.Config.Vocab
-	for _, f := range []struct {
-		name   string
-		tokens []int32
-	}{{"Prompt", prompt}, {"PredictTokens", r.PredictTokens}} {
-		for i, token := range f.tokens {
-			if token < 0 || int(token) >= vocab {
-				return optionf(f.name, "token %d is %d: this model's go from 0 to %d", i, token, vocab-1)
-			}
-		}
+	if err := m.checkTokens("Prompt", prompt); err != nil {
+		return err
+	}
+	if err := m.checkTokens("PredictTokens", r.PredictTokens); err != nil {
+		return err
 	}
 	for token := range r.Sampling.LogitBias {
-		if int(token) >= vocab {
+		if vocab := m.m.Config.Vocab; int(token) >= vocab {
 			return optionf("Sampling.LogitBias", "token %d: this model's tokens go from 0 to %d", token, vocab-1)
 		}
 	}
@@ -279,6 +274,17 @@ func (m *Model) check(prompt []int32, r *Request) error {
 		return optionf("Predict", "PredictTokens is set as well: give one of them")
 	case m.m.Tokenizer == nil && (len(r.Stop) > 0 || r.Predict != ""):
 		return errNoTokenizer
+	}
+	return nil
+}
+
+// checkTokens refuses tokens that the model does not have.
+func (m *Model) checkTokens(field string, tokens []int32) error {
+	vocab := m.m.Config.Vocab
+	for i, token := range tokens {
+		if token < 0 || int(token) >= vocab {
+			return optionf(field, "token %d is %d: this model's go from 0 to %d", i, token, vocab-1)
+		}
 	}
 	return nil
 }

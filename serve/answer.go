@@ -55,13 +55,10 @@ type choice struct {
 
 // answer generates what a call asks for, and sends it in the form that makeForm makes.
 func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
-	timed, cancelTime := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
-	defer cancelTime()
-	ctx, cancel := context.WithCancelCause(timed)
-	defer context.AfterFunc(x.s.stopping, func() { cancel(errStopped) })()
+	ctx, end := x.limit()
 	parts := c.generate(ctx)
 	defer func() { // the generations have ended when the exchange does
-		cancel(nil)
+		end(nil)
 		for range parts {
 		}
 	}()
@@ -74,6 +71,19 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 		return a.stream(parts)
 	}
 	return a.collect(parts)
+}
+
+// limit makes the context of the request's work. It ends with the client's connection, the server, or the time allowed; end
+// ends it.
+func (x *exchange) limit() (ctx context.Context, end context.CancelCauseFunc) {
+	timed, endTime := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
+	ctx, cancel := context.WithCancelCause(timed)
+	release := context.AfterFunc(x.s.stopping, func() { cancel(errStopped) })
+	return ctx, func(cause error) {
+		cancel(cause)
+		release()
+		endTime()
+	}
 }
 
 // generate runs all generations of a call side by side. The channel is closed when they have ended,

@@ -60,7 +60,8 @@ func TestBadRequests(t *testing.T) {
 		{"completions", `{"prompt":"x","n":0}`, "n", "1 to 16"},
 		{"completions", `{"prompt":"x","n":17}`, "n", "1 to 16"},
 		{"completions", `{"prompt":"x","best_of":3}`, "best_of", "n"},
-		{"completions", `{"prompt":"x","suffix":"y"}`, "suffix", "leave it out"},
+		{"completions", `{"prompt":[1],"suffix":"y"}`, "suffix", "as text"},
+		{"chat/completions", `{` + hello + `,"suffix":"y"}`, "suffix", "leave it out"},
 		{"completions", `{"prompt":"x","stream":1}`, "stream", "true or false"},
 		{"completions", `{"prompt":"x","stream_options":7}`, "stream_options", "object"},
 		{"completions", `{"prompt":"x","stream_options":{"include_usage":7}}`, "stream_options.include_usage",
@@ -162,7 +163,7 @@ func TestNotFound(t *testing.T) {
 		code         string
 	}{
 		{"GET", "/nothing", 404, "not_found"},
-		{"POST", "/v1/embeddings", 404, "not_found"},
+		{"POST", "/v1/images", 404, "not_found"},
 		{"GET", "/v1/completions", 405, "method_not_allowed"},
 		{"DELETE", "/v1/models", 405, "method_not_allowed"},
 		{"OPTIONS", "/v1/completions", 405, "method_not_allowed"},

@@ -46,7 +46,6 @@ const unlike = "this server cannot do that: leave it out"
 // changing are fields that would change the output and that this server does not know, with their
 // values that change nothing.
 var changing = map[string][]string{
-	"suffix":                 {`""`},
 	"functions":              {"[]"},
 	"function_call":          {`"none"`, `"auto"`},
 	"modalities":             {`["text"]`, "[]"},

@@ -34,6 +34,7 @@ func (x *exchange) readChat(translate func(*object)) (*call, error) {
 
 // readConversation reads the body of a chat completion.
 func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
+	o.refuse("suffix", unlike, `""`)
 	c := x.readCall(o, m)
 	c.chat = true
 	c.readLimits(o, x.s.o.MaxTokens)

@@ -19,21 +19,25 @@ func (s *Server) completions(x *exchange) error {
 	if top := 0; o.read("logprobs", &top) {
 		c.request.Logprobs, c.request.TopLogprobs, c.request.PromptLogprobs = true, top, c.echo
 	}
-	if err := c.readPrompts(o, s.o.Prompts); err != nil {
+	if err := c.readPrompts(o, "prompt", s.o.Prompts); err != nil {
 		return err
 	}
 	return x.answer(c, newCompletionForm)
 }
 
-// readPrompts reads the prompt: text, tokens, or a list of either.
-func (c *call) readPrompts(o *object, limit int) error {
+// readPrompts reads the prompts in a field: text, tokens, or a list of either.
+func (c *call) readPrompts(o *object, field string, limit int) error {
+	suffix := ""
+	if field == "prompt" {
+		o.read("suffix", &suffix)
+	}
 	if o.err != nil {
 		return o.err
 	}
-	if !o.has("prompt") {
-		return fieldError("prompt", "it is missing")
+	if !o.has(field) {
+		return fieldError(field, "it is missing")
 	}
-	raw := o.fields["prompt"]
+	raw := o.fields[field]
 	texts, isText := listOf[string](raw)
 	lists, isLists := listsOf[int32](raw)
 	if text, ok := decode[string](raw); ok {
@@ -41,17 +45,23 @@ func (c *call) readPrompts(o *object, limit int) error {
 	} else if tokens, ok := listOf[int32](raw); ok && len(tokens) > 0 {
 		lists = [][]int32{tokens}
 	} else if !isText && !isLists {
-		return fieldError("prompt", "want a string, a list of strings, a list of tokens, or a list of lists of tokens")
+		return fieldError(field, "want a string, a list of strings, a list of tokens, or a list of lists of tokens")
 	}
 	if n := len(texts) + len(lists); n == 0 || n > limit {
-		return fieldError("prompt", "%d prompts: want 1 to %d", n, limit)
+		return fieldError(field, "%d prompts: want 1 to %d", n, limit)
 	}
 	for _, text := range texts {
 		tokens, err := c.model.tokens(text)
+		if suffix != "" {
+			tokens, err = c.model.fill(text, suffix, nil)
+		}
 		if err != nil {
 			return err
 		}
 		c.prompts = append(c.prompts, prompt{text, tokens})
+	}
+	if suffix != "" && len(lists) > 0 {
+		return fieldError("suffix", "the prompt has tokens: give it as text")
 	}
 	for _, tokens := range lists {
 		p := prompt{tokens: tokens}

@@ -42,10 +42,10 @@ func (s *Server) ollamaGenerate(x *exchange) error {
 	o.read("raw", &raw)
 	o.fromOllama()
 	var c *call
-	if raw {
+	if raw || suffix != "" {
 		c = x.readCall(o, m)
 		c.readLimits(o, x.s.o.MaxTokens)
-		err = c.readPrompts(o, 1)
+		err = c.readPrompts(o, "prompt", 1)
 	} else {
 		var list []*object
 		for _, f := range [][2]string{{"system", "system"}, {"prompt", "user"}} {

@@ -18,6 +18,7 @@ var protocols = []protocol{
 	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id", errorEvent: "error",
 		errorBody: anthropicError},
 	{path: "/api/", lines: true, errorBody: ollamaError},
+	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError},
 	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError},
 	{ping: ": still running\n\n", done: "data: [DONE]\n\n", errorBody: openAIError},
 }

@@ -123,6 +123,7 @@ func TestOpenAISchemas(t *testing.T) {
 			check(eventSchemas[e.Type], data)
 		})
 	}
+	whole("CreateEmbeddingResponse", "POST", "/embeddings", `{"input":["a","b"]}`)
 	t.Logf("%d values checked", checked)
 }
 

@@ -1,0 +1,74 @@
+package grove
+
+import (
+	"context"
+	"math"
+)
+
+// Pooling is how the hidden states of a text's tokens become one vector.
+type Pooling int
+
+// Poolings.
+const (
+	MeanPooling Pooling = iota // their mean
+	LastPooling                // the last token's
+)
+
+// EmbedOptions say what an embedding is like.
+type EmbedOptions struct {
+	Pooling Pooling
+	Width   int // how many numbers it keeps, from the first; 0: all, Config().Hidden
+}
+
+// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the final norm, pooled, cut to
+// the width asked for, and scaled to length 1. A model embeds one text at a time, beside its generations; the text's
+// keys and values are not counted by Options.CacheMemory.
+func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]float32, error) {
+	if err := m.checkTokens("Prompt", tokens); err != nil {
+		return nil, err
+	}
+	switch {
+	case o.Width < 0 || o.Width > m.Config().Hidden:
+		return nil, optionf("Width", "%d: want 1 to %d, or 0 for all numbers", o.Width, m.Config().Hidden)
+	case len(tokens) == 0:
+		return nil, optionf("Prompt", "it has no tokens: give some text")
+	case len(tokens) > m.Context():
+		return nil, &ContextError{Need: len(tokens), Limit: m.Context()}
+	}
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case pass := <-m.embedding:
+		defer func() { m.embedding <- pass }()
+		sum := make([]float64, m.Config().Hidden)
+		if err := pass.Hidden(ctx, tokens, func(state []float32) {
+			for i, x := range state {
+				if o.Pooling == LastPooling {
+					sum[i] = 0
+				}
+				sum[i] += float64(x)
+			}
+		}); err != nil {
+			return nil, err
+		}
+		if o.Width > 0 {
+			sum = sum[:o.Width]
+		}
+		return unit(sum), nil
+	}
+}
+
+// unit scales a vector to length 1; one of zeros stays.
+func unit(v []float64) []float32 {
+	square := 0.0
+	for _, x := range v {
+		square += x * x
+	}
+	scaled := make([]float32, len(v))
+	for i, x := range v {
+		if square > 0 {
+			scaled[i] = float32(x / math.Sqrt(square))
+		}
+	}
+	return scaled
+}

@@ -1,0 +1,135 @@
+package serve_test
+
+import (
+	"encoding/base64"
+	"encoding/binary"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/serve"
+)
+
+// Texts have the embeddings that each has alone, as numbers and as base64, as text and as tokens, in both protocols. What is cut
+// has the direction of the whole.
+func TestEmbeddings(t *testing.T) {
+	m := tiny(t, "tiny-qwen3", 64)
+	s := start(t, m, serve.Options{})
+	rapid.Check(t, func(rt *rapid.T) {
+		texts := rapid.SliceOfN(rapid.StringMatching(`[a-d ä]{1,9}`), 1, 3).Draw(rt, "texts")
+		pooling := rapid.SampledFrom([]string{"mean", "last"}).Draw(rt, "pooling")
+		width := rapid.SampledFrom([]int{0, 1, 5}).Draw(rt, "width")
+		body := map[string]any{"model": "m", "input": texts, "pooling": pooling, "dimensions": width}
+		together := s.post("/v1/embeddings", body)
+		packed := s.post("/v1/embeddings", with(body, "encoding_format", "base64"))
+		ollama := s.post("/api/embed", body)
+		var lists [][]int32
+		count := 0
+		for i, text := range texts {
+			tokens, err := m.Tokenize(text)
+			if err != nil {
+				rt.Fatal(err)
+			}
+			lists, count = append(lists, tokens), count+len(tokens)
+			vector := together["data"].([]any)[i].(map[string]any)["embedding"].([]any)
+			alone := at(s.post("/v1/embeddings", with(body, "input", text)), "data.0.embedding")
+			data, err := base64.StdEncoding.DecodeString(packed["data"].([]any)[i].(map[string]any)["embedding"].(string))
+			if err != nil || len(data) != 4*len(vector) || !reflect.DeepEqual(alone, any(vector)) || !reflect.DeepEqual(ollama["embeddings"].([]any)[i], any(vector)) {
+				rt.Fatalf("text %d: %v together, %v alone, %v: %v", i, vector, alone, ollama["embeddings"], err)
+			}
+			whole := at(s.post("/v1/embeddings", with(body, "input", text, "dimensions", nil)), "data.0.embedding").([]any)
+			dot, square := 0.0, 0.0
+			for j, x := range vector {
+				if got := math.Float32frombits(binary.LittleEndian.Uint32(data[4*j:])); float64(got) != float64(float32(x.(float64))) {
+					rt.Fatalf("number %d is %v, in base64 %v", j, x, got)
+				}
+				dot += x.(float64) * whole[j].(float64)
+				square += whole[j].(float64) * whole[j].(float64)
+			}
+			if want := max(width, 0); want > 0 && len(vector) != want || math.Abs(dot-math.Sqrt(square)) > 1e-5 {
+				rt.Fatalf("%d numbers; the cosine with the whole is %v", len(vector), dot/math.Sqrt(square))
+			}
+		}
+		tokens := s.post("/v1/embeddings", with(body, "input", lists))
+		if !reflect.DeepEqual(tokens, together) || at(together, "usage.prompt_tokens") != float64(count) || ollama["prompt_eval_count"] != float64(count) {
+			rt.Fatalf("of tokens %v, of texts %v", tokens, together)
+		}
+	})
+	long := strings.Repeat("a b c d ", 100)
+	for body, param := range map[string]string{
+		`{}`: "input", `{"input":7}`: "input", `{"input":""}`: "input", `{"input":[-1]}`: "input", `{"input":"` + long + `"}`: "input",
+		`{"input":"x","dimensions":-1}`: "dimensions", `{"input":"x","dimensions":100000}`: "dimensions",
+		`{"input":"x","encoding_format":"int8"}`: "encoding_format", `{"input":"x","pooling":"max"}`: "pooling",
+	} {
+		if status, _, text := s.send("POST", "/v1/embeddings", body); status != 400 || at(object(t, text), "error.param") != param {
+			t.Errorf("%.60s: status %d: %s", body, status, text)
+		}
+	}
+	// Ollama cuts a long text, unless it is told not to.
+	if a := s.post("/api/embed", map[string]any{"input": long}); a["prompt_eval_count"] != 64.0 {
+		t.Errorf("a long text: %v tokens", a["prompt_eval_count"])
+	}
+	if status, _, text := s.send("POST", "/api/embed", `{"truncate":false,"input":"`+long+`"}`); status != 400 {
+		t.Errorf("a long text that must not be cut: status %d: %s", status, text)
+	}
+	old := s.post("/api/embeddings", map[string]any{"prompt": "abc"})
+	if now := at(s.post("/api/embed", map[string]any{"input": "abc"}), "embeddings.0"); !reflect.DeepEqual(old["embedding"], now) {
+		t.Errorf("/api/embeddings gives %v, /api/embed %v", old["embedding"], now)
+	}
+}
+
+// The text of a gap is that of the prompt of tokens which marks the gap, under the names of all protocols.
+func TestInfill(t *testing.T) {
+	s := start(t, nil, serve.Options{})
+	m, _ := embedded()
+	f, ok := m.Tokenizer().FIM()
+	if !ok {
+		t.Fatal("the embedded model has no tokens for gaps")
+	}
+	of := func(text string) []any {
+		return s.post("/tokenize", map[string]any{"content": text, "parse_special": false})["tokens"].([]any)
+	}
+	prompt := func(extra, prefix, suffix, begun string) (list []any) {
+		if m.Tokenizer().AddBOS() {
+			list = append(list, m.Tokenizer().BOS())
+		}
+		list = append(append(append(list, of(extra)...), f.Prefix), of(prefix)...)
+		return append(append(append(append(list, f.Suffix), of(suffix)...), f.Middle), of(begun)...)
+	}
+	rapid.Check(t, func(rt *rapid.T) {
+		text := rapid.StringMatching(`[a-z(){} <|>_\n]{1,12}`)
+		prefix, suffix := text.Draw(rt, "prefix")+"<|fim_middle|>", text.Draw(rt, "suffix")
+		more := map[string]any{"temperature": 0, "max_tokens": 5, "ignore_eos": true}
+		want := at(s.post("/v1/completions", with(more, "prompt", prompt("", prefix, suffix, ""))), "choices.0.text")
+		body := with(more, "input_prefix", prefix, "input_suffix", suffix, "n_predict", 5)
+		delete(body, "max_tokens")
+		a := s.post("/infill", body)
+		streamed := ""
+		data := jsonOf(with(body, "stream", true))
+		_, _, events := s.send("POST", "/infill", data)
+		for e := range strings.SplitSeq(strings.TrimSpace(events), "\n\n") {
+			streamed += object(t, strings.TrimPrefix(e, "data: "))["content"].(string)
+		}
+		b := s.post("/v1/completions", with(more, "prompt", prefix, "suffix", suffix))
+		c := s.post("/api/generate", map[string]any{"prompt": prefix, "suffix": suffix, "stream": false, "options": map[string]any{
+			"temperature": 0, "num_predict": 5, "ignore_eos": true}})
+		if a["content"] != want || streamed != want || at(b, "choices.0.text") != want || c["response"] != want ||
+			a["stop_type"] != "limit" || a["tokens_predicted"] != 5.0 {
+			rt.Fatalf("%v, streamed %q, %v, %v; want %q", a, streamed, b, c, want)
+		}
+		begun := s.post("/infill", with(body, "prompt", "x = ", "input_extra", []any{map[string]any{"filename": "a.go", "text": "package a"}}))
+		extra := at(s.post("/v1/completions", with(more, "prompt", prompt("package a\n\n", prefix, suffix, "x = "))), "choices.0.text")
+		if begun["content"] != extra {
+			rt.Fatalf("with a file and a beginning %v, want %q", begun, extra)
+		}
+	})
+	none := start(t, tiny(t, "tiny-llama2", 64), serve.Options{})
+	for path, body := range map[string]string{"/infill": `{"input_prefix":"a"}`, "/v1/completions": `{"prompt":"a","suffix":"b"}`} {
+		if status, _, text := none.send("POST", path, body); status != 400 || at(object(t, text), "error.code") != "no_infill" {
+			t.Errorf("%s without the tokens: status %d: %s", path, status, text)
+		}
+	}
+}
