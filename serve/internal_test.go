@@ -37,6 +37,18 @@ func (s *Server) Accounts() (used, sum int64) {
 	return s.models.used, sum
 }
 
+// Closing reports whether a model is being closed.
+func (s *Server) Closing() bool {
+	s.models.mu.Lock()
+	defer s.models.mu.Unlock()
+	select {
+	case <-s.models.closing:
+		return false
+	default:
+		return s.models.closing != nil
+	}
+}
+
 // Users is the number of requests that use models or wait for them.
 func (s *Server) Users() (n int) {
 	s.models.each(func(e *entry) { n += e.users })

@@ -254,7 +254,18 @@ func TestModelList(t *testing.T) {
 // The least recently used idle model makes room; one that answers does not.
 func TestEviction(t *testing.T) {
 	f := newShelf(t, 3)
-	s := startMany(t, serve.Options{Memory: 5, KeepAlive: -1}, f.sources(2, 2, 3))
+	sources := f.sources(2, 2, 3)
+	var s *server
+	for i := range sources {
+		load := sources[i].Load
+		sources[i].Load = func() (*serve.Model, error) {
+			if s.Closing() {
+				t.Errorf("m%d is loaded before the model that made room is closed", i)
+			}
+			return load()
+		}
+	}
+	s = startMany(t, serve.Options{Memory: 5, KeepAlive: -1}, sources)
 	loaded := func(want string) {
 		t.Helper()
 		got := ""
