@@ -28,8 +28,9 @@ type Ended struct {
 // end counts the request, writes its line of the log and tells who wants to know.
 func (x *exchange) end(endpoint string) {
 	f := &x.figure
-	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.status, Model: x.model, Tenant: x.tenant, Began: x.began,
-		First: f.first, Took: time.Since(x.began), Err: x.err, Prompt: f.prompt, Cached: f.cached, Tokens: f.tokens, Finish: f.finish}
+	e := &Ended{Request: x.r, ID: x.id, Endpoint: endpoint, Status: x.status, Model: x.model,
+		Tenant: x.tenant, Began: x.began, First: f.first, Took: time.Since(x.began), Err: x.err,
+		Prompt: f.prompt, Cached: f.cached, Tokens: f.tokens, Finish: f.finish}
 	x.s.metrics.request(endpoint, e.Status, e.Took)
 	level := slog.LevelInfo
 	if probes[endpoint] {

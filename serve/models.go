@@ -20,7 +20,8 @@ type Source struct {
 	Load  func() (*Model, error) // called by one goroutine at a time; the server closes the model
 }
 
-// DefaultKeepAlive is how long a model stays loaded after its last request, where Options do not say.
+// DefaultKeepAlive is how long a model stays loaded after its last request, where Options do not
+// say.
 const DefaultKeepAlive = 5 * time.Minute
 
 // models are those of a server.
@@ -33,8 +34,13 @@ type models struct {
 	used    int64           // bytes of those that are loaded or being loaded
 	waiting int             // requests that wait until a model is loaded
 	closing <-chan struct{} // closed when all models that were unloaded are closed; nil: none was
+	left    chan struct{}   // closed when a model has lost its last user; nil: nobody waits for that
 	ended   bool            // models that come are closed at once
 }
+
+// roomWait is how long a request waits for the requests of other models to end, where these leave no memory for its own: a client
+// whose last answer has just ended is not refused.
+const roomWait = 2 * time.Second
 
 // entry is a model of the list.
 type entry struct {
@@ -66,7 +72,8 @@ func (p *models) set(list []*entry) {
 	p.list = list
 }
 
-// find returns the entry of a name: any name means the model where there is one, no name the first of several.
+// find returns the entry of a name: any name means the model where there is one, no name the first
+// of several.
 func (p *models) find(name string) (*entry, error) {
 	switch {
 	case p.list == nil:
@@ -115,26 +122,53 @@ func (p *models) await(ctx context.Context, e *entry) (err error) {
 	if p.o.Waiting > 0 && p.waiting >= p.o.Waiting {
 		return errFull
 	}
-	if e.loading == nil {
-		if err := p.load(e); err != nil {
+	p.waiting++
+	defer func() { p.waiting-- }()
+	for timeout := time.After(roomWait); e.loading == nil; {
+		if e.model != nil { // another request had it loaded
+			return nil
+		}
+		full := p.load(e)
+		if busy := (*busyError)(nil); !errors.As(full, &busy) {
+			if full != nil {
+				return full
+			}
+			break
+		}
+		if p.left == nil {
+			p.left = make(chan struct{})
+		}
+		if err := p.wait(ctx, p.left, timeout, full); err != nil {
 			return err
 		}
 	}
 	l := e.loading
-	p.waiting++
-	p.mu.Unlock()
-	select {
-	case <-l.done:
-		err = l.err
-	case <-p.draining:
-		err = errStopped
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	if err := p.wait(ctx, l.done, nil, nil); err != nil {
+		return err
 	}
-	p.mu.Lock()
-	p.waiting--
-	return err
+	return l.err
 }
+
+// wait waits for a channel with p.mu unlocked; late is the error at a timeout.
+func (p *models) wait(ctx context.Context, c <-chan struct{}, timeout <-chan time.Time, late error) error {
+	p.mu.Unlock()
+	defer p.mu.Lock()
+	select {
+	case <-c:
+		return nil
+	case <-timeout:
+		return late
+	case <-p.draining:
+		return errStopped
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// busyError says that models that answer requests take the memory.
+type busyError struct{ error }
+
+func (e *busyError) Unwrap() error { return e.error }
 
 // load begins to load an entry, once there is room.
 func (p *models) load(e *entry) error {
@@ -163,7 +197,8 @@ func (p *models) load(e *entry) error {
 			l.err = newError(http.StatusInternalServerError, "server_error", "load_failed",
 				"the model %q cannot be loaded: the server's log says why", e.Name)
 		} else {
-			p.o.Log.Info("loaded", "model", e.Name, "drafter", m.Drafter, "context", m.Context(), "took_ms", ms(time.Since(began)))
+			p.o.Log.Info("loaded", "model", e.Name, "drafter", m.Drafter, "context", m.Context(),
+				"took_ms", ms(time.Since(began)))
 			m.Name, e.model = e.Name, m
 			e.loads++
 		}
@@ -175,7 +210,8 @@ func (p *models) load(e *entry) error {
 	return nil
 }
 
-// makeRoom unloads models that nobody uses, the least recently used first, until a further one fits.
+// makeRoom unloads models that nobody uses, the least recently used first, until a further one
+// fits.
 func (p *models) makeRoom(e *entry) error {
 	if p.o.Memory == 0 {
 		return nil
@@ -195,8 +231,9 @@ func (p *models) makeRoom(e *entry) error {
 		return full("the model %q takes %d MiB, and the server has %d MiB for models: start it with more --model-memory",
 			e.Name, e.Bytes>>20, p.o.Memory>>20)
 	case most+e.Bytes > p.o.Memory:
-		return full("the model %q takes %d MiB, and models that answer requests take %d of the server's %d MiB: try again later",
-			e.Name, e.Bytes>>20, most>>20, p.o.Memory>>20)
+		return &busyError{full("the model %q takes %d MiB, and models that answer requests take %d of the server's %d MiB: "+
+			"try again later",
+			e.Name, e.Bytes>>20, most>>20, p.o.Memory>>20)}
 	}
 	slices.SortFunc(idle, func(a, b *entry) int { return a.last.Compare(b.last) })
 	for ; p.used+e.Bytes > p.o.Memory; idle = idle[1:] {
@@ -211,6 +248,10 @@ func (p *models) leave(e *entry) {
 	e.last = time.Now()
 	if e.users == 0 {
 		p.rest(e)
+		if p.left != nil {
+			close(p.left)
+			p.left = nil
+		}
 	}
 }
 
@@ -253,8 +294,9 @@ func (p *models) unload(e *entry, why string) {
 	}()
 }
 
-// CloseModels closes the models that the server loaded, and waits for that. A model that is being loaded is closed later. Requests
-// must have ended, and further ones are refused. Serve calls it at its end.
+// CloseModels closes the models that the server loaded, and waits for that. A model that is being
+// loaded is closed later. Requests must have ended, and further ones are refused. Serve calls it at
+// its end.
 func (s *Server) CloseModels() {
 	p := &s.models
 	p.mu.Lock()
@@ -290,7 +332,8 @@ func (p *models) loaded() (list []*Model) {
 	return list
 }
 
-// drain refuses new generations of loaded models and waits for those under way until ctx ends, whose error it returns if some are left.
+// drain refuses new generations of loaded models and waits for those under way until ctx ends,
+// whose error it returns if some are left.
 func (p *models) drain(ctx context.Context) error {
 	var errs []error
 	for _, m := range p.loaded() {
@@ -317,13 +360,14 @@ type modelState struct {
 	Failed bool   `json:"failed,omitempty"` // the last load
 }
 
-// SetModel makes the server ready with a model that is loaded. It must stay open until Serve has returned.
+// SetModel makes the server ready with a model that is loaded. It must stay open until Serve has
+// returned.
 func (s *Server) SetModel(m *Model) {
 	s.models.set([]*entry{{Source: Source{Name: m.Name}, model: m, fixed: true}})
 }
 
-// SetSources makes the server ready with models that it loads when requests name them, unloads and closes. The names differ. A
-// single one is loaded at once: the error is that of its load.
+// SetSources makes the server ready with models that it loads when requests name them, unloads and
+// closes. The names differ. A single one is loaded at once: the error is that of its load.
 func (s *Server) SetSources(list []Source) error {
 	entries := make([]*entry, len(list))
 	for i, source := range list {

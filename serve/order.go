@@ -8,7 +8,8 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today and of before.
+// Headers of the Gateway API Inference Extension and of llm-d's router, under their names of today
+// and of before.
 var (
 	fairnessHeaders  = []string{"X-Llm-D-Inference-Fairness-Id", "X-Gateway-Inference-Fairness-Id"}
 	objectiveHeaders = []string{"X-Llm-D-Inference-Objective", "X-Gateway-Inference-Objective"}
@@ -25,7 +26,8 @@ func (x *exchange) header(names []string) string {
 	return ""
 }
 
-// readOrder reads what says when a request is computed: its tenant, its priority, and the deadline of its first token.
+// readOrder reads what says when a request is computed: its tenant, its priority, and the deadline
+// of its first token.
 func (x *exchange) readOrder(o *object, r *grove.Request) {
 	r.Priority = x.s.o.Objectives[x.header(objectiveHeaders)]
 	o.read("priority", &r.Priority)

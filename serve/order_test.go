@@ -6,7 +6,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// Where keys are needed, the header of a gateway parts a key's tenant: prompts are not shared between its values. Without keys it does not.
+// Where keys are needed, the header of a gateway parts a key's tenant: prompts are not shared
+// between its values. Without keys it does not.
 func TestFairnessHeader(t *testing.T) {
 	const body = `{"prompt":"one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen one two three four five six","max_tokens":2}`
 	for _, header := range []string{"X-Gateway-Inference-Fairness-Id", "X-Llm-D-Inference-Fairness-Id"} {

@@ -94,26 +94,28 @@ func (cmd *exportVLLMCmd) Run(p *program) error {
 	ctx, stop := p.context()
 	defer stop()
 	bar := p.progress("writing", true)
-	notes, err := convert.ToHF(ctx, cmd.Head, cmd.To, convert.Options{Type: typ, Target: cmd.Target, Speculators: speculators,
-		Verifier: s.Verifier, Progress: bar.set})
+	notes, err := convert.ToHF(ctx, cmd.Head, cmd.To, convert.Options{Type: typ, Target: cmd.Target,
+		Speculators: speculators, Verifier: s.Verifier, Progress: bar.set})
 	bar.end()
 	if err != nil {
 		return err
 	}
 	manifest := template.Must(template.New("").Parse(vllmManifest))
-	err = atomicfile.Write(filepath.Join(cmd.To, "kubernetes.yaml"), func(w io.Writer) error { return manifest.Execute(w, s) })
-	if err != nil {
+	path := filepath.Join(cmd.To, "kubernetes.yaml")
+	if err = atomicfile.Write(path, func(w io.Writer) error { return manifest.Execute(w, s) }); err != nil {
 		return err
 	}
 	serve := []string{"vllm", "serve", s.Verifier, "--speculative-config", s.config(cmd.To)}
 	notes = append(notes, chainNote)
 	if p.JSON {
-		return p.printJSON(map[string]any{"folder": cmd.To, "serve": serve, "method": s.Method, "tokens": s.Tokens, "notes": notes})
+		return p.printJSON(map[string]any{"folder": cmd.To, "serve": serve, "method": s.Method, "tokens": s.Tokens,
+			"notes": notes})
 	}
 	for _, n := range notes {
 		fmt.Fprintf(p.stderr, "note: %s\n", n)
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s\nvllm serve %s --speculative-config %s\n", cmd.To, shellWord(s.Verifier), shellWord(serve[4]))
+	_, err = fmt.Fprintf(p.stdout, "%s\nvllm serve %s --speculative-config %s\n", cmd.To, shellWord(s.Verifier),
+		shellWord(serve[4]))
 	return err
 }
 
@@ -133,7 +135,8 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 	if s.Verifier == "" {
 		s.Verifier = hub.Shown(cmd.Target)
 		if info, err := os.Stat(s.Verifier); err == nil && !info.IsDir() {
-			return nil, false, usagef("vLLM does not serve %s as it is: say with --verifier which model or folder it is to serve", cmd.Target)
+			return nil, false, usagef("vLLM does not serve %s as it is: say with --verifier which model or folder it is to serve",
+				cmd.Target)
 		}
 	}
 	h, err := heads.Read(draft.Head{Name: cmd.Head})

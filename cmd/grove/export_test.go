@@ -38,7 +38,8 @@ func writeHead(t *testing.T, path string, s headfile.Shape) {
 	}
 }
 
-// The folders for vLLM have the fields and tensors that it reads, of each kind of head; grove reads them again as the same head.
+// The folders for vLLM have the fields and tensors that it reads, of each kind of head; grove reads
+// them again as the same head.
 func TestExportVLLM(t *testing.T) {
 	target, dir := tiny(t), t.TempDir()
 	at := func(name string) string { return filepath.Join(dir, name) }

@@ -83,13 +83,15 @@ func (cmd *serveCmd) find(log *slog.Logger) (list []catalog.Model, err error) {
 	for flag, given := range map[string]bool{"--alias": cmd.Alias != "", "--template": cmd.Template != "",
 		"--draft-model": cmd.DraftModel != "", "--head": len(cmd.Head) > 0} {
 		if given {
-			return nil, usagef("%s is for one model, and there are %d: grove.json beside the models says what drafts for each", flag, len(list))
+			return nil, usagef("%s is for one model, and there are %d: grove.json beside the models says what drafts for each",
+				flag, len(list))
 		}
 	}
 	paths := map[string]string{}
 	for _, m := range list {
 		if other, twice := paths[m.Name]; twice {
-			return nil, fmt.Errorf("%s and %s have the same name for clients, %q: rename one, or serve it elsewhere", other, m.Path, m.Name)
+			return nil, fmt.Errorf("%s and %s have the same name for clients, %q: rename one, or serve it elsewhere",
+				other, m.Path, m.Name)
 		}
 		paths[m.Name] = m.Path
 	}
@@ -118,7 +120,8 @@ func (cmd *serveCmd) load(p *program, m catalog.Model, o grove.Options) (*serve.
 		return nil, err
 	}
 	if !plain(drafter) {
-		_, err = grove.Collect(g.GenerateTokens(context.Background(), []int32{0}, grove.Request{MaxTokens: 1, Drafter: drafter}))
+		_, err = grove.Collect(g.GenerateTokens(context.Background(), []int32{0},
+			grove.Request{MaxTokens: 1, Drafter: drafter}))
 	}
 	if err != nil {
 		p.close(g)

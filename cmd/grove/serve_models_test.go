@@ -13,7 +13,8 @@ import (
 	"time"
 )
 
-// A folder of models is served: each is loaded when a request names it, with the drafter that the manifest names, and unloaded when idle.
+// A folder of models is served: each is loaded when a request names it, with the drafter that the
+// manifest names, and unloaded when idle.
 func TestServeModels(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{"a.gguf", "b.gguf"} {

@@ -1,7 +1,8 @@
-// Package catalog finds models on disk, and beside each the draft heads and the draft model that are to draft for it.
+// Package catalog finds models on disk, and beside each the draft heads and the draft model that
+// are to draft for it.
 //
-// A manifest, grove.json in the model's folder, names them; see hub.Manifest. In a folder of models without one, a model gets the heads that
-// fit it by the sizes that the files state.
+// A manifest, grove.json in the model's folder, names them; see hub.Manifest. In a folder of models
+// without one, a model gets the heads that fit it by the sizes that the files state.
 package catalog
 
 import (
@@ -32,7 +33,8 @@ type Model struct {
 	Drafter string // that the manifest names; empty: none
 }
 
-// manifest is the contents of grove.json: what drafts for all models of the folder, and for single ones by file.
+// manifest is the contents of grove.json: what drafts for all models of the folder, and for single
+// ones by file.
 type manifest struct {
 	drafters
 	Models map[string]drafters `json:"models"`
@@ -46,7 +48,8 @@ type drafters struct {
 // depth is how many folders deep models are looked for.
 const depth = 2
 
-// Find lists the models at a path: that of a GGUF file or a Hugging Face folder, or those in a folder of such. Notes say what is left out.
+// Find lists the models at a path: that of a GGUF file or a Hugging Face folder, or those in a
+// folder of such. Notes say what is left out.
 func Find(path string) (list []Model, notes []string, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -58,7 +61,8 @@ func Find(path string) (list []Model, notes []string, err error) {
 	} else if err := f.scan(path, depth); err != nil {
 		return nil, nil, err
 	} else if len(f.list) == 0 {
-		notes = append([]string{path + ": there is no model: neither a GGUF file nor a folder with config.json"}, f.notes...)
+		none := path + ": there is no model: neither a GGUF file nor a folder with config.json"
+		notes = append([]string{none}, f.notes...)
 		return nil, nil, errors.New(strings.Join(notes, "\n"))
 	}
 	for i := range f.list {
@@ -228,8 +232,8 @@ func (f *finder) manifest(dir string) (*manifest, error) {
 	return m, nil
 }
 
-// resolve returns the path of what a manifest names: a file beside it, after a colon, or a model in the hub's cache. It is empty, with a
-// note, where there is none.
+// resolve returns the path of what a manifest names: a file beside it, after a colon, or a model in
+// the hub's cache. It is empty, with a note, where there is none.
 func (f *finder) resolve(dir, name string) string {
 	path := filepath.Join(dir, hub.Manifest)
 	if file, ok := strings.CutPrefix(name, ":"); ok {

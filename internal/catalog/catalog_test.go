@@ -59,7 +59,8 @@ func write(t testing.TB) files {
 	return f
 }
 
-// A folder has the models that lie in it or one folder deeper; each drafts with the heads that fit it. Other files are left out, with a note.
+// A folder has the models that lie in it or one folder deeper; each drafts with the heads that fit
+// it. Other files are left out, with a note.
 func TestFolder(t *testing.T) {
 	f := write(t)
 	rapid.Check(t, func(rt *rapid.T) {
@@ -123,7 +124,8 @@ func TestFolder(t *testing.T) {
 	})
 }
 
-// A manifest names heads, draft models and drafters, for all models of its folder or for one; what is not there is noted.
+// A manifest names heads, draft models and drafters, for all models of its folder or for one; what
+// is not there is noted.
 func TestManifest(t *testing.T) {
 	f := write(t)
 	t.Setenv("HF_HUB_CACHE", t.TempDir())

@@ -32,7 +32,8 @@ func availableIn(proc, cgroup string) (n int64) {
 	return n
 }
 
-// limit lowers n to the least limit of a group and of those it is in. A container sees its own group as the root.
+// limit lowers n to the least limit of a group and of those it is in. A container sees its own
+// group as the root.
 func limit(n int64, root, group, file string) int64 {
 	for group = path.Clean("/" + group); ; group = path.Dir(group) {
 		text, _ := os.ReadFile(path.Join(root, group, file))

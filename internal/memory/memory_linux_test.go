@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// The limit is the least of the machine's memory and of the limits of the program's control group and those around it.
+// The limit is the least of the machine's memory and of the limits of the program's control group
+// and those around it.
 func TestAvailable(t *testing.T) {
 	const meminfo = "MemTotal:       8000 kB\nMemFree:        1000 kB\nMemAvailable:   4000 kB\n"
 	for _, c := range []struct {

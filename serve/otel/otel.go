@@ -1,5 +1,5 @@
-// Package otel tells OpenTelemetry of the requests that package serve answers: a span for each, whose parent is the one that
-// the request's header traceparent names (W3C Trace Context).
+// Package otel tells OpenTelemetry of the requests that package serve answers: a span for each,
+// whose parent is the one that the request's header traceparent names (W3C Trace Context).
 //
 //	provider := sdktrace.NewTracerProvider(sdktrace.WithBatcher(exporter))
 //	s, err := serve.New(serve.Options{OnEnd: otel.Spans(provider)})
@@ -23,16 +23,16 @@ var operations = map[string]string{
 	"/v1/completions":      "text_completion",
 }
 
-// Spans returns a function for serve.Options.OnEnd. It begins and ends a span of kind server with the times of the request. The
-// event "first token" is when the first token was there; attributes follow the semantic conventions of HTTP and of generative AI.
-// Probes and /metrics have no spans.
+// Spans returns a function for serve.Options.OnEnd. It begins and ends a span of kind server with
+// the times of the request. The event "first token" is when the first token was there; attributes
+// follow the semantic conventions of HTTP and of generative AI. Probes and /metrics have no spans.
 func Spans(p trace.TracerProvider) func(*serve.Ended) {
 	tracer := p.Tracer("github.com/grovellm/grove/serve/otel")
 	return func(e *serve.Ended) {
 		r := e.Request
 		ctx := propagation.TraceContext{}.Extract(context.Background(), propagation.HeaderCarrier(r.Header))
-		_, span := tracer.Start(ctx, r.Method+" "+e.Endpoint, trace.WithTimestamp(e.Began), trace.WithSpanKind(trace.SpanKindServer),
-			trace.WithAttributes(attributes(e)...))
+		_, span := tracer.Start(ctx, r.Method+" "+e.Endpoint, trace.WithTimestamp(e.Began),
+			trace.WithSpanKind(trace.SpanKindServer), trace.WithAttributes(attributes(e)...))
 		if e.First > 0 {
 			span.AddEvent("first token", trace.WithTimestamp(e.Began.Add(e.First)))
 		}
@@ -53,14 +53,17 @@ func attributes(e *serve.Ended) []attribute.KeyValue {
 		attribute.Int("http.response.status_code", e.Status),
 		attribute.String("grove.request.id", e.ID),
 	}
-	for key, value := range map[string]string{"gen_ai.operation.name": operations[e.Endpoint], "gen_ai.response.model": e.Model, "grove.tenant": e.Tenant} {
+	for key, value := range map[string]string{"gen_ai.operation.name": operations[e.Endpoint],
+		"gen_ai.response.model": e.Model, "grove.tenant": e.Tenant} {
 		if value != "" {
 			list = append(list, attribute.String(key, value))
 		}
 	}
 	if e.Prompt > 0 {
-		list = append(list, attribute.Int("gen_ai.usage.input_tokens", e.Prompt), attribute.Int("gen_ai.usage.output_tokens", e.Tokens),
-			attribute.Int("gen_ai.usage.cache_read.input_tokens", e.Cached), attribute.StringSlice("gen_ai.response.finish_reasons", []string{e.Finish}))
+		list = append(list, attribute.Int("gen_ai.usage.input_tokens", e.Prompt),
+			attribute.Int("gen_ai.usage.output_tokens", e.Tokens),
+			attribute.Int("gen_ai.usage.cache_read.input_tokens", e.Cached),
+			attribute.StringSlice("gen_ai.response.finish_reasons", []string{e.Finish}))
 	}
 	return list
 }

@@ -22,7 +22,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 )
 
-// Each request but a probe has one span, whose parent is that of its header; it has the request's times, figures and status.
+// Each request but a probe has one span, whose parent is that of its header; it has the request's
+// times, figures and status.
 func TestSpans(t *testing.T) {
 	m, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1})
 	if err != nil {

@@ -1,4 +1,5 @@
-// Package xgrammar compares the next-token masks of package grammar with those of xgrammar, on JSON schemas.
+// Package xgrammar compares the next-token masks of package grammar with those of xgrammar, on JSON
+// schemas.
 //
 //	npm ci && go test -v .
 //
@@ -63,7 +64,8 @@ func (p *peer) ask(t *testing.T, line map[string]any) ([]byte, error) {
 	return mask, nil
 }
 
-// byteLevel writes bytes as vocabularies of byte-level BPE do: one printable character for each byte.
+// byteLevel writes bytes as vocabularies of byte-level BPE do: one printable character for each
+// byte.
 func byteLevel(piece []byte) string {
 	var s strings.Builder
 	for _, b := range piece {
