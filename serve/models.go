@@ -34,7 +34,7 @@ type models struct {
 	used    int64           // bytes of those that are loaded or being loaded
 	waiting int             // requests that wait until a model is loaded
 	closing <-chan struct{} // closed when all models that were unloaded are closed; nil: none was
-	left    chan struct{}   // closed when a model has lost its last user; nil: nobody waits for that
+	left    chan struct{}   // closed when a model has lost its last user, or was loaded; nil: nobody waits for that
 	ended   bool            // models that come are closed at once
 }
 
@@ -206,6 +206,7 @@ func (p *models) load(e *entry) error {
 		if e.users == 0 {
 			p.rest(e)
 		}
+		p.tellLeft()
 	}()
 	return nil
 }
@@ -248,10 +249,15 @@ func (p *models) leave(e *entry) {
 	e.last = time.Now()
 	if e.users == 0 {
 		p.rest(e)
-		if p.left != nil {
-			close(p.left)
-			p.left = nil
-		}
+		p.tellLeft()
+	}
+}
+
+// tellLeft has requests that wait for memory look again.
+func (p *models) tellLeft() {
+	if p.left != nil {
+		close(p.left)
+		p.left = nil
 	}
 }
 
