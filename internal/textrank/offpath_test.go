@@ -115,13 +115,18 @@ func TestOffPathPredicts(t *testing.T) {
 	}
 }
 
-// The entry for a node makes its tokens candidates, and its first more probable; without one nothing changes.
+// The entry for a node makes its tokens candidates and, with weights that have learned to follow entries, its first more probable; without
+// one nothing changes.
 func TestOffPathRanks(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := toySampler(r, 1)
 		text := []int32{1, 2, 3}
 		p := sample.Params{Temperature: 1, Seed: 3}
-		x, plain := NewText(&p, NewModel(), nil), NewText(&p, NewModel(), nil)
+		m := NewModel()
+		for i := 1; i < agreeAny; i++ {
+			m.sets[1].w[wOffPath+i], m.sets[1].w[wOffPathFirst+i], m.sets[1].w[wOffPathOther+i] = 1.3, 2, -2
+		}
+		x, plain := NewText(&p, m, nil), NewText(&p, m, nil)
 		// The tree has two branches; the text takes the first, and the next tree goes on with the end of the second.
 		tr := tree.New(4)
 		first := tr.Append(0, 5, 0)
