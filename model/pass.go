@@ -42,6 +42,8 @@ type Pass struct {
 	tapAt  []int // per sequence, its first row
 	from   []int // per sequence, the node of that row
 	chain  tree.Tree
+
+	expertsBefore int // read before the last run
 }
 
 // NewPass returns an empty pass.
@@ -71,7 +73,7 @@ func (p *Pass) Run(ctx context.Context, rows []Rows, taps []int) error {
 	}
 	n := len(p.tokens)
 	x := p.x.Mat(n, p.m.Config.Hidden)
-	p.ctx, p.wanted = ctx, taps
+	p.ctx, p.wanted, p.expertsBefore = ctx, taps, p.exec.ExpertsRead()
 	if err := p.m.Trunk(p.exec, &p.forest, p.tokens, x, &p.bufs, (*observer)(p)); err != nil {
 		for _, r := range rows {
 			r.Cache.Reserve(r.From, 0)
@@ -101,6 +103,9 @@ func (p *Pass) head(rows []Rows, x nn.Mat) {
 
 // Logits returns the logits of the i-th node that sequence s asked for: Vocab numbers, or what its shortlist asks for.
 func (p *Pass) Logits(s, i int) []float32 { return p.logits.Row(p.first[s] + i) }
+
+// ExpertsRead is how many experts the last run read, summed over the layers; 0 where there are none.
+func (p *Pass) ExpertsRead() int { return p.exec.ExpertsRead() - p.expertsBefore }
 
 // Tap returns the t-th tap asked for, at a node of sequence s that the run computed: Hidden numbers.
 func (p *Pass) Tap(t, s, node int) []float32 { return p.taps[t].Row(p.tapAt[s] + node - p.from[s]) }

@@ -15,7 +15,7 @@ type Exec struct {
 	grown   scratchSizes // of each worker's
 	tape    *Tape        // nil when serving
 
-	expertsRead int // by the layers with experts, one for each layer and expert
+	expertsRead int
 
 	logits, teacher Buffer // of a part of a loss without a tape
 

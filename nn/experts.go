@@ -52,6 +52,9 @@ func (e *Exec) experts(b *Block, x Mat, out Proj, m *BlockBuffers) {
 	e.OwnRows(x.Rows, h.Used*x.Cols, c)
 }
 
+// ExpertsRead is how many experts the passes so far have read, one for each layer and expert.
+func (e *Exec) ExpertsRead() int { return e.expertsRead }
+
 // flush does what is planned so far, even between Hold and Release.
 func (e *Exec) flush() {
 	held := e.plan.held

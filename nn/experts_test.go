@@ -31,8 +31,9 @@ func randomExperts(t *rapid.T, r *rand.Rand, typ gemm.Type) (b Block, hidden int
 	return Block{MLPNorm: Norm{Weight: randomRow(r, hidden), Eps: 1e-5}, Experts: x}, hidden
 }
 
-// rowByExperts is what a row of x becomes: its experts one after another, as layers without experts.
-func rowByExperts(e *Exec, b *Block, x Mat) {
+// rowByExperts makes of a row of x what its experts do one after another, as layers without experts.
+// It returns which they are.
+func rowByExperts(e *Exec, b *Block, x Mat) []int {
 	h := b.Experts
 	scores := NewMat(1, len(h.MLPs))
 	e.Linear(Source{X: x, Norm: &b.MLPNorm}, Proj{Linear: &h.Router, Dst: scores})
@@ -68,10 +69,11 @@ func rowByExperts(e *Exec, b *Block, x Mat) {
 		simd.Scale(sum.Row(0), h.Scale)
 	}
 	simd.Add(x.Row(0), sum.Row(0))
+	return order
 }
 
 // The rows of a layer with experts are, to the bit, what the experts of each make of it alone, for any
-// number of rows and workers.
+// number of rows and workers. Each expert that a row chose is read once.
 func TestExpertsAreTheirMLPs(t *testing.T) {
 	pools := []*par.Pool{par.New(1), par.New(3)}
 	defer pools[0].Close()
@@ -84,12 +86,17 @@ func TestExpertsAreTheirMLPs(t *testing.T) {
 		var m BlockBuffers
 		for range 2 { // buffers are used again
 			x := randomMat(r, rapid.IntRange(1, 40).Draw(t, "rows"), hidden)
-			want := NewMat(x.Rows, x.Cols)
+			want, read, chosen := NewMat(x.Rows, x.Cols), e.ExpertsRead(), map[int]bool{}
 			for i := range x.Rows {
 				copy(want.Row(i), x.Row(i))
-				rowByExperts(e, &b, want.Slice(i, i+1))
+				for _, expert := range rowByExperts(e, &b, Mat{Rows: 1, Cols: x.Cols, Stride: x.Cols, Data: want.Row(i)}) {
+					chosen[expert] = true
+				}
 			}
 			e.MLP(&b, x, &m)
+			if got := e.ExpertsRead() - read; got != len(chosen) {
+				t.Fatalf("%d experts read, want %d", got, len(chosen))
+			}
 			for i := range x.Rows {
 				if !slices.Equal(x.Row(i), want.Row(i)) {
 					t.Fatalf("row %d of %d: %v, want %v", i, x.Rows, x.Row(i)[:4], want.Row(i)[:4])

@@ -15,7 +15,7 @@ import (
 // with what another learned.
 type Controller struct {
 	mu       sync.Mutex
-	verify   costCurve // seconds of a target pass, by rows
+	verify   costCurve // seconds of a target pass, by rows, and by the experts that those are expected to want
 	rest     recent    // seconds of a plain round beside the pass, for each sequence
 	drafters map[string]*drafterRecord
 	refresh  uint32 // passes after which a plain one is measured again

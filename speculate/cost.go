@@ -10,15 +10,16 @@ import (
 //
 // Times are noisy, and mostly in one direction: something else runs, and a pass takes longer. So each knot of the curve
 // keeps its last few times and counts by their lower median, and a count never costs more than a larger count does.
-// Between measured knots the curve is straight. Before anything is known of a count, its cost follows from the counts
-// that are known: see fit.
+// Between measured knots the curve has the shape of the axis: it is straight, but where a target has experts, of which
+// more rows read more. Before anything is known of a count, its cost follows from the counts that are known: see fit.
 type costCurve struct {
 	axis   *axis
 	times  []recent // by knot
 	value  []float64
-	beyond float64 // rise of each unit after the last measured knot
-	seen   uint32  // measurements so far
-	speed  float64 // seconds now for each second when the times were measured
+	beyond float64      // rise for each unit of shape after the last measured knot
+	union  *expertUnion // of a target with experts; nil: none
+	seen   uint32       // measurements so far
+	speed  float64      // seconds now for each second when the times were measured
 
 	ratios     [speedTimes]float64 // the last measured times over the known ones
 	ratioCount int
@@ -115,10 +116,20 @@ func (c *costCurve) normal(n int) float64 {
 	case k == 0:
 		return c.value[0]
 	case k == len(knots):
-		return c.value[k-1] + float64(n-int(knots[k-1]))*c.beyond
+		return c.value[k-1] + (c.shape(n)-c.shape(int(knots[k-1])))*c.beyond
 	}
 	share := float64(n-int(knots[k-1])) / float64(knots[k]-knots[k-1])
 	return c.value[k-1] + share*(c.value[k]-c.value[k-1])
+}
+
+// shape is what the time of a count is over that of the first, as far as the axis and the experts read say.
+func (c *costCurve) shape(n int) float64 {
+	first := int(c.axis.knots[0])
+	s := 1 + c.axis.rise*float64(n-first)
+	if c.union != nil {
+		s += c.union.bytes(n)/c.union.bytes(first) - 1
+	}
+	return s
 }
 
 // nearest is the knot that a count's measurements belong to.
@@ -190,7 +201,7 @@ func (c *costCurve) fit() {
 	if first < 0 {
 		return
 	}
-	shape := func(k int) float64 { return 1 + c.axis.rise*float64(knots[k]-knots[0]) }
+	shape := func(k int) float64 { return c.shape(int(knots[k])) }
 	for k := range first {
 		c.value[k] = c.value[first] * shape(k) / shape(first)
 	}
@@ -199,19 +210,19 @@ func (c *costCurve) fit() {
 		if !c.current(k) {
 			continue
 		}
-		slope := (c.value[k] - c.value[was]) / float64(knots[k]-knots[was])
+		slope := (c.value[k] - c.value[was]) / (shape(k) - shape(was))
 		for i := was + 1; i < k; i++ {
-			c.value[i] = c.value[was] + slope*float64(knots[i]-knots[was])
+			c.value[i] = c.value[was] + slope*(shape(i)-shape(was))
 		}
 		was = k
 	}
 	// Above the measured knots: as the curve rose over the upper half of the counts measured.
-	c.beyond = c.axis.rise * c.value[0]
+	c.beyond = c.value[0]
 	if half := c.upperHalf(first, last); half < last {
-		c.beyond = max((c.value[last]-c.value[half])/float64(knots[last]-knots[half]), c.axis.least*c.value[0])
+		c.beyond = max((c.value[last]-c.value[half])/(shape(last)-shape(half)), c.axis.least/c.axis.rise*c.value[0])
 	}
 	for k := last + 1; k < len(knots); k++ {
-		c.value[k] = c.value[last] + c.beyond*float64(knots[k]-knots[last])
+		c.value[k] = c.value[last] + c.beyond*(shape(k)-shape(last))
 	}
 }
 

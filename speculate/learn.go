@@ -34,6 +34,9 @@ func (p *plan) learn(l *Loop, verify, rest time.Duration) {
 			drafted = drafted || s.request >= 0
 		}
 	}
+	if counts, ok := l.pass.(countsExperts); ok {
+		c.verify.observeExperts(rows, counts.ExpertsRead())
+	}
 	c.passed(rows, verify.Seconds(), p.refresh)
 	plain, now := c.verify.at(p.rows), c.verify.at(rows)
 	o := times{verify: max(now-plain, 0)}

@@ -97,6 +97,9 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if l.control == nil {
 		l.control = NewController()
 	}
+	l.control.mu.Lock()
+	l.control.verify.readExperts(target)
+	l.control.mu.Unlock()
 	l.plan.logitRows = max(logitMemory/(4*target.Vocab()), 1)
 	return l, nil
 }

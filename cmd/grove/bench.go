@@ -33,7 +33,7 @@ Examples:
 
 type benchCostCmd struct {
 	Shape  string `help:"Shape of a random model (see grove synth --list) (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
-	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1 or q4_0 (${default})." default:"bf16" placeholder:"TYPE"`
+	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
 	Model  string `hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
 	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (${default})." default:"1,2,4,8,16,32,64,512" placeholder:"N"`
 	Rounds int    `help:"Measurements of each pass, 1 to 10000 (${default})." default:"15" placeholder:"N"`
@@ -46,7 +46,9 @@ type benchCostCmd struct {
 func (benchCostCmd) Help() string {
 	return `Measures passes of n rows: a tree of n nodes after the cached tokens, with logits of every node. In the same rounds
 it measures the machine's read bandwidth and multiply peak. The roof of a pass is the time to read the weights at
-that bandwidth, or to multiply at that peak, whichever is longer. Random weights go through a temporary file.
+that bandwidth, or to multiply at that peak, whichever is longer. "predicted" is the time over the measured one that
+the controller of speculation predicts from the smallest and the largest pass. "experts" are those that the pass read,
+summed over the layers, where the model has some. Random weights go through a temporary file.
 
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16
@@ -88,9 +90,10 @@ func (cmd *benchCostCmd) Run(p *program) error {
 		r.Shape, r.Type, size(int64(r.Weights)), r.Threads, r.CPU, r.Committed, size(int64(r.Cache)), r.KV)
 	fmt.Fprintf(p.stdout, "read bandwidth %.1f GB/s, multiply peak %.1f Gop/s; plain decoding reads at %.2f of the bandwidth\n\n", r.Bandwidth, r.Peak, r.ReadShare)
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\t")
+	fmt.Fprintln(t, "rows\tms\tover 1 row\troof ms\tover roof\tpredicted\texperts\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof)
+		fmt.Fprintf(t, "%d\t%.2f\t%.2f\t%.2f\t%.2f\t%.2f\t%d\t\n", row.N, row.MS, row.Ratio, row.RoofMS, row.OverRoof,
+			row.Predicted, row.Experts)
 	}
 	return t.Flush()
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -49,6 +50,11 @@ type RowCost struct {
 	Ratio    float64 `json:"ratio"`     // over a pass of one row
 	RoofMS   float64 `json:"roof_ms"`   // the larger of reading the weights and doing the products, at the measured speeds
 	OverRoof float64 `json:"over_roof"` // MS over that
+
+	// What the controller of speculation predicts from passes of one row and of the most rows, and of how many experts
+	// those read; over MS. 1 for these two.
+	Predicted float64 `json:"predicted_over_ms"`
+	Experts   int     `json:"experts,omitempty"` // read, summed over the layers
 }
 
 // Cost times passes of m: each a tree of n nodes over a cache of committed tokens, with logits for
@@ -99,14 +105,22 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		}
 	}
 
+	target := speculate.Model(m)
+	experts, predict := target.(interface{ Experts() speculate.Experts }).Experts(), speculate.NewPassTimes(target)
+	for _, i := range []int{0, len(sizes) - 1} {
+		for range 3 { // as often as makes a time certain
+			predict.Observe(sizes[i], median(times[i]).Seconds(), passes.experts[i])
+		}
+	}
 	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
-	read := float64(r.Weights) / median(bandwidth)
+	bytes := func(i int) float64 { return float64(experts.Dense + experts.Bytes*passes.experts[i]) }
+	read := bytes(0) / median(bandwidth)
 	row := 2 * float64(m.Config.Products()) / median(peak)
 	plain := median(times[0]).Seconds()
 	r.ReadShare = read / plain
 	for i, n := range sizes {
-		t, roof := median(times[i]).Seconds(), max(read, row*float64(n))
-		r.Rows = append(r.Rows, RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof})
+		t, roof := median(times[i]).Seconds(), max(bytes(i)/median(bandwidth), row*float64(n))
+		r.Rows = append(r.Rows, RowCost{n, 1e3 * t, t / plain, 1e3 * roof, t / roof, predict.Seconds(n) / t, passes.experts[i]})
 	}
 	return r, nil
 }
@@ -117,6 +131,8 @@ type passes struct {
 	cache *nn.Cache
 	trees []*tree.Tree
 	all   []int32
+
+	experts []int // that the pass of each tree read
 }
 
 func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) (*passes, error) {
@@ -137,6 +153,7 @@ func newPasses(ctx context.Context, m *model.Model, committed int, sizes []int) 
 			p.cache.Free()
 			return nil, err
 		}
+		p.experts = append(p.experts, p.pass.ExpertsRead())
 	}
 	return p, nil
 }

@@ -93,6 +93,14 @@ var shapes = []Shape{
 	{Name: "tiny-stablelm", Arch: "stablelm", Vocab: 416, Hidden: 192, Layers: 3, Heads: 6, KVHeads: 2, HeadDim: 32, FFN: 416,
 		Context: 1024, NormEps: 1e-5, RopeBase: 1e4, RopeDims: 8, Tokens: GPT2},
 
+	{Name: "qwen3-30b-a3b-4-layers", Arch: "qwen3moe", Vocab: 151936, Hidden: 2048, Layers: 4, Heads: 32, KVHeads: 4, HeadDim: 128,
+		FFN: 768, Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tokens: Qwen2, Tune: sparse(128, 8)},
+	{Name: "gpt-oss-20b-4-layers", Arch: "gpt-oss", Vocab: 201088, Hidden: 2880, Layers: 4, Heads: 64, KVHeads: 8, HeadDim: 64,
+		FFN: 2880, Context: 131072, NormEps: 1e-5, RopeBase: 15e4, RopeDims: 64, Tokens: GPT2, Tune: func(c *model.Config) {
+			c.Experts, c.Used = 32, 4
+			c.Rope.Scale, c.Rope.Original, c.Rope.Yarn = 32, 4096, &model.Yarn{Fast: 32, Slow: 1}
+			c.SetWindow(128)
+		}},
 	{Name: "qwen3-0.6b", Arch: "qwen3", Vocab: 151936, Hidden: 1024, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 3072,
 		Context: 40960, NormEps: 1e-6, RopeBase: 1e6, RopeDims: 128, Tied: true, Tokens: Qwen2},
 	{Name: "qwen3-1.7b", Arch: "qwen3", Vocab: 151936, Hidden: 2048, Layers: 28, Heads: 16, KVHeads: 8, HeadDim: 128, FFN: 6144,

@@ -1,0 +1,98 @@
+package speculate
+
+import (
+	"math"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func drawExperts(t *rapid.T) Experts {
+	x := Experts{Layers: rapid.IntRange(1, 40).Draw(t, "layers"), Count: rapid.IntRange(1, 200).Draw(t, "experts"),
+		Bytes: rapid.IntRange(1, 1<<24).Draw(t, "bytes"), Dense: rapid.IntRange(1, 1<<30).Draw(t, "dense")}
+	x.Used = rapid.IntRange(1, x.Count).Draw(t, "used")
+	return x
+}
+
+// Whatever is observed, one row reads its experts, more rows no fewer, and never more than there are.
+func TestUnionRises(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		u := &expertUnion{Experts: drawExperts(t), overlap: firstOverlap}
+		for range rapid.IntRange(0, 50).Draw(t, "passes") {
+			n := rapid.IntRange(1, 100).Draw(t, "rows")
+			u.observe(n, rapid.IntRange(0, u.Layers*u.Count).Draw(t, "read"))
+		}
+		if got, want := u.distinct(1), float64(u.Layers*u.Used); math.Abs(got-want) > 1e-6*want {
+			t.Fatalf("a row reads %g experts, want %g", got, want)
+		}
+		last := 0.0
+		for n := 1; n < 200; n++ {
+			d := u.distinct(n)
+			if d < last*(1-1e-9) || d > float64(u.Layers*u.Count)*(1+1e-9) {
+				t.Fatalf("%d rows read %g experts, %d rows %g, of %d", n, d, n-1, last, u.Layers*u.Count)
+			}
+			last = d
+		}
+	})
+}
+
+// Rows that choose alike in some measure are predicted to, once a few passes showed it.
+func TestUnionIsLearned(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		x := Experts{Layers: 10, Count: 128, Used: 8}
+		truth := &expertUnion{Experts: x, overlap: rapid.Float64Range(0.05, 1.2).Draw(t, "overlap")}
+		u := &expertUnion{Experts: x, overlap: firstOverlap}
+		for range 40 {
+			n := rapid.IntRange(1, 32).Draw(t, "rows")
+			u.observe(n, int(math.Round(truth.distinct(n))))
+		}
+		n := rapid.IntRange(2, 32).Draw(t, "asked")
+		u.observe(8, int(math.Round(truth.distinct(8))))
+		if got, want := u.distinct(n), truth.distinct(n); math.Abs(got-want) > 0.05*want {
+			t.Fatalf("%d rows read %g experts, want %g", n, got, want)
+		}
+	})
+}
+
+// Times that follow the weights read are predicted between and beyond the counts measured, where a
+// curve that knows no experts is off by far.
+func TestTimesFollowExperts(t *testing.T) {
+	x := Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20, Dense: 1 << 30}
+	truth := &expertUnion{Experts: x, overlap: 0.6}
+	seconds := func(n int) float64 { return truth.bytes(n)/20e9 + 0.0005*float64(n) }
+	with, without := newCostCurve(rowAxis), newCostCurve(rowAxis)
+	with.union = &expertUnion{Experts: x, overlap: firstOverlap}
+	for _, n := range []int{1, 1, 1, 16, 16, 16} {
+		with.observeExperts(n, int(truth.distinct(n)))
+		with.observe(n, seconds(n))
+		without.observe(n, seconds(n))
+	}
+	worst, other := 0.0, 0.0
+	for n := 1; n <= 32; n++ {
+		worst = max(worst, math.Abs(with.at(n)/seconds(n)-1))
+		other = max(other, math.Abs(without.at(n)/seconds(n)-1))
+	}
+	if worst > 0.05 || other < 2*worst {
+		t.Errorf("predictions are off by %.0f %% at most, without experts by %.0f %%", 100*worst, 100*other)
+	}
+}
+
+// A tree shrinks where its rows want other experts each.
+func TestTreesShrinkWithExperts(t *testing.T) {
+	sizes := map[bool]int{}
+	for _, sparse := range []bool{false, true} {
+		curve := newCostCurve(rowAxis)
+		if sparse {
+			curve.union = &expertUnion{Experts: Experts{Layers: 48, Count: 128, Used: 8, Bytes: 3 << 20, Dense: 1 << 28}, overlap: 1}
+		}
+		curve.observe(1, 0.05)
+		m := &masses{}
+		for p := float32(0.8); p > 0.01; p *= 0.8 {
+			m.chance = append(m.chance, p)
+		}
+		sizes[sparse] = m.size(&curve, 1, 1, 0.01)
+	}
+	if sizes[true] >= sizes[false] {
+		t.Errorf("%d nodes with experts, %d without", sizes[true], sizes[false])
+	}
+}
