@@ -310,20 +310,19 @@ func TestEviction(t *testing.T) {
 // nobody waits for any more is kept.
 func TestWaiting(t *testing.T) {
 	f := newShelf(t, 2)
-	var begin, finish chan struct{}
-	sources := f.sources(1, 1)
-	sources[1].Load = func() (*serve.Model, error) {
-		close(begin)
-		<-finish
-		return f.open(1)
-	}
 	for _, c := range []struct {
 		name   string
 		limits serve.Limits
 		status int
 		code   string
 	}{{"the time", serve.Limits{Time: 20 * time.Millisecond}, 504, "timeout"}, {"the server", serve.Limits{}, 503, "shutting_down"}, {"the queue", serve.Limits{}, 429, "queue_full"}} {
-		begin, finish = make(chan struct{}), make(chan struct{})
+		begin, finish := make(chan struct{}), make(chan struct{})
+		sources := f.sources(1, 1)
+		sources[1].Load = func() (*serve.Model, error) {
+			close(begin)
+			<-finish
+			return f.open(1)
+		}
 		s := startMany(t, serve.Options{Limits: c.limits, Waiting: 1}, sources)
 		ctx, cancel := context.WithCancel(ctx)
 		_, ended := s.serving(ctx, time.Minute)
