@@ -166,7 +166,7 @@ func TestExportVLLM(t *testing.T) {
 	}
 	for wrong, args := range map[string][]string{
 		"--verifier":              {at("eagle3.gguf"), at("x"), "--target", target},
-		"like this one: EAGLE-2":              {at("eagle2.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
+		"like this one: EAGLE-2":  {at("eagle2.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
 		"no SpecBlock head":       {at("block.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
 		"drafts 7 at most":        {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "8"},
 		"want 1 or more":          {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/engine"
@@ -46,8 +47,11 @@ func (cmd *serveCmd) sources(p *program, log *slog.Logger) ([]serve.Source, erro
 		}
 		bytes += cmp.Or(base.CacheMemory, engine.DefaultPrefixMemory)
 		load := func() (*serve.Model, error) {
-			opened, err := cmd.load(p, m, base)
-			if err != nil && len(list) > 1 {
+			if len(list) == 1 {
+				return cmd.load(p, m, cmd.openFlags, base)
+			}
+			opened, err := cmd.load(p, m, cmd.foldersOf(m.Name), base)
+			if err != nil {
 				err = errors.New(inFlags(err)) // for the log
 			}
 			return opened, err
@@ -107,9 +111,20 @@ func embeddedBytes() int64 {
 	return int64(n)
 }
 
-// load opens a model, and refuses a drafter that cannot run before a request does.
-func (cmd *serveCmd) load(p *program, m catalog.Model, o grove.Options) (*serve.Model, error) {
+// foldersOf are the flags with a folder for one of several models wherever one is kept for a model:
+// two models cannot write to one.
+func (cmd *serveCmd) foldersOf(model string) openFlags {
 	open := cmd.openFlags
+	for _, dir := range []*string{&open.Adapt, &open.Learned, &open.Memory} {
+		if *dir != "" {
+			*dir = filepath.Join(*dir, model)
+		}
+	}
+	return open
+}
+
+// load opens a model, and refuses a drafter that cannot run before a request does.
+func (cmd *serveCmd) load(p *program, m catalog.Model, open openFlags, o grove.Options) (*serve.Model, error) {
 	open.DraftModel, open.Head = m.Draft, m.Heads
 	drafter := cmd.Drafter
 	if drafter == "auto" {

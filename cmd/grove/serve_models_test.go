@@ -36,7 +36,8 @@ func TestServeModels(t *testing.T) {
 			t.Errorf("%q: status %d\n%s", args, code, stderr)
 		}
 	}
-	p := startServe(t, "-m", dir, "--port", "0", "--threads", "1", "--keep-alive", "100ms", "--cache-memory", "64M")
+	p := startServe(t, "-m", dir, "--port", "0", "--threads", "1", "--keep-alive", "100ms", "--cache-memory", "64M",
+		"--memory", filepath.Join(dir, "texts"), "--learned", filepath.Join(dir, "learned"), "--adapt", filepath.Join(dir, "heads"))
 	get := func(method, path, body string) (list struct {
 		Data []struct {
 			ID     string
@@ -83,6 +84,11 @@ func TestServeModels(t *testing.T) {
 		}
 		if list[0].Status.Value == "unloaded" && list[1].Status.Value == "unloaded" {
 			break
+		}
+	}
+	for _, name := range []string{"a", "b"} { // two models cannot keep texts in one folder
+		if _, err := os.Stat(filepath.Join(dir, "texts", name)); err != nil {
+			t.Error(err)
 		}
 	}
 	if runtime.GOOS == "windows" {
