@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"runtime/debug"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -81,8 +82,9 @@ func (p *models) find(name string) (*entry, error) {
 	case len(p.list) == 1 || name == "":
 		return p.list[0], nil
 	}
+	short := strings.TrimSuffix(name, ":latest") // which Ollama's clients add
 	for _, e := range p.list {
-		if e.Name == name {
+		if e.Name == name || e.Name == short {
 			return e, nil
 		}
 	}

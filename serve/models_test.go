@@ -229,6 +229,9 @@ func TestModelList(t *testing.T) {
 	check("m0 unloaded <nil>, m1 loaded 256, m2 unloaded <nil>, ")
 	many.ask(strings.Replace(bodyOf("", 0), `"model":"",`, "", 1))
 	check("m0 loaded 256, m1 loaded 256, m2 unloaded <nil>, ")
+	if text, code := many.ask(bodyOf("m1:latest", 0)); text == "" {
+		t.Errorf("a name as Ollama's clients write it: %q", code)
+	}
 	if _, code := many.ask(bodyOf("m3", 0)); code != "model_not_found" {
 		t.Errorf("an unknown model: %q", code)
 	}

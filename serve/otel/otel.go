@@ -20,7 +20,15 @@ import (
 // operations are the names of endpoints in the semantic conventions of generative AI.
 var operations = map[string]string{
 	"/v1/chat/completions": "chat",
+	"/v1/responses":        "chat",
+	"/v1/messages":         "chat",
+	"/api/chat":            "chat",
 	"/v1/completions":      "text_completion",
+	"/api/generate":        "text_completion",
+	"/infill":              "text_completion",
+	"/v1/embeddings":       "embeddings",
+	"/api/embed":           "embeddings",
+	"/api/embeddings":      "embeddings",
 }
 
 // Spans returns a function for serve.Options.OnEnd. It begins and ends a span of kind server with
