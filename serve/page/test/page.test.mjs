@@ -84,6 +84,26 @@ async function checkAxe(page, what) {
 
 const shot = async (page, name) => { if (process.env.SHOTS) await page.screenshot({ path: join(process.env.SHOTS, name + '.png') }) }
 
+test('of several models, the one that is chosen answers', async t => {
+  const many = await serve('-m', join(here, '../../../models'), '--drafter', 'lookup')
+  const texts = []
+  for (const model of ['target-q8_0', 'draft-q8_0']) {
+    const page = await visit(t, {}, many)
+    await field(page, 'Model').selectOption(model)
+    await ask(page, 'func main() {', { temperature: 0, tokens: 20 })
+    await page.locator('.message.model').waitFor()
+    await ended(page)
+    const body = { model, prompt: 'func main() {', temperature: 0, max_tokens: 20 }
+    const want = (await (await fetch(many.url + '/v1/completions', { method: 'POST', body: JSON.stringify(body) })).json()).choices[0].text
+    assert.equal(await page.locator('.message.model .plain').textContent(), want)
+    await page.locator('.server .facts').waitFor()
+    texts.push(want)
+  }
+  assert.notEqual(texts[0], texts[1])
+  const list = (await (await fetch(many.url + '/v1/models')).json()).data
+  assert.deepEqual(list.map(m => m.status.value), ['loaded', 'loaded'])
+})
+
 test('an answer streams, has the text of the API, and stays after a reload', async t => {
   const page = await visit(t)
   await ask(page, '// Close closes the', { temperature: 0 })
