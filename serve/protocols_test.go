@@ -25,14 +25,18 @@ func normal(calls []string) (list []string) {
 	return list
 }
 
-// reasoningTemplate is a chat template that knows tools and reasoning.
-const reasoningTemplate = "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
+// dialectTemplate is a chat template that knows tools.
+const dialectTemplate = "{{ tools | tojson }} <tool_call> {% for m in messages %}{{ m.role }}: {{ m.content }}" +
 	"{% for c in m.tool_calls %}{{ c.function.name }}{{ c.function.arguments.a }}{% endfor %}\n{% endfor %}" +
-	"assistant: {% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
+	"assistant: "
+
+// dialectReasoning has the model reason first where it is asked to.
+const dialectReasoning = dialectTemplate + "{% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
 
 // A question has the same answer in all protocols, whole and streamed.
 func TestDialects(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: reasoningTemplate}), serve.Options{})
+	plain := start(t, withHeads(t, grove.Options{ChatTemplate: dialectTemplate}), serve.Options{})
+	reasoning := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
 	rapid.Check(t, func(rt *rapid.T) {
 		q := &question{max: rapid.IntRange(1, 60).Draw(rt, "max"), seed: rapid.IntRange(0, 1000).Draw(rt, "seed"),
 			temperature: rapid.SampledFrom([]float64{0, 1}).Draw(rt, "temperature")}
@@ -46,8 +50,9 @@ func TestDialects(t *testing.T) {
 		if rapid.Bool().Draw(rt, "stops") {
 			q.stops = []string{"e", "zz"}
 		}
+		s := plain
 		if rapid.Bool().Draw(rt, "reasons") {
-			q.budget = rapid.IntRange(1, 12).Draw(rt, "budget")
+			s, q.budget = reasoning, rapid.IntRange(1, 12).Draw(rt, "budget")
 		}
 		switch rapid.IntRange(0, 2).Draw(rt, "kind") {
 		case 1:

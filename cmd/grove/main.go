@@ -40,7 +40,7 @@ type cli struct {
 
 	Run      runCmd      `cmd:"" group:"generate" help:"Continue a prompt."`
 	Chat     chatCmd     `cmd:"" group:"generate" help:"Talk with a model."`
-	Serve    serveCmd    `cmd:"" group:"generate" help:"Serve OpenAI's HTTP API."`
+	Serve    serveCmd    `cmd:"" group:"generate" help:"Serve the HTTP APIs of OpenAI, Anthropic and Ollama."`
 	Demo     demoCmd     `cmd:"" group:"generate" help:"Show plain decoding and tree speculation side by side."`
 	Drafters draftersCmd `cmd:"" group:"generate" help:"List the drafters, or explain one."`
 	Adapt    adaptCmd    `cmd:"" group:"generate" help:"Show, export or delete what a draft head learned from generated text."`

@@ -53,8 +53,8 @@ type serveCmd struct {
 }
 
 func (serveCmd) Help() string {
-	return `Serves OpenAI's API: /v1/chat/completions, /v1/completions and /v1/models, with /health, /readyz and
-/metrics. At / it has a page for browsers: chat, draft trees, races with plain decoding.
+	return `Serves OpenAI's API (/v1/chat/completions, /v1/responses, /v1/completions, /v1/embeddings), Anthropic's
+(/v1/messages) and Ollama's (/api), with /health, /readyz and /metrics. At / it has a page for browsers: chat, draft trees, races with plain decoding.
 docs/serve.md describes endpoints and fields.
 
 Of several models, each is loaded when a request names it. A file grove.json beside models says what drafts for them.

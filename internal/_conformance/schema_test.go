@@ -113,6 +113,9 @@ func TestOpenAISchemas(t *testing.T) {
 		``, `,"top_logprobs":2`, `,"stop":["\n"]`, `,"tools":[{"type":"function","name":"f","parameters":{"type":"object"}}],"tool_choice":"required"`,
 		`,"text":{"format":{"type":"json_object"}}`, `,"reasoning":{"effort":"low"},"reasoning_budget":5`, `,"metadata":{"k":"v"},"instructions":"Be brief."`,
 	} {
+		if strings.Contains(options, "reasoning") {
+			base = startReasoning(t)
+		}
 		body := `{"model":"m","input":[{"role":"user","content":"func main() {"}],"max_output_tokens":40` + options
 		whole("Response", "POST", "/responses", body+`}`)
 		events(t, ask("POST", "/responses", body+`,"stream":true}`), func(data []byte) {

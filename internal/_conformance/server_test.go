@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	_ "embed"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -12,13 +13,30 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-const chatML = "{% if tools %}<tool_call> {{ tools | tojson }}\n{% endif %}{% for m in messages %}<|{{ m.role }}|>\n{{ m.content }}\n{% endfor %}<|assistant|>\n" +
-	"{% if enable_thinking is defined and enable_thinking %}<think>\n{% endif %}{# </think> #}"
+// chatML is a chat template with tools.
+//
+//go:embed template.jinja
+var chatML string
 
 // withChat is the model in the command, with a chat template, which it has none of. It is opened once.
 var withChat = sync.OnceValues(func() (*grove.Model, error) {
 	return grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, ChatTemplate: chatML})
 })
+
+// reasoning is the model with a chat template that has it reason first.
+var reasoning = sync.OnceValues(func() (*grove.Model, error) {
+	return grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, ChatTemplate: chatML + "<think>\n{# until </think> #}"})
+})
+
+// startReasoning serves that model.
+func startReasoning(t *testing.T) string {
+	t.Helper()
+	m, err := reasoning()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveModel(t, m, serve.Options{}) + "/v1"
+}
 
 // start serves the model with a chat template, and returns the base URL of its OpenAI API.
 func start(t *testing.T, o serve.Options) string {
