@@ -3,6 +3,8 @@ package serve_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
@@ -106,4 +108,64 @@ func TestDialectErrors(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Whatever stands in place of a value of a request, the answer is one, or an error of the client's in the protocol's form.
+func TestMutatedRequests(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"}, {"assistant", "Good."}, {"user", "y"}},
+		tools: true, choice: "first", stops: []string{"e"}, max: 3, budget: 2}
+	bodies := map[string]string{
+		"/v1/embeddings": `{"input":["x",[1]],"dimensions":3,"pooling":"last","encoding_format":"base64"}`,
+		"/api/embed":     `{"input":["x"],"dimensions":3,"truncate":true}`,
+		"/api/generate":  `{"prompt":"x","suffix":"y","raw":true,"system":"z","stream":false,"options":{"num_predict":3,"top_k":3},"think":"low","format":"json"}`,
+		"/infill":        `{"input_prefix":"x","input_suffix":"y","prompt":"z","n_predict":3,"input_extra":[{"filename":"a","text":"b"}]}`,
+	}
+	for _, d := range append(dialects, &chatDialect) {
+		q.schema, q.tools = "", true
+		bodies[d.path] = jsonOf(d.body(q))
+		q.schema, q.tools = schemaOfTools, false
+		bodies[d.path+"?"] = jsonOf(d.body(q))
+	}
+	paths := slices.Sorted(maps.Keys(bodies))
+	rapid.Check(t, func(rt *rapid.T) {
+		path := rapid.SampledFrom(paths).Draw(rt, "path")
+		body := any(object(t, bodies[path]))
+		for range rapid.IntRange(1, 2).Draw(rt, "changes") {
+			body = mutated(rt, body)
+		}
+		data := jsonOf(body)
+		status, header, text := s.send("POST", strings.TrimSuffix(path, "?"), data)
+		if status == 200 {
+			return
+		}
+		a := object(t, text)
+		message, _ := at(a, "error.message").(string)
+		if strings.HasPrefix(path, "/api/") {
+			message, _ = a["error"].(string)
+		}
+		if status < 400 || status >= 500 || message == "" || header.Get("Content-Type") != "application/json" {
+			rt.Fatalf("%s %s: status %d: %s", path, data, status, text)
+		}
+	})
+}
+
+// mutated puts another value in the place of one that is anywhere in v.
+func mutated(t *rapid.T, v any) any {
+	switch in := v.(type) {
+	case map[string]any:
+		if len(in) > 0 && rapid.IntRange(0, 7).Draw(t, "deeper") > 0 {
+			name := rapid.SampledFrom(slices.Sorted(maps.Keys(in))).Draw(t, "name")
+			in[name] = mutated(t, in[name])
+			return in
+		}
+	case []any:
+		if len(in) > 0 && rapid.IntRange(0, 7).Draw(t, "deeper") > 0 {
+			i := rapid.IntRange(0, len(in)-1).Draw(t, "index")
+			in[i] = mutated(t, in[i])
+			return in
+		}
+	}
+	return rapid.SampledFrom([]any{nil, true, -1, 0, 7, 1.5, 1e30, "", "x", "none", []any{}, []any{nil}, []any{7}, []any{"x"}, []any{map[string]any{}},
+		map[string]any{}, map[string]any{"type": "text"}, map[string]any{"type": "x", "name": nil}}).Draw(t, "value")
 }

@@ -39,11 +39,14 @@ func (a *answering) stream(parts <-chan part) error {
 	return a.sendText(a.protocol.done)
 }
 
+// failing is a form that has an event for errors.
+type failing interface{ failed(e *Error) event }
+
 // abort tells the client of an error: as an answer where none has begun, as an event otherwise.
 func (a *answering) abort(err error) error {
 	if e := a.errorOf(err); a.status != 0 && e != errGone {
 		failed := event{a.protocol.errorEvent, a.protocol.errorBody(a.exchange, e)}
-		if f, ok := a.form.(*responseForm); ok {
+		if f, ok := a.form.(failing); ok {
 			failed = f.failed(e)
 		}
 		_ = a.send([]event{failed})
