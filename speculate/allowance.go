@@ -27,11 +27,9 @@ const (
 	mostCredit    = 4     // tokens: a drafter that turns bad is stopped soon
 	allowanceRate = 0.004 // tokens for each token emitted
 	compareRate   = 0.03  // the same, for finding out which of two kinds that pay brings more
-	mostGain      = 5     // tokens by which one proposal counts at most
 
-	meanMemory   = 4
-	recordMemory = 16 // proposals of a token or more; those that predict less count by what they predict
-	firstCost    = 5  // the weight of the first proposal's cost is one in firstCost
+	shortMemory = 4  // proposals: of what late ones brought and cost, and of how many nodes were worth a row
+	memory      = 16 // proposals and trees: of all other means
 )
 
 func newAllowance() allowance { return allowance{credit: firstCredit, came: 1, said: 1} }
@@ -69,19 +67,19 @@ func (a *allowance) skip(tokens int) {
 // book takes what came of a proposal.
 func (a *allowance) book(o *outcome) {
 	came, said := o.came, o.said
-	if most := o.foreseen + mostGain; said > most {
+	if most := o.foreseen + mostCredit; said > most {
 		came, said = came*most/said, most
 	}
-	keep := 1 - min(said, 1)/recordMemory
+	keep := 1 - min(said, 1)/memory
 	a.came, a.said = keep*a.came+came, keep*a.said+said
-	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+firstCost, recordMemory))
+	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+shortMemory, memory))
 	a.proposals++
 	value := a.came/a.said*said - o.foreseen - a.over - o.extra
 	if !o.certain {
 		value = max(value, -firstCredit)
 	}
 	a.credit = min(a.credit+value+allowanceRate*(1+o.came), mostCredit)
-	a.mean += (value - a.mean) / float64(min(a.proposals, meanMemory))
-	a.cost += (o.foreseen - a.cost) / float64(min(a.proposals, meanMemory))
+	a.mean += (value - a.mean) / float64(min(a.proposals, shortMemory))
+	a.cost += (o.foreseen - a.cost) / float64(min(a.proposals, shortMemory))
 	a.idle = 0
 }

@@ -56,20 +56,17 @@ const (
 )
 
 const (
-	wantMemory = 8 // rounds
-
 	// A drafter that is not asked reads along if a row costs at most costlyRead tokens. Otherwise it reads only the last
 	// wakeRows rows before it is asked again.
 	costlyRead = 0.0025
-	wakeRows   = 32
-	readLeast  = 16 // rows read at once, for their time to be a measurement
+	wakeRows   = 32 // and as many rows read at once, for their time to be a measurement
 
 	coldBudget = 2 // nodes of a drafter's first tree; doubled with every measured batch
 
-	// Plain decoding is measured again after this many passes, while it is not in use.
+	// Plain decoding is measured again after this many passes, while it is not in use; after twice as many as before if it changed by
+	// less than the factor change.
 	firstRefresh = 8
 	lastRefresh  = 256
-	steady       = 0.1 // a plain pass that changed by less is measured again after twice as many passes
 )
 
 // NewController returns a controller that knows nothing yet.
@@ -118,7 +115,7 @@ func (c *Controller) passed(n int, seconds float64, refresh bool) {
 		was = c.verify.at(n)
 	}
 	if c.verify.observe(n, seconds); refresh {
-		if is := c.verify.at(n); is > was*(1-steady) && is < was*(1+steady) {
+		if is := c.verify.at(n); is > was/change && is < was*change {
 			c.refresh = min(2*c.refresh, lastRefresh)
 		} else {
 			c.refresh = max(c.refresh/2, firstRefresh)
@@ -133,8 +130,6 @@ type masses struct {
 	trees  []int32   // that had a node i+1
 }
 
-const massMemory = 16 // trees
-
 // observe takes the chances of a tree's nodes, the root's first.
 func (m *masses) observe(chance []float32) {
 	for i, p := range chance[1:] {
@@ -142,7 +137,7 @@ func (m *masses) observe(chance []float32) {
 			m.chance, m.trees = append(m.chance, 0), append(m.trees, 0)
 		}
 		m.trees[i]++
-		m.chance[i] += (p - m.chance[i]) / float32(min(m.trees[i], massMemory))
+		m.chance[i] += (p - m.chance[i]) / float32(min(m.trees[i], memory))
 	}
 }
 

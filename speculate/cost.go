@@ -79,13 +79,10 @@ func (r *recent) median() float64 {
 
 const (
 	// A knot's times count for freshFor measurements of the curve.
-	freshFor = 512
+	freshFor = 2 * lastRefresh
 
 	// The first time of a knot counts for at most outlier times what the curve had there: it may be an accident.
 	outlier = 1.5
-
-	// waitMost measurements at most wait for a fit, which nobody may ask for while decoding is plain.
-	waitMost = 8
 
 	// The speed is adjusted when the last speedTimes measurements all differ by the factor change, in one direction,
 	// and by mostChange at most: a few accidents in a row do happen.
@@ -157,7 +154,7 @@ func (c *costCurve) observe(n int, t float64) {
 	c.seen++
 	r.add(t / c.speed)
 	r.when = c.seen
-	if c.waiting++; !c.known || c.waiting >= waitMost {
+	if c.waiting++; !c.known || c.waiting >= firstRefresh { // nobody asks for a fit while decoding is plain
 		c.fit()
 	}
 	c.known = true

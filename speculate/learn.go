@@ -136,7 +136,7 @@ func (d *drafterRecord) learnLevels(g *group, levels int, drafted float64, behin
 	case behind <= mostBehind*len(g.requests):
 	case d.read.n > 0:
 		drafted = max(drafted-d.read.median()*float64(behind), 0)
-	case behind >= readLeast && d.parts[0].known: // all prompts were short
+	case behind >= wakeRows && d.parts[0].known: // all prompts were short
 		d.read.add(max(drafted-d.drafting(g.proposals, levels), 0) / float64(behind))
 		return
 	}
@@ -177,7 +177,7 @@ func (d *drafterRecord) learnReading(g *group) {
 			read += len(r.Tokens)
 		}
 	}
-	if read >= readLeast {
+	if read >= wakeRows {
 		d.read.add(g.committing.Seconds() / float64(read))
 	}
 }
@@ -187,7 +187,7 @@ func (d *drafterRecord) reading(rows int, unit float64) float64 {
 	if d.read.n == 0 {
 		return unit
 	}
-	return outlier * d.read.median() * float64(max(rows, readLeast))
+	return outlier * d.read.median() * float64(max(rows, wakeRows))
 }
 
 // trackWant lets a mean number of nodes rise at once and fall slowly.
@@ -195,7 +195,7 @@ func trackWant(want *float32, n int) {
 	if v := float32(n); v > *want {
 		*want = v
 	} else {
-		*want += (v - *want) / wantMemory
+		*want += (v - *want) / shortMemory
 	}
 }
 

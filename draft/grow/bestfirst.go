@@ -70,7 +70,7 @@ func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
 	}
 	n, a := 1, overlap+(1-overlap)*confidence
 	rest := 1 - a
-	for a *= later; n < o.Branch && rest*a > worthDrawing; rest *= 1 - a {
+	for a *= overlap; n < o.Branch && rest*a > worthDrawing; rest *= 1 - a {
 		n++
 	}
 	return n

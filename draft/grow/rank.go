@@ -148,11 +148,8 @@ func drawnChances(c []sample.Candidate) {
 	for i := range c {
 		a := share * (overlap + (1-overlap)*math.Exp(float64(c[i].LogProb)))
 		c[i].LogProb = float32(math.Log(rest * a))
-		rest, share = max(rest*(1-a), 1e-6), later
+		rest, share = max(rest*(1-a), 1e-6), overlap
 	}
 }
 
-const (
-	overlap = 0.4
-	later   = 0.4
-)
+const overlap = 0.4

@@ -1,5 +1,7 @@
 package grow
 
+import "github.com/grovellm/grove/internal/calibrate"
+
 // yield is what expanding a node gives: the chance of its first child, of its second, and so on, on average over nodes by
 // their worth. It foretells what another level would add.
 type yield struct {
@@ -10,10 +12,10 @@ type yield struct {
 // newYield is a guess that the first trees settle.
 func newYield(children int) yield {
 	y := yield{chance: make([]float32, children)}
-	p := float32(0.6)
+	p := float32(calibrate.FirstChance)
 	for i := range y.chance {
 		y.chance[i] = p
-		p *= 0.3
+		p *= 1 - calibrate.FirstChance
 	}
 	return y
 }
@@ -26,16 +28,13 @@ func (y *yield) clear(children int) {
 	y.weight = 0
 }
 
-// learnRate is the weight of one tree.
-const learnRate = 0.05
-
 // learn takes in what a tree's steps gave in sum.
 func (y *yield) learn(seen *yield) {
 	if !(seen.weight > 0) {
 		return
 	}
 	for i := range y.chance {
-		y.chance[i] += learnRate * (seen.chance[i]/seen.weight - y.chance[i])
+		y.chance[i] += calibrate.TreeRate * (seen.chance[i]/seen.weight - y.chance[i])
 	}
 }
 

@@ -9,6 +9,8 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -203,12 +205,18 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Text that repeats itself is drafted on beyond the head's block, where the head has no opinion of its own.
+// Text that repeats itself is drafted on beyond the head's block, where the head has no opinion of its own. The weights of +text are those
+// that were fitted for grove's head.
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := OpenTarget(t, 400)
+	fitted, err := headfile.ReadConfig[jet.Config](draft.Head{Name: "jetspec", Data: models.Heads()[0]}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for seed := uint64(7); seed < 13; seed++ { // heads that are less sure than the text
 		n := head(t, m, seed)
 		clear(n.Norm.Weight) // all logits are the same
+		n.TextWeights = fitted.TextWeights
 		d := newDrafter(t, jet.Options{Tree: withText}, n, m)
 		s := Begin(t, d, draft.Options{}, 1)
 		text := make([]int32, 200)

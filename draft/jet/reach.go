@@ -4,6 +4,7 @@ package jet
 
 import (
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -11,15 +12,10 @@ import (
 // depth d − 1 (of the root: 1), on average over trees.
 type reach struct{ ratio []float32 }
 
-const (
-	firstRatio = 0.8  // a guess that the first trees settle
-	learnRate  = 0.05 // the weight of one tree
-)
-
 func newReach(depths int) reach {
 	r := reach{make([]float32, depths)}
 	for i := range r.ratio {
-		r.ratio[i] = firstRatio
+		r.ratio[i] = calibrate.FirstChance
 	}
 	return r
 }
@@ -58,6 +54,6 @@ func (r *reach) learn(t *tree.Tree, path []float32, depth int) {
 			}
 			before = level
 		}
-		r.ratio[d-1] += learnRate * (seen - r.ratio[d-1])
+		r.ratio[d-1] += calibrate.TreeRate * (seen - r.ratio[d-1])
 	}
 }

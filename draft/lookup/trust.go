@@ -1,5 +1,7 @@
 package lookup
 
+import "github.com/grovellm/grove/internal/calibrate"
+
 // trust is how often the next token was among those seen after a match, by the length of the
 // match and how often it had occurred: learned on the text itself, from a prior.
 type trust struct {
@@ -9,18 +11,14 @@ type trust struct {
 const (
 	lengthClasses = 9
 	countClasses  = 3
-	priorTries    = 6  // what the prior weighs
-	memory        = 96 // tries after which old ones fade
+	priorLength   = 3 // tokens: a match of as many has the next token in half of all cases, until that is learned
 )
-
-// prior is a guess for text at large; it settles the first few matches only.
-var prior = [lengthClasses]float32{.25, .4, .5, .6, .7, .8, .88, .93, .97}
 
 func newTrust() trust {
 	var t trust
-	for i := range t.hits {
+	for i, longest := range [lengthClasses]float32{1, 2, 3, 4, 6, 10, 20, 50, 100} {
 		for j := range t.hits[i] {
-			t.hits[i][j], t.tries[i][j] = priorTries*prior[i], priorTries
+			t.hits[i][j], t.tries[i][j] = calibrate.PriorWeight*longest/(longest+priorLength), calibrate.PriorWeight
 		}
 	}
 	return t
@@ -56,7 +54,7 @@ func (t *trust) learn(length, count int32, hit bool) {
 	if hit {
 		t.hits[i][j]++
 	}
-	if t.tries[i][j] > memory {
+	if t.tries[i][j] > calibrate.Remember {
 		t.tries[i][j] /= 2
 		t.hits[i][j] /= 2
 	}
@@ -65,5 +63,5 @@ func (t *trust) learn(length, count int32, hit bool) {
 // of is the probability that a match has the next token among its continuations.
 func (t *trust) of(length, count int32) float64 {
 	i, j := class(length, count)
-	return float64(t.hits[i][j] / (t.tries[i][j] + 0.5))
+	return float64(t.hits[i][j] / t.tries[i][j])
 }

@@ -43,7 +43,7 @@ func (s *state) build() {
 	t.Reset(s.root)
 	least := 0.0
 	if s.request.Guide != nil {
-		least = leastGuided
+		least = leastValue
 	}
 	if s.text != nil {
 		b := &s.d.text
@@ -85,10 +85,6 @@ func (s *state) firstChance(node int) float64 {
 	return math.Exp(level[0].Score)
 }
 
-// leastGuided is the least chance of a path whose node is proposed where a guide knows what rows cost. Less likely nodes are cut in
-// any case, and finding them would be most of the time of building a tree.
-const leastGuided = 0.01
-
 // find notes a node of the draft as one from which a block might start, if the head has a state for its token.
 func (s *state) find(node int) {
 	t := &s.draft
@@ -107,7 +103,8 @@ func (s *state) find(node int) {
 	s.found = append(s.found, start{node: s.reach(node), row: b.row + from.slot, from: b.rows + from.slot, value: value})
 }
 
-// leastValue is what a row must be expected to bring, in tokens: less is not worth computing it.
+// leastValue is what a row must be expected to bring, in tokens: less is not worth computing it, nor, where a guide knows what rows
+// cost, a node's place in the tree.
 const leastValue = 0.02
 
 // reach is the node of grown that a node of the draft is; there is one from now on.

@@ -6,6 +6,7 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 )
 
 // shortText is how many entries are read in one pass with the first block at most.
@@ -67,7 +68,7 @@ func (s *state) begin(r *draft.Request) bool {
 	if s.depth < 1 || s.budget < 2 {
 		return false
 	}
-	more := float32(firstChance)
+	more := float32(calibrate.FirstChance)
 	if r.Guide != nil && s.text != nil {
 		s.expectedByText = s.d.text.BuildByText(r, s.text, 0)
 		more = s.d.firstPass[s.warm].Gain(s.expectedByText)

@@ -2,26 +2,21 @@
 
 package specblock
 
+import "github.com/grovellm/grove/internal/calibrate"
+
 // yield foretells it from what blocks brought before, on average.
 type yield struct {
 	ratio []float64 // by the passes before it: the worth that a pass added to the tree over what its starts were worth
 	first []float64 // by slot: the chance of its row's first candidate, below nodes on the head's own path
 }
 
-const (
-	firstRatio  = 0.8 // guesses that the first trees settle
-	firstChance = 0.6
-	learnRate   = 0.05 // the weight of one tree
-	chanceRate  = 0.01 // the weight of one row
-)
-
 func newYield(blocks, slots int) yield {
 	y := yield{make([]float64, blocks), make([]float64, slots)}
 	for i := range y.ratio {
-		y.ratio[i] = firstRatio
+		y.ratio[i] = calibrate.FirstChance
 	}
 	for i := range y.first {
-		y.first[i] = firstChance
+		y.first[i] = calibrate.FirstChance
 	}
 	return y
 }
@@ -32,13 +27,13 @@ func (y *yield) gain(blocks int, staked float64) float64 { return y.ratio[blocks
 // learn takes in what it added.
 func (y *yield) learn(blocks int, staked, gained float64) {
 	if staked > 0 {
-		y.ratio[blocks] += learnRate * (gained/staked - y.ratio[blocks])
+		y.ratio[blocks] += calibrate.TreeRate * (gained/staked - y.ratio[blocks])
 	}
 }
 
 // learnFirst takes in the chance of a row's first candidate.
 func (y *yield) learnFirst(slot int, chance float64) {
-	y.first[slot] += chanceRate * (chance - y.first[slot])
+	y.first[slot] += calibrate.TreeRate * (chance - y.first[slot])
 }
 
 // slots is how many rows of a block that is worth so much are worth least: the first in any case.

@@ -27,9 +27,15 @@ const (
 	octaves = 7
 	centres = 2*octaves - 1
 
-	priorWeight = 4  // observations that p itself counts as
+	PriorWeight = 4  // observations that p itself counts as
 	allWeight   = 8  // observations that those of all depths count as, for one class
-	remember    = 96 // observations after which old ones count half
+	Remember    = 96 // observations after which old ones count half
+)
+
+// What drafters predict of another pass is a mean over late trees.
+const (
+	FirstChance = 0.6  // the chance of a first candidate, and what a level brings over the one before, until they are learned
+	TreeRate    = 0.05 // the weight of one tree
 )
 
 // New returns a table without observations.
@@ -109,7 +115,7 @@ func (t *Table) count(row, i int, weight float32, accepted bool) {
 	if accepted {
 		*hits += weight
 	}
-	if *tries > remember {
+	if *tries > Remember {
 		*tries /= 2
 		*hits /= 2
 	}
@@ -122,7 +128,7 @@ func (t *Table) Fit() {
 	}
 	t.learned = false
 	for i := range centres {
-		all := (priorWeight*centre(i) + t.hits[0][i]) / (priorWeight + t.tries[0][i])
+		all := (PriorWeight*centre(i) + t.hits[0][i]) / (PriorWeight + t.tries[0][i])
 		for d := range t.chances {
 			t.chances[d][i] = (allWeight*all + t.hits[1+d][i]) / (allWeight + t.tries[1+d][i])
 		}
