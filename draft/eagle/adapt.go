@@ -3,7 +3,6 @@
 package eagle
 
 import (
-	"math"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -12,7 +11,6 @@ import (
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tree"
 )
 
 // Head and Use make the drafter a learn.Learner.
@@ -22,13 +20,7 @@ func (d *drafter) Use(h learn.Head) { d.rows.n = h.(trainable).Network }
 
 // Chance is that of the node where the walk stopped, if it was expanded.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
-	list := grow.Candidates(r.State, r.Tokens)
-	for _, c := range list {
-		if c.Token == r.Next {
-			return float32(math.Exp(float64(c.LogProb))), true
-		}
-	}
-	return 0, len(list) > 0
+	return learn.Chance(grow.Candidates(r.State, r.Tokens), r.Next)
 }
 
 // trainable is a network as a learn.Head.
@@ -68,20 +60,13 @@ func (h trainable) Write(path, name string) error {
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row
 // has the state of the one before for its feature, as in the training-time test.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
-	n, p := h.Network, newReplay(h.Network, b)
-	width := 0
-	for _, l := range b.Lessons {
-		width += len(l.Tokens) - 1
-	}
-	taps, at := nn.NewMat(width, n.Width()), 0
-	for _, l := range b.Lessons {
-		at += copy(taps.Data[at:], l.Taps)
-	}
-	g := e.Mat(new(nn.Buffer), width, n.Hidden)
+	n, p, taps := h.Network, replay{b: b}, b.Taps()
+	g := e.Mat(new(nn.Buffer), taps.Rows, n.Hidden)
 	n.Features(e, taps, g, &p.bufs)
 
 	var parts []part
-	for tokens := p.trunk(); len(tokens) > 0; tokens = p.branches() {
+	pages := n.Pages()
+	for tokens := p.trunk(&pages); len(tokens) > 0; tokens = p.branches() {
 		in, states := g, e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
 		if len(parts) > 0 {
 			in = e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
@@ -89,12 +74,12 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 		}
 		at := part{states: states, wanted: p.wanted}
 		if h.again(b) {
-			n.attend(e, p.forest, tokens, in, states, &p.bufs)
+			n.attend(e, p.along.Forest, tokens, in, states, &p.bufs)
 			at.before = nn.NewMat(states.Rows, states.Cols)
 			e.Normalise(nil, states, at.before)
-			n.finish(e, p.forest, states, &p.bufs)
+			n.finish(e, p.along.Forest, states, &p.bufs)
 		} else {
-			n.Run(e, p.forest, tokens, in, states, &p.bufs)
+			n.Run(e, p.along.Forest, tokens, in, states, &p.bufs)
 		}
 		parts = append(parts, at)
 		rows = append(rows, p.rows...)
@@ -133,14 +118,11 @@ func (h trainable) collect(e *nn.Exec, b *learn.Batch, parts []part, total int) 
 
 // replay lays out the passes of a batch.
 type replay struct {
-	n      *Network
 	b      *learn.Batch
-	caches []*nn.Cache
-	trees  []*tree.Tree
+	along  Along
 	chains []chain
 
 	// The pass under way.
-	forest *nn.Forest
 	from   []int32 // of each of its rows but the first pass's, the row of the pass before
 	wanted []int32 // rows that the rounds look at
 	rows   []learn.Row
@@ -151,58 +133,44 @@ type replay struct {
 type chain struct {
 	lesson, round int
 	step          int   // of its last row
-	node, row     int32 // of its last row, in its tree and in the pass
+	row           int32 // its last, in the pass
 }
 
-func newReplay(n *Network, b *learn.Batch) *replay { return &replay{n: n, b: b} }
-
 // trunk is the pass of the entries: entry i of a lesson is of token i+1, and the taps of row i.
-func (p *replay) trunk() (tokens []int32) {
-	pages := p.n.Pages()
-	p.forest = new(nn.Forest)
+func (p *replay) trunk(pages *nn.Pages) (tokens []int32) {
+	var texts [][]int32
+	var caches []*nn.Cache // new ones: a tape reads them until it has gone back
+	at := 0
 	for i, l := range p.b.Lessons {
-		t, c := new(tree.Tree), pages.NewCache()
-		t.ResetChain(l.Tokens[1:])
-		p.forest.Add(c, t, 0)
-		c.Reserve(0, t.Len())
+		texts, caches = append(texts, l.Tokens[1:]), append(caches, pages.NewCache())
 		for _, number := range p.b.Rounds[i] {
 			if r := &l.Rounds[number]; r.Root > 0 {
-				p.chains = append(p.chains, chain{i, number, 1, int32(r.Root - 1), int32(len(tokens) + r.Root - 1)})
+				p.chains = append(p.chains, chain{i, number, 1, int32(at + r.Root - 1)})
 			}
 		}
-		tokens = append(tokens, t.Token...)
-		p.caches, p.trees = append(p.caches, c), append(p.trees, t)
+		at += len(l.Tokens) - 1
 	}
+	p.along.Cache = func(i int) *nn.Cache { return caches[i] }
 	p.note()
-	return tokens
+	return p.along.Begin(texts)
 }
 
 // branches is a pass of a row more of each round that looked further, as far as the text is known.
 func (p *replay) branches() (tokens []int32) {
-	p.forest, p.from = new(nn.Forest), nil // a tape holds on to them
+	p.from = nil // a tape holds on to it
 	kept := p.chains[:0]
-	first := make([]int, len(p.trees))
-	for i, t := range p.trees {
-		first[i] = t.Len()
-	}
 	for _, c := range p.chains {
 		l := p.b.Lessons[c.lesson]
 		r := &l.Rounds[c.round]
 		if c.step >= r.Looked || r.Root+c.step+1 >= len(l.Tokens) {
 			continue
 		}
-		token := l.Tokens[r.Root+c.step]
 		p.from = append(p.from, c.row)
-		kept = append(kept, chain{c.lesson, c.round, c.step + 1, int32(p.trees[c.lesson].AppendApart(int(c.node), token)), int32(len(tokens))})
-		tokens = append(tokens, token)
+		kept = append(kept, chain{c.lesson, c.round, c.step + 1, int32(len(tokens))})
+		tokens = append(tokens, l.Tokens[r.Root+c.step])
 	}
 	p.chains = kept
-	for i, t := range p.trees {
-		if more := t.Len() - first[i]; more > 0 {
-			p.caches[i].Reserve(first[i], more)
-			p.forest.Add(p.caches[i], t, first[i])
-		}
-	}
+	p.along.Below(p.from, tokens)
 	p.note()
 	return tokens
 }

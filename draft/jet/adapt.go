@@ -4,7 +4,6 @@ package jet
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -23,15 +22,10 @@ func (d *drafter) Use(h learn.Head) { d.n = h.(trainable).Network }
 // Chance is that of the row of the depth where the walk stopped.
 func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	s, depth := r.State.(*state), len(r.Nodes)
-	if depth > len(s.levels) || len(s.levels[depth-1]) == 0 {
+	if depth > len(s.levels) {
 		return 0, false
 	}
-	for _, c := range s.levels[depth-1] {
-		if c.Token == r.Next {
-			return float32(math.Exp(float64(c.LogProb))), true
-		}
-	}
-	return 0, true // less than that of many others
+	return learn.Chance(s.levels[depth-1], r.Next)
 }
 
 // trainable is a network as a learn.Head.
@@ -69,13 +63,11 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 	var bufs Buffers
 	var tokens []int32
 	pages := n.Pages()
-	trunk := 0
 	for i, l := range b.Lessons {
 		t, cache := new(tree.Tree), pages.NewCache() // a tape reads them until it has gone back
 		text := l.Tokens[:len(l.Tokens)-1]
 		t.ResetChain(text)
 		trunks.Add(cache, t, 0)
-		trunk += len(text)
 		for _, number := range b.Rounds[i] {
 			r := &l.Rounds[number]
 			shape := n.Config
@@ -98,12 +90,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 		branches.Add(cache, t, len(text))
 		tokens = append(tokens, t.Token[len(text):]...)
 	}
-	taps := nn.NewMat(trunk, len(n.Taps)*n.Hidden)
-	at := 0
-	for _, l := range b.Lessons {
-		at += copy(taps.Data[at:], l.Taps)
-	}
-	n.Context(e, &trunks, taps, &bufs)
+	n.Context(e, &trunks, b.Taps(), &bufs)
 	var first nn.Buffer
 	x = e.Mat(&first, len(tokens), n.Hidden)
 	e.Embed(n.Embed, tokens, x)

@@ -5,7 +5,6 @@ package specblock
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -26,12 +25,7 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	if said == nil {
 		return 0, false
 	}
-	for _, c := range said.top {
-		if c.Token == r.Next {
-			return float32(math.Exp(float64(c.LogProb))), true
-		}
-	}
-	return 0, true // less than that of many others
+	return learn.Chance(said.top, r.Next)
 }
 
 // trainable is a network as a learn.Head.
@@ -124,12 +118,8 @@ func (p *replay) first(e *nn.Exec) (x nn.Mat, blocks []began) {
 		}
 		tokens = append(tokens, l.Tokens[1:]...)
 	}
-	taps, at := nn.NewMat(len(tokens), len(n.Taps)*n.Hidden), 0
-	for _, l := range p.b.Lessons {
-		at += copy(taps.Data[at:], l.Taps)
-	}
 	c := e.Mat(new(nn.Buffer), len(tokens), n.Hidden)
-	n.Condition(e, taps, c)
+	n.Condition(e, p.b.Taps(), c)
 	x = e.Mat(new(nn.Buffer), len(tokens)*n.Block, n.Hidden)
 	n.layers(e, forest, c, tokens, n.even(&p.bufs, x.Rows, n.Block), x, &p.bufs)
 	e.Attention(p.last(), n.Layers-1, forest, nn.Source{X: x, Norm: &p.last().AttnNorm}, x, &p.bufs.block)

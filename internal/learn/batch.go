@@ -74,6 +74,19 @@ func (b *Batch) Each(f func(lesson, round int, l *Lesson, r *Round)) {
 	}
 }
 
+// Taps are those of all lessons' rows, one lesson after the other.
+func (b *Batch) Taps() nn.Mat {
+	rows := 0
+	for _, l := range b.Lessons {
+		rows += len(l.Taps) / l.Width
+	}
+	taps, at := nn.NewMat(rows, b.Lessons[0].Width), 0
+	for _, l := range b.Lessons {
+		at += copy(taps.Data[at:], l.Taps)
+	}
+	return taps
+}
+
 // Learns says that the batch is learned, not scored: rows may then stand for what a tree's other branches would be.
 func (b *Batch) Learns() bool { return b.learns }
 

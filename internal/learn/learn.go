@@ -6,10 +6,13 @@
 package learn
 
 import (
+	"math"
+
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
 )
 
 // Learner is a Drafter that can draft with other weights from one call to the next.
@@ -47,6 +50,16 @@ type Head interface {
 	// Write writes the head as a GGUF file of its family. A head opened from that file drafts the
 	// same to the bit.
 	Write(path, name string) error
+}
+
+// Chance is what Learner.Chance returns where the drafter looked at a list of candidates: 0 for a token that is not among them.
+func Chance(list []sample.Candidate, token int32) (p float32, ok bool) {
+	for _, c := range list {
+		if c.Token == token {
+			return float32(math.Exp(float64(c.LogProb))), true
+		}
+	}
+	return 0, len(list) > 0
 }
 
 // Row is a row that a Head computed: its logits are of the token at place At of a lesson's text, the Step-th below the root of a

@@ -7,7 +7,6 @@ import (
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tree"
 )
 
 // Head is an EAGLE head in training over a frozen target (reference specblock.md §5.4).
@@ -20,11 +19,10 @@ type Head struct {
 	train.OverTarget
 
 	net   *eagle.Network
-	trees []*tree.Tree // of texts
+	along eagle.Along
 
 	passes []*pass
-	used   int     // of them, since begin
-	rows   []place // of the last pass
+	used   int // of them, since begin
 	bufs   eagle.Buffers
 
 	features, asked, wanted, logits nn.Buffer
@@ -33,14 +31,8 @@ type Head struct {
 	soft nn.Soft
 }
 
-// place is a node of a text's tree.
-type place struct{ text, node int }
-
-// pass is one pass: its forest lasts until the gradient is taken, and its states until the next pass has read them.
-type pass struct {
-	forest        nn.Forest
-	input, states nn.Buffer
-}
+// pass is the memory of one pass: its states last until the next pass has read them.
+type pass struct{ input, states nn.Buffer }
 
 // NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
 // vocabulary; nil: all.
@@ -55,6 +47,7 @@ func NewHead(c eagle.Config, tokens []int32, target *model.Model, kind gemm.Type
 		return nil, err
 	}
 	h.Made(h.net.Pages)
+	h.along.Cache = h.Cache
 	return h, c.Fits(target.Config)
 }
 
@@ -70,67 +63,38 @@ func (h *Head) begin(texts [][]int32, noise func(g nn.Mat)) (last, features, x n
 	features = h.Exec.Mat(&h.features, last.Rows, h.net.Hidden)
 	h.net.Features(h.Exec, h.Target.Taps, features, &h.bufs)
 
-	h.used, h.rows = 0, nil
-	f := h.next()
-	var tokens, of []int32
+	h.used = 0
+	read := make([][]int32, len(texts))
+	var of []int32
 	for i, text := range texts {
-		if i == len(h.trees) {
-			h.trees = append(h.trees, new(tree.Tree))
-		}
-		h.trees[i].ResetChain(text[1:])
-		f.forest.Add(h.Cache(i), h.trees[i], 0)
-		h.Cache(i).Reserve(0, length-1)
-		tokens = append(tokens, text[1:]...)
+		read[i] = text[1:]
 		for p := range length - 1 {
 			of = append(of, int32(i*length+p))
-			h.rows = append(h.rows, place{i, p})
 		}
 	}
-	return last, features, h.run(f, tokens, features, of, noise)
+	return last, features, h.run(h.along.Begin(read), features, of, noise)
 }
 
 // grow runs a row below each of some rows of the last pass, in their order: from numbers them, tokens are the new rows', x is the last
 // pass's states.
 func (h *Head) grow(x nn.Mat, from, tokens []int32) nn.Mat {
-	var rows []place
-	first := make([]int, len(h.trees))
-	for i, t := range h.trees {
-		first[i] = t.Len()
-	}
-	for i, r := range from {
-		at := h.rows[r]
-		rows = append(rows, place{at.text, h.trees[at.text].AppendApart(at.node, tokens[i])})
-	}
-	h.rows = rows
-	f := h.next()
-	for i, t := range h.trees {
-		if more := t.Len() - first[i]; more > 0 {
-			h.Cache(i).Reserve(first[i], more)
-			f.forest.Add(h.Cache(i), t, first[i])
-		}
-	}
-	return h.run(f, tokens, x, from, nil)
+	h.along.Below(from, tokens)
+	return h.run(tokens, x, from, nil)
 }
 
-// next is the next pass, of no rows yet.
-func (h *Head) next() *pass {
+// run computes the rows of the pass laid out, whose features are some rows of g.
+func (h *Head) run(tokens []int32, g nn.Mat, of []int32, noise func(g nn.Mat)) nn.Mat {
 	if h.used == len(h.passes) {
 		h.passes = append(h.passes, new(pass))
 	}
 	p := h.passes[h.used]
 	h.used++
-	p.forest.Reset()
-	return p
-}
-
-// run computes the rows of a pass, whose features are some rows of g.
-func (h *Head) run(p *pass, tokens []int32, g nn.Mat, of []int32, noise func(g nn.Mat)) nn.Mat {
 	in := h.Exec.Mat(&p.input, len(tokens), h.net.Hidden)
 	h.Exec.Gather(g, of, in)
 	if noise != nil {
 		noise(in)
 	}
 	x := h.Exec.Mat(&p.states, len(tokens), h.net.Hidden)
-	h.net.Run(h.Exec, &p.forest, tokens, in, x, &h.bufs)
+	h.net.Run(h.Exec, h.along.Forest, tokens, in, x, &h.bufs)
 	return x
 }
