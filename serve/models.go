@@ -56,6 +56,7 @@ type entry struct {
 	loads   int64      // times that it was loaded
 	failed  error      // of the last load
 	meta    *modelMeta // of the last time that somebody asked while it was loaded
+	shown   *ollamaShown
 
 	liveness liveness
 }
@@ -328,6 +329,17 @@ func (p *models) each(f func(*entry)) {
 	for _, e := range p.list {
 		f(e)
 	}
+}
+
+// view calls f for the entry of a name, while none changes.
+func (p *models) view(name string, f func(*entry)) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e, err := p.find(name)
+	if err == nil {
+		f(e)
+	}
+	return err
 }
 
 // loaded returns the models that are loaded.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -34,32 +35,79 @@ type ollamaDetails struct {
 	Quantization string   `json:"quantization_level"`
 }
 
-func (s *Server) ollamaModel(m *Model) ollamaModel {
-	c, t := m.Config(), m.Target().Model
-	d := ollamaDetails{Format: "gguf", Family: c.Arch, Families: []string{c.Arch}, Parameters: fmt.Sprintf("%.1fB", float64(c.Parameters())/1e9),
-		Quantization: model.FileType(t.Blocks[0].Out.W.Type()).String()}
-	if n := float64(c.Parameters()); n < 1e9 {
-		d.Parameters = fmt.Sprintf("%.2fM", n/1e6)
-	}
-	o := ollamaModel{Name: m.Name, Model: m.Name, Modified: s.began, Size: m.WeightBytes(), Details: d}
-	shown, _ := json.Marshal(o.Details)
-	o.Digest = fmt.Sprintf("%x", sha256.Sum256(fmt.Append(shown, o.Name, o.Size)))
-	return o
+// ollamaShown describes a model for /api/show.
+type ollamaShown struct {
+	model        ollamaModel
+	Modelfile    string         `json:"modelfile"`
+	Parameters   string         `json:"parameters"`
+	Template     string         `json:"template"`
+	Details      ollamaDetails  `json:"details"`
+	Info         map[string]any `json:"model_info"`
+	Capabilities []string       `json:"capabilities"`
+	Modified     time.Time      `json:"modified_at"`
 }
 
-// ollamaTags answers GET /api/tags.
+func (s *Server) newOllamaModel(name string, size int, d ollamaDetails) ollamaModel {
+	shown, _ := json.Marshal(d)
+	return ollamaModel{Name: name, Model: name, Modified: s.began, Size: size, Details: d,
+		Digest: fmt.Sprintf("%x", sha256.Sum256(fmt.Append(shown, name, size)))}
+}
+
+// describe describes a model that is loaded.
+func (s *Server) describe(m *Model) *ollamaShown {
+	c, t := m.Config(), m.Target().Model
+	size := fmt.Sprintf("%.2fM", float64(c.Parameters())/1e6)
+	if c.Parameters() >= 1e9 {
+		size = fmt.Sprintf("%.1fB", float64(c.Parameters())/1e9)
+	}
+	d := ollamaDetails{Format: "gguf", Family: c.Arch, Families: []string{c.Arch}, Parameters: size,
+		Quantization: model.FileType(t.Blocks[0].Out.W.Type()).String()}
+	info := map[string]any{"general.architecture": c.Arch, "general.parameter_count": c.Parameters()}
+	for name, value := range map[string]int{"context_length": m.Context(), "embedding_length": c.Hidden, "block_count": c.Layers,
+		"feed_forward_length": c.FFN, "vocab_size": c.Vocab, "attention.head_count": c.Heads, "attention.head_count_kv": c.KVHeads} {
+		info[c.Arch+"."+name] = value
+	}
+	can := []string{"completion"}
+	if layout, err := m.Layout(); err == nil {
+		if toolFormat(layout) != "" {
+			can = append(can, "tools")
+		}
+		if layout.Mentions(thinkEnd) {
+			can = append(can, "thinking")
+		}
+	}
+	template := ""
+	if t := m.Tokenizer(); t != nil {
+		if len(t.Templates()) > 0 {
+			template = t.Templates()[0].Text
+		}
+		if _, ok := t.FIM(); ok {
+			can = append(can, "insert")
+		}
+	}
+	return &ollamaShown{s.newOllamaModel(m.Name, m.WeightBytes(), d), "FROM " + m.Name + "\n", "", template, d, info, can, s.began}
+}
+
+// described returns the description of an entry; nil where its model was not loaded yet. The models are locked.
+func (s *Server) described(e *entry) *ollamaShown {
+	if e.shown == nil && e.model != nil {
+		e.shown = s.describe(e.model)
+	}
+	return e.shown
+}
+
+// ollamaTags answers GET /api/tags. Of a model that was not loaded yet, little is known.
 func (s *Server) ollamaTags(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
 	}
 	list := []ollamaModel{}
 	s.models.each(func(e *entry) {
-		if e.model != nil {
-			list = append(list, s.ollamaModel(e.model))
-			return
+		m := s.newOllamaModel(e.Name, int(e.Bytes), ollamaDetails{Format: "gguf"})
+		if d := s.described(e); d != nil {
+			m = d.model
 		}
-		list = append(list, ollamaModel{Name: e.Name, Model: e.Name, Modified: s.began, Size: int(e.Bytes), Details: ollamaDetails{Format: "gguf"},
-			Digest: fmt.Sprintf("%x", sha256.Sum256(fmt.Append(nil, e.Name, e.Bytes)))})
+		list = append(list, m)
 	})
 	return x.writeJSON(http.StatusOK, map[string]any{"models": list})
 }
@@ -86,37 +134,40 @@ func (s *Server) ollamaRunning(x *exchange) error {
 				expires = e.last.Add(keep)
 			}
 		}
-		list = append(list, running{s.ollamaModel(e.model), expires, 0, e.model.Context()})
+		list = append(list, running{s.described(e).model, expires, 0, e.model.Context()})
 	})
 	return x.writeJSON(http.StatusOK, map[string]any{"models": list})
 }
 
-// ollamaShow answers POST /api/show.
+// ollamaShow answers POST /api/show. It loads a model once: clients show all models to choose one.
 func (s *Server) ollamaShow(x *exchange) error {
-	m, _, err := x.readModel()
+	name, err := x.readName()
 	if err != nil {
 		return err
 	}
-	c, d := m.Config(), s.ollamaModel(m)
-	info := map[string]any{"general.architecture": c.Arch, "general.parameter_count": c.Parameters()}
-	for name, value := range map[string]int{"context_length": m.Context(), "embedding_length": c.Hidden, "block_count": c.Layers,
-		"feed_forward_length": c.FFN, "vocab_size": c.Vocab, "attention.head_count": c.Heads, "attention.head_count_kv": c.KVHeads} {
-		info[c.Arch+"."+name] = value
-	}
-	template, can := "", []string{"completion"}
-	if t := m.Tokenizer(); t != nil && len(t.Templates()) > 0 {
-		template = t.Templates()[0].Text
-	}
-	if layout, err := m.Layout(); err == nil {
-		if toolFormat(layout) != "" {
-			can = append(can, "tools")
-		}
-		if layout.Mentions(thinkEnd) {
-			can = append(can, "thinking")
+	var d *ollamaShown
+	look := func(e *entry) { d = s.described(e) }
+	if err = s.models.view(name, look); err == nil && d == nil {
+		if _, err = x.useModel(name); err == nil {
+			err = s.models.view(name, look)
 		}
 	}
-	return x.writeJSON(http.StatusOK, map[string]any{"modelfile": "FROM " + m.Name + "\n", "parameters": "", "template": template,
-		"details": d.Details, "model_info": info, "capabilities": can, "modified_at": d.Modified})
+	if err != nil {
+		return err
+	}
+	return x.writeJSON(http.StatusOK, d)
+}
+
+// readName reads a body that names a model.
+func (x *exchange) readName() (name string, err error) {
+	o, err := x.readBody()
+	if err != nil {
+		return "", err
+	}
+	if o.readFirst(&name, "model", "name"); o.err != nil {
+		return "", o.err
+	}
+	return name, nil
 }
 
 // ollamaVersionOf answers GET /api/version.
@@ -126,12 +177,10 @@ func (s *Server) ollamaVersionOf(x *exchange) error {
 
 // ollamaPull answers POST /api/pull, which it cannot do: clients must not fill the server's disk.
 func (s *Server) ollamaPull(x *exchange) error {
-	_, o, err := x.readModel()
+	name, err := x.readName()
 	if err != nil {
 		return err
 	}
-	name := "NAME"
-	o.readFirst(&name, "model", "name")
 	return newError(http.StatusNotImplemented, "invalid_request_error", "not_supported",
-		"this server fetches no models: run \"grove pull %s\" beside it, and start it with the model", name)
+		"this server fetches no models: run \"grove pull %s\" beside it, and start it with the model", cmp.Or(name, "NAME"))
 }

@@ -110,12 +110,49 @@ func TestOllamaModels(t *testing.T) {
 	show := s.post("/api/show", map[string]any{"model": "test/model"})
 	info := show["model_info"].(map[string]any)
 	if name := info["general.architecture"].(string); info[name+".context_length"] != 2048.0 ||
-		jsonOf(show["capabilities"]) != `["completion","tools","thinking"]` {
+		jsonOf(show["capabilities"]) != `["completion","tools","thinking","insert"]` {
 		t.Errorf("%v", show)
 	}
 	if v := get("/api/version")["version"]; v == "" {
 		t.Error("no version")
 	}
+}
+
+// Of several models, each is loaded once to be shown. Until then its name is known; the models that are loaded are those running.
+func TestOllamaShowsManyModels(t *testing.T) {
+	f := newShelf(t, 3)
+	s := startMany(t, serve.Options{Memory: 2}, f.sources(2, 2, 2)) // there is room for one
+	list := func(path string) (names []string, families int) {
+		_, _, text := s.send("GET", path, "")
+		for _, m := range object(t, text)["models"].([]any) {
+			names = append(names, at(m, "name").(string))
+			if at(m, "details.family") == "qwen3" {
+				families++
+			}
+		}
+		return names, families
+	}
+	for i := range 7 {
+		names, families := list("/api/tags")
+		running, _ := list("/api/ps")
+		if strings.Join(names, " ") != "m0 m1 m2" || families != min(i, 3) || len(running) != min(i, 1) {
+			t.Errorf("round %d: %q, %d of them known, running %q", i, names, families, running)
+		}
+		if a := s.post("/api/show", map[string]any{"model": names[i%3]}); at(a, "details.family") != "qwen3" || a["modelfile"] != "FROM "+names[i%3]+"\n" {
+			t.Errorf("round %d: %v", i, a)
+		}
+	}
+	if n := f.loads.Load(); n != 3 {
+		t.Errorf("%d loads of 3 models", n)
+	}
+	for request, want := range map[string]string{"show": "404 there is no model", "pull": "501 this server fetches no models"} {
+		status, _, text := s.send("POST", "/api/"+request, `{"model":"a/b"}`)
+		code, message, _ := strings.Cut(want, " ")
+		if got, _ := object(t, text)["error"].(string); jsonOf(status) != code || !strings.HasPrefix(got, message) {
+			t.Errorf("%s: status %d, %s", request, status, text)
+		}
+	}
+	s.CloseModels()
 }
 
 func jsonOf(v any) string {
