@@ -20,9 +20,10 @@ type EmbedOptions struct {
 	Width   int // how many numbers it keeps, from the first; 0: all, Config().Hidden
 }
 
-// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the final norm, pooled, cut to
-// the width asked for, and scaled to length 1. A model embeds one text at a time, beside its generations; the text's
-// keys and values are not counted by Options.CacheMemory.
+// Embed returns the embedding of a text of tokens: the last hidden states of its tokens, after the
+// final norm, pooled, cut to the width asked for, and scaled to length 1. A model embeds one text
+// at a time, beside its generations; the text's keys and values are not counted by
+// Options.CacheMemory.
 func (m *Model) Embed(ctx context.Context, tokens []int32, o EmbedOptions) ([]float32, error) {
 	if err := m.checkTokens("Prompt", tokens); err != nil {
 		return nil, err

@@ -11,12 +11,13 @@ import (
 	"github.com/grovellm/grove"
 )
 
-// Embeddings have length 1 and are the same each time. The mean is the last token's where there is one token, and another where
-// there are several; a further token changes the last.
+// Embeddings have length 1 and are the same each time. The mean is the last token's where there is
+// one token, and another where there are several; a further token changes the last.
 func TestEmbed(t *testing.T) {
 	m := open(t, "tiny-qwen3", grove.Options{Threads: 2})
 	rapid.Check(t, func(rt *rapid.T) {
-		tokens := rapid.SliceOfNDistinct(rapid.Int32Range(0, int32(m.Config().Vocab-1)), 1, 8, rapid.ID[int32]).Draw(rt, "tokens")
+		tokens := rapid.SliceOfNDistinct(rapid.Int32Range(0, int32(m.Config().Vocab-1)), 1, 8,
+			rapid.ID[int32]).Draw(rt, "tokens")
 		mean, err := m.Embed(ctx, tokens, grove.EmbedOptions{})
 		if err != nil {
 			rt.Fatal(err)
@@ -40,7 +41,8 @@ func TestEmbed(t *testing.T) {
 		if equal := same(mean, end); equal != (len(tokens) == 1) {
 			rt.Fatalf("of %d tokens the mean and the last are equal: %v", len(tokens), equal)
 		}
-		if more, err := m.Embed(ctx, append(tokens[:len(tokens):len(tokens)], (tokens[0]+1)%int32(m.Config().Vocab)), last); err != nil || same(more, end) {
+		if more, err := m.Embed(ctx, append(tokens[:len(tokens):len(tokens)], (tokens[0]+1)%int32(m.Config().Vocab)),
+			last); err != nil || same(more, end) {
 			rt.Fatalf("a token more changes nothing: %v", err)
 		}
 	})
@@ -53,7 +55,8 @@ func TestEmbed(t *testing.T) {
 	if short, err := m.Embed(ctx, []int32{5, 6}, grove.EmbedOptions{Width: 3}); err != nil || len(short) != 3 {
 		t.Errorf("three numbers are %v, %v", short, err)
 	}
-	if _, err := m.Embed(ctx, []int32{5}, grove.EmbedOptions{Width: 1 << 20}); !errors.As(err, &option) || option.Field != "Width" {
+	if _, err := m.Embed(ctx, []int32{5}, grove.EmbedOptions{Width: 1 << 20}); !errors.As(err, &option) ||
+		option.Field != "Width" {
 		t.Errorf("a width beyond the model's: %v", err)
 	}
 	for _, tokens := range [][]int32{nil, {-1}, {1 << 30}} {

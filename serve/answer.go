@@ -73,8 +73,8 @@ func (x *exchange) answer(c *call, makeForm func(*answering) form) error {
 	return a.collect(parts)
 }
 
-// limit makes the context of the request's work. It ends with the client's connection, the server, or the time allowed; end
-// ends it.
+// limit makes the context of the request's work. It ends with the client's connection, the server,
+// or the time allowed; end ends it.
 func (x *exchange) limit() (ctx context.Context, end context.CancelCauseFunc) {
 	timed, endTime := context.WithDeadlineCause(x.r.Context(), x.began.Add(x.s.o.Time), errTime)
 	ctx, cancel := context.WithCancelCause(timed)
@@ -202,8 +202,8 @@ func (a *answering) finished(index int, r *grove.Result) {
 	a.s.metrics.finished(a.model, r)
 }
 
-// finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is tool_calls where the text ended by
-// itself and has calls.
+// finishReason is OpenAI's word for why a generation ended; empty while it goes on. It is
+// tool_calls where the text ended by itself and has calls.
 func finishReason(r *grove.Result, calls bool) string {
 	switch {
 	case r == nil:

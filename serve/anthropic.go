@@ -29,7 +29,8 @@ func (s *Server) countTokens(x *exchange) error {
 
 // anthropicTypes are Anthropic's types of errors by status.
 var anthropicTypes = map[int]string{400: "invalid_request_error", 401: "authentication_error", 403: "permission_error",
-	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error", 503: "overloaded_error", 504: "timeout_error"}
+	404: "not_found_error", 413: "request_too_large", 429: "rate_limit_error",
+	503: "overloaded_error", 504: "timeout_error"}
 
 // anthropicError is an error in Anthropic's form.
 func anthropicError(x *exchange, e *Error) any {
@@ -40,7 +41,8 @@ func anthropicError(x *exchange, e *Error) any {
 	case kind == "":
 		kind = "api_error"
 	}
-	return map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": e.Message}, "request_id": x.id}
+	fault := map[string]string{"type": kind, "message": e.Message}
+	return map[string]any{"type": "error", "error": fault, "request_id": x.id}
 }
 
 // fromAnthropic makes the body of a chat completion of one of Anthropic's.
@@ -225,8 +227,8 @@ type messageUsage struct {
 }
 
 func (f *messageForm) start() *message {
-	return &message{ID: "msg_" + f.a.id, Type: "message", Role: "assistant", Model: f.a.call.model.Name, Content: []map[string]any{},
-		Usage: messageUsage{Input: len(f.a.call.prompts[0].tokens)}}
+	return &message{ID: "msg_" + f.a.id, Type: "message", Role: "assistant", Model: f.a.call.model.Name,
+		Content: []map[string]any{}, Usage: messageUsage{Input: len(f.a.call.prompts[0].tokens)}}
 }
 
 func (f *messageForm) end(p *piece) messageEnd {
@@ -289,8 +291,10 @@ func (f *messageForm) events(p *piece, last bool) (list []event) {
 		case opens:
 			send("content_block_start", map[string]any{"index": s.at, "content_block": s.content(false)})
 		case adds:
-			delta := [...][2]string{{"thinking_delta", "thinking"}, {"text_delta", "text"}, {"input_json_delta", "partial_json"}}[s.block.kind]
-			send("content_block_delta", map[string]any{"index": s.at, "delta": map[string]string{"type": delta[0], delta[1]: s.text}})
+			kind := [...]string{"thinking_delta", "text_delta", "input_json_delta"}[s.block.kind]
+			field := [...]string{"thinking", "text", "partial_json"}[s.block.kind]
+			delta := map[string]string{"type": kind, field: s.text}
+			send("content_block_delta", map[string]any{"index": s.at, "delta": delta})
 		case closes:
 			send("content_block_stop", map[string]any{"index": s.at})
 		}

@@ -9,25 +9,30 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// The tokens counted are those that an answer counts. An answer says what it was ended by, and a stream that waits has pings.
+// The tokens counted are those that an answer counts. An answer says what it was ended by, and a
+// stream that waits has pings.
 func TestAnthropic(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{Limits: serve.Limits{Ping: time.Microsecond}})
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
+		serve.Options{Limits: serve.Limits{Ping: time.Microsecond}})
 	body := map[string]any{"model": "m", "max_tokens": 40, "temperature": 0, "system": "Be brief.",
 		"messages": []any{map[string]any{"role": "user", "content": "func main() {"}},
 		"tools":    []any{map[string]any{"name": "f", "input_schema": map[string]any{"type": "object"}}}}
 	count := s.post("/v1/messages/count_tokens", body)
 	for range 2 { // the second time they are cached
 		a := s.post("/v1/messages", body)
-		if n := at(a, "usage.input_tokens").(float64) + at(a, "usage.cache_read_input_tokens").(float64); n != count["input_tokens"] || n == 0 {
+		if n := at(a, "usage.input_tokens").(float64) + at(a,
+			"usage.cache_read_input_tokens").(float64); n != count["input_tokens"] || n == 0 {
 			t.Errorf("counted %v, usage %v", count, a["usage"])
 		}
 	}
 	text := at(s.post("/v1/messages", body), "content.0.text").(string)
 	a := s.post("/v1/messages", with(body, "stop_sequences", []string{text[len(text)/2:]}))
-	if a["stop_reason"] != "stop_sequence" || a["stop_sequence"] != text[len(text)/2:] || at(a, "content.0.text") != text[:len(text)/2] {
+	if a["stop_reason"] != "stop_sequence" || a["stop_sequence"] != text[len(text)/2:] ||
+		at(a, "content.0.text") != text[:len(text)/2] {
 		t.Errorf("%v; want it to end before %q", a, text[len(text)/2:])
 	}
-	status, header, text := s.send("POST", "/v1/messages", `{"messages":[{"role":"user","content":"x"}],"max_tokens":500,"ignore_eos":true,"stream":true}`)
+	status, header, text := s.send("POST", "/v1/messages",
+		`{"messages":[{"role":"user","content":"x"}],"max_tokens":500,"ignore_eos":true,"stream":true}`)
 	if status != 200 || header.Get("Content-Type") != "text/event-stream" || header.Get("Request-Id") == "" ||
 		!strings.Contains(text, "event: ping\ndata: {\"type\":\"ping\"}\n\n") || strings.Contains(text, "DONE") {
 		t.Errorf("status %d, %v: %s", status, header, text)
@@ -36,35 +41,40 @@ func TestAnthropic(t *testing.T) {
 
 // Errors have Anthropic's form, and name the field that cannot be honoured.
 func TestAnthropicErrors(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{Keys: []string{"k"}})
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}),
+		serve.Options{Keys: []string{"k"}})
 	const hello = `{"max_tokens":3,"messages":[{"role":"user","content":"x"}]`
 	for body, want := range map[string]string{
 		`{`:                                     "invalid_request_error|JSON",
 		`{"max_tokens":3}`:                      "invalid_request_error|messages: it is missing",
 		hello + `,"n":2}`:                       "invalid_request_error|n: ",
 		hello + `,"thinking":{"type":"often"}}`: "invalid_request_error|thinking.type: ",
-		hello + `,"thinking":{"type":"enabled","budget_tokens":"x"}}`:                                     "invalid_request_error|thinking.budget_tokens: ",
-		hello + `,"tools":[{"type":"bash_20250124","name":"bash"}]}`:                                      "invalid_request_error|tools[0].type: ",
-		hello + `,"tools":[{"name":"a b"}]}`:                                                              "invalid_request_error|tools[0].name: ",
-		hello + `,"tool_choice":{"type":"some"}}`:                                                         "invalid_request_error|tool_choice.type: ",
-		hello + `,"tool_choice":{"type":"tool","name":"g"},"tools":[{"name":"f"}]}`:                       "invalid_request_error|tool_choice.name: ",
-		hello + `,"output_config":{"format":{"type":"xml"}}}`:                                             "invalid_request_error|output_config.format.type: ",
-		hello + `,"mcp_servers":[{"url":"x"}]}`:                                                           "invalid_request_error|mcp_servers: ",
-		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"image"}]}]}`:                      "invalid_request_error|messages[0].content[0].type: ",
-		`{"max_tokens":3,"messages":[{"role":"user","content":"` + strings.Repeat("long ", 5000) + `"}]}`: "invalid_request_error|messages: ",
+		hello + `,"thinking":{"type":"enabled","budget_tokens":"x"}}`:                "invalid_request_error|thinking.budget_tokens: ",
+		hello + `,"tools":[{"type":"bash_20250124","name":"bash"}]}`:                 "invalid_request_error|tools[0].type: ",
+		hello + `,"tools":[{"name":"a b"}]}`:                                         "invalid_request_error|tools[0].name: ",
+		hello + `,"tool_choice":{"type":"some"}}`:                                    "invalid_request_error|tool_choice.type: ",
+		hello + `,"tool_choice":{"type":"tool","name":"g"},"tools":[{"name":"f"}]}`:  "invalid_request_error|tool_choice.name: ",
+		hello + `,"output_config":{"format":{"type":"xml"}}}`:                        "invalid_request_error|output_config.format.type: ",
+		hello + `,"mcp_servers":[{"url":"x"}]}`:                                      "invalid_request_error|mcp_servers: ",
+		`{"max_tokens":3,"messages":[{"role":"user","content":[{"type":"image"}]}]}`: "invalid_request_error|messages[0].content[0].type: ",
+		`{"max_tokens":3,"messages":[{"role":"user","content":"` + strings.Repeat("long ",
+			5000) + `"}]}`: "invalid_request_error|messages: ",
 	} {
 		status, header, text := s.send("POST", "/v1/messages", body, "X-Api-Key", "k")
 		kind, message, _ := strings.Cut(want, "|")
 		a := object(t, text)
-		if status != 400 || a["type"] != "error" || at(a, "error.type") != kind || !strings.Contains(at(a, "error.message").(string), message) ||
+		if status != 400 || a["type"] != "error" || at(a, "error.type") != kind ||
+			!strings.Contains(at(a, "error.message").(string), message) ||
 			a["request_id"] != header.Get("Request-Id") {
 			t.Errorf("%.100s: status %d, %s; want %s", body, status, text, want)
 		}
 	}
-	if _, _, text := s.send("POST", "/v1/messages", hello+"}"); at(object(t, text), "error.type") != "authentication_error" {
+	if _, _, text := s.send("POST", "/v1/messages", hello+"}"); at(object(t, text),
+		"error.type") != "authentication_error" {
 		t.Errorf("without a key: %s", text)
 	}
-	if _, _, text := s.send("POST", "/v1/messages/x", "", "X-Api-Key", "k"); at(object(t, text), "error.type") != "not_found_error" {
+	if _, _, text := s.send("POST", "/v1/messages/x", "", "X-Api-Key", "k"); at(object(t, text),
+		"error.type") != "not_found_error" {
 		t.Error(text)
 	}
 }

@@ -1,6 +1,7 @@
 package serve
 
-// block is a part of an answer, for protocols that number them: reasoning, text or a call of a tool.
+// block is a part of an answer, for protocols that number them: reasoning, text or a call of a
+// tool.
 type block struct {
 	kind  blockKind
 	text  string    // what came so far; of a call its arguments
@@ -40,7 +41,8 @@ const (
 	closes
 )
 
-// add takes a piece, and returns the steps that it makes. In an answer reasoning comes before text, and text before calls.
+// add takes a piece, and returns the steps that it makes. In an answer reasoning comes before text,
+// and text before calls.
 func (b *blocks) add(p *piece) (steps []step) {
 	if p.reasoning != "" {
 		steps = b.append(steps, reasoningBlock, nil, p.reasoning, nil)

@@ -19,8 +19,8 @@ func (s *Server) chatCompletions(x *exchange) error {
 	return x.answer(c, newChatForm)
 }
 
-// readChat reads a conversation to answer. translate, where it is not nil, puts OpenAI's fields in the place of those of
-// another protocol.
+// readChat reads a conversation to answer. translate, where it is not nil, puts OpenAI's fields in
+// the place of those of another protocol.
 func (x *exchange) readChat(translate func(*object)) (*call, error) {
 	m, o, err := x.readModel()
 	if err != nil {
@@ -41,7 +41,8 @@ func (x *exchange) readConversation(o *object, m *Model) (*call, error) {
 	return c, c.readMessages(o)
 }
 
-// readLimits reads how many tokens there may be, and which log-probabilities are wanted, as chats have it.
+// readLimits reads how many tokens there may be, and which log-probabilities are wanted, as chats
+// have it.
 func (c *call) readLimits(o *object, most int) {
 	c.readTokens(o, most, 0, "max_completion_tokens", "max_tokens")
 	o.read("logprobs", &c.request.Logprobs)
@@ -84,8 +85,8 @@ func (c *call) readMessages(o *object) error {
 	return nil
 }
 
-// readReasoning finds out whether the model may reason before it answers: its chat template knows the mark of reasoning's end.
-// A prompt may have begun it.
+// readReasoning finds out whether the model may reason before it answers: its chat template knows
+// the mark of reasoning's end. A prompt may have begun it.
 func (c *call) readReasoning(o *object, layout *chat.Layout) error {
 	format, budget := "auto", -1
 	o.read("reasoning_format", &format)
@@ -255,13 +256,15 @@ func (f chatForm) pieces(p *piece) (list []any) {
 		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Reasoning: &p.reasoning}})
 	}
 	if p.content != "" || len(p.probs) > 0 {
-		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Content: &p.content}, Logprobs: f.c.chatLogprobs(p.probs)})
+		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{Content: &p.content},
+			Logprobs: f.c.chatLogprobs(p.probs)})
 	}
 	for i := range p.calls {
 		list = append(list, chatPiece{Index: p.index, Delta: chatDelta{ToolCalls: p.calls[i : i+1]}})
 	}
 	if p.result != nil {
-		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(p.finish), StopReason: f.c.stopString(p.result)})
+		list = append(list, chatPiece{Index: p.index, FinishReason: orNil(p.finish),
+			StopReason: f.c.stopString(p.result)})
 	}
 	return list
 }

@@ -63,8 +63,10 @@ var chatDialect = dialect{
 		for _, m := range q.turns {
 			switch m.role {
 			case "call":
-				messages = append(messages, map[string]any{"role": "assistant", "content": "", "tool_calls": []any{map[string]any{
-					"id": "c1", "type": "function", "function": map[string]any{"name": "first", "arguments": string(m.arguments())}}}})
+				messages = append(messages, map[string]any{"role": "assistant", "content": "",
+					"tool_calls": []any{map[string]any{
+						"id": "c1", "type": "function",
+						"function": map[string]any{"name": "first", "arguments": string(m.arguments())}}}})
 			case "result":
 				messages = append(messages, map[string]any{"role": "tool", "content": m.text, "tool_call_id": "c1"})
 			default:
@@ -82,7 +84,8 @@ var chatDialect = dialect{
 			}
 		}
 		if q.schema != "" {
-			body["response_format"] = map[string]any{"type": "json_schema", "json_schema": map[string]any{"name": "x", "schema": json.RawMessage(q.schema)}}
+			body["response_format"] = map[string]any{"type": "json_schema",
+				"json_schema": map[string]any{"name": "x", "schema": json.RawMessage(q.schema)}}
 		}
 		return body
 	},
@@ -94,7 +97,8 @@ var chatDialect = dialect{
 		for _, c := range list {
 			got.calls = append(got.calls, fmt.Sprint(at(c, "function.name"), at(c, "function.arguments")))
 		}
-		got.prompt, got.output = int(at(a, "usage.prompt_tokens").(float64)), int(at(a, "usage.completion_tokens").(float64))
+		got.prompt, got.output = int(at(a, "usage.prompt_tokens").(float64)),
+			int(at(a, "usage.completion_tokens").(float64))
 		return got
 	},
 	fault: func(a map[string]any) string { return at(a, "error.message").(string) },
@@ -113,21 +117,24 @@ var anthropicDialect = dialect{
 			case "system":
 				system = []any{map[string]any{"type": "text", "text": m.text}}
 			case "call":
-				add("assistant", map[string]any{"type": "tool_use", "id": "c1", "name": "first", "input": m.arguments()})
+				add("assistant", map[string]any{"type": "tool_use", "id": "c1", "name": "first",
+					"input": m.arguments()})
 			case "result":
 				add("user", map[string]any{"type": "tool_result", "tool_use_id": "c1", "content": m.text})
 			default:
 				add(m.role, map[string]any{"type": "text", "text": m.text})
 			}
 		}
-		body := q.tail(map[string]any{"messages": messages, "max_tokens": q.max, "stop_sequences": q.stops, "system": system})
+		body := q.tail(map[string]any{"messages": messages, "max_tokens": q.max, "stop_sequences": q.stops,
+			"system": system})
 		if q.budget > 0 {
 			delete(body, "reasoning_budget")
 			body["thinking"] = map[string]any{"type": "enabled", "budget_tokens": q.budget}
 		}
 		if q.tools {
 			for _, name := range toolNames {
-				tools = append(tools, map[string]any{"name": name, "description": "D.", "input_schema": json.RawMessage(schemaOfTools)})
+				tools = append(tools, map[string]any{"name": name, "description": "D.",
+					"input_schema": json.RawMessage(schemaOfTools)})
 			}
 			choice := map[string]any{"type": map[string]string{"required": "any", "first": "tool"}[q.choice]}
 			if choice["type"] == "" {
@@ -142,7 +149,8 @@ var anthropicDialect = dialect{
 			body["tools"], body["tool_choice"] = tools, choice
 		}
 		if q.schema != "" {
-			body["output_config"] = map[string]any{"format": map[string]any{"type": "json_schema", "schema": json.RawMessage(q.schema)}}
+			body["output_config"] = map[string]any{"format": map[string]any{"type": "json_schema",
+				"schema": json.RawMessage(q.schema)}}
 		}
 		return body
 	},
@@ -175,12 +183,14 @@ var anthropicDialect = dialect{
 			case "message_start":
 				message = e["message"].(map[string]any)
 			case "content_block_start":
-				if content = append(content, block); int(index) != len(content)-1 || block["text"] != nil && block["text"] != "" {
+				if content = append(content, block); int(index) != len(content)-1 || block["text"] != nil &&
+					block["text"] != "" {
 					t.Errorf("block %d: %v", len(content), e)
 				}
 			case "content_block_delta":
 				b := content[int(index)].(map[string]any)
-				for name, field := range map[string]string{"text": "text", "thinking": "thinking", "partial_json": "input"} {
+				for name, field := range map[string]string{"text": "text", "thinking": "thinking",
+					"partial_json": "input"} {
 					if piece, ok := at(e, "delta."+name).(string); ok {
 						before, _ := b[field].(string)
 						b[field] = before + piece
@@ -203,8 +213,9 @@ var anthropicDialect = dialect{
 		}
 		return message
 	},
-	param: map[string]string{"stop": "stop_sequences", "response_format.json_schema.schema": "output_config.format.schema",
-		"tools[0].function.name": "tools[0].name"},
+	param: map[string]string{"stop": "stop_sequences",
+		"response_format.json_schema.schema": "output_config.format.schema",
+		"tools[0].function.name":             "tools[0].name"},
 	fault: func(a map[string]any) string { return at(a, "error.message").(string) },
 }
 
@@ -228,8 +239,10 @@ var ollamaDialect = dialect{
 	path: "/api/chat",
 	body: func(q *question) map[string]any {
 		body := chatDialect.body(q)
-		options := map[string]any{"temperature": q.temperature, "seed": q.seed, "num_predict": q.max, "stop": q.stops, "top_p": 1, "top_k": 0}
-		for _, name := range []string{"temperature", "seed", "max_tokens", "stop", "response_format", "reasoning_budget"} {
+		options := map[string]any{"temperature": q.temperature, "seed": q.seed, "num_predict": q.max, "stop": q.stops,
+			"top_p": 1, "top_k": 0}
+		for _, name := range []string{"temperature", "seed", "max_tokens", "stop", "response_format",
+			"reasoning_budget"} {
 			if name == "reasoning_budget" && q.budget > 0 {
 				options[name], body["think"] = q.budget, true
 			}
@@ -282,7 +295,8 @@ var ollamaDialect = dialect{
 		}
 		return with(last, "message", map[string]any{"content": content, "thinking": thinking, "tool_calls": calls})
 	},
-	param: map[string]string{"stop": "options.stop", "temperature": "options.temperature", "response_format.json_schema.schema": "format"},
+	param: map[string]string{"stop": "options.stop", "temperature": "options.temperature",
+		"response_format.json_schema.schema": "format"},
 	fault: func(a map[string]any) string { return a["error"].(string) },
 }
 
@@ -298,22 +312,26 @@ var responseDialect = dialect{
 			case "system":
 				system = m.text
 			case "call":
-				input = append(input, map[string]any{"type": "function_call", "call_id": "c1", "name": "first", "arguments": string(m.arguments())})
+				input = append(input, map[string]any{"type": "function_call", "call_id": "c1", "name": "first",
+					"arguments": string(m.arguments())})
 			case "result":
 				input = append(input, map[string]any{"type": "function_call_output", "call_id": "c1", "output": m.text})
 			case "assistant":
-				input = append(input, map[string]any{"type": "message", "role": m.role, "content": []any{map[string]any{"type": "output_text", "text": m.text}}})
+				input = append(input, map[string]any{"type": "message", "role": m.role,
+					"content": []any{map[string]any{"type": "output_text", "text": m.text}}})
 			default:
 				input = append(input, map[string]any{"role": m.role, "content": m.text})
 			}
 		}
-		body := q.tail(map[string]any{"input": input, "instructions": system, "max_output_tokens": q.max, "stop": q.stops, "store": true})
+		body := q.tail(map[string]any{"input": input, "instructions": system, "max_output_tokens": q.max,
+			"stop": q.stops, "store": true})
 		if q.budget > 0 {
 			body["reasoning"] = map[string]any{"effort": "high"}
 		}
 		if q.tools {
 			for _, name := range toolNames {
-				tools = append(tools, map[string]any{"type": "function", "name": name, "description": "D.", "parameters": json.RawMessage(schemaOfTools), "strict": true})
+				tools = append(tools, map[string]any{"type": "function", "name": name, "description": "D.",
+					"parameters": json.RawMessage(schemaOfTools), "strict": true})
 			}
 			body["tools"], body["tool_choice"], body["parallel_tool_calls"] = tools, any(q.choice), q.parallel
 			if q.choice == "first" {
@@ -321,7 +339,8 @@ var responseDialect = dialect{
 			}
 		}
 		if q.schema != "" {
-			body["text"] = map[string]any{"format": map[string]any{"type": "json_schema", "name": "x", "schema": json.RawMessage(q.schema)}}
+			body["text"] = map[string]any{"format": map[string]any{"type": "json_schema", "name": "x",
+				"schema": json.RawMessage(q.schema)}}
 		}
 		return body
 	},

@@ -59,8 +59,8 @@ func (s *Server) ollamaEmbed(x *exchange) error {
 	if err != nil {
 		return err
 	}
-	return x.writeJSON(http.StatusOK, map[string]any{"model": m.Name, "embeddings": vectors, "prompt_eval_count": tokens,
-		"total_duration": time.Since(x.began), "load_duration": 0})
+	return x.writeJSON(http.StatusOK, map[string]any{"model": m.Name, "embeddings": vectors,
+		"prompt_eval_count": tokens, "total_duration": time.Since(x.began), "load_duration": 0})
 }
 
 // ollamaEmbedding answers POST /api/embeddings, which /api/embed replaced.
@@ -77,7 +77,8 @@ func (s *Server) ollamaEmbedding(x *exchange) error {
 }
 
 // embed returns the embeddings of the texts in a field, and how many tokens they have.
-func (x *exchange) embed(o *object, m *Model, field string, truncate bool) (vectors [][]float32, tokens int, err error) {
+func (x *exchange) embed(o *object, m *Model, field string, truncate bool) (
+	vectors [][]float32, tokens int, err error) {
 	x.param = func(name string) string {
 		if name == "Width" {
 			return "dimensions"

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/serve"
 )
 
-// Texts have the embeddings that each has alone, as numbers and as base64, as text and as tokens, in both protocols. What is cut
-// has the direction of the whole.
+// Texts have the embeddings that each has alone, as numbers and as base64, as text and as tokens,
+// in both protocols. What is cut has the direction of the whole.
 func TestEmbeddings(t *testing.T) {
 	m := tiny(t, "tiny-qwen3", 64)
 	s := start(t, m, serve.Options{})
@@ -37,10 +37,12 @@ func TestEmbeddings(t *testing.T) {
 			vector := together["data"].([]any)[i].(map[string]any)["embedding"].([]any)
 			alone := at(s.post("/v1/embeddings", with(body, "input", text)), "data.0.embedding")
 			data, err := base64.StdEncoding.DecodeString(packed["data"].([]any)[i].(map[string]any)["embedding"].(string))
-			if err != nil || len(data) != 4*len(vector) || !reflect.DeepEqual(alone, any(vector)) || !reflect.DeepEqual(ollama["embeddings"].([]any)[i], any(vector)) {
+			if err != nil || len(data) != 4*len(vector) || !reflect.DeepEqual(alone, any(vector)) ||
+				!reflect.DeepEqual(ollama["embeddings"].([]any)[i], any(vector)) {
 				rt.Fatalf("text %d: %v together, %v alone, %v: %v", i, vector, alone, ollama["embeddings"], err)
 			}
-			whole := at(s.post("/v1/embeddings", with(body, "input", text, "dimensions", nil)), "data.0.embedding").([]any)
+			whole := at(s.post("/v1/embeddings", with(body, "input", text, "dimensions", nil)),
+				"data.0.embedding").([]any)
 			dot, square := 0.0, 0.0
 			for j, x := range vector {
 				if got := math.Float32frombits(binary.LittleEndian.Uint32(data[4*j:])); float64(got) != float64(float32(x.(float64))) {
@@ -54,17 +56,20 @@ func TestEmbeddings(t *testing.T) {
 			}
 		}
 		tokens := s.post("/v1/embeddings", with(body, "input", lists))
-		if !reflect.DeepEqual(tokens, together) || at(together, "usage.prompt_tokens") != float64(count) || ollama["prompt_eval_count"] != float64(count) {
+		if !reflect.DeepEqual(tokens, together) || at(together, "usage.prompt_tokens") != float64(count) ||
+			ollama["prompt_eval_count"] != float64(count) {
 			rt.Fatalf("of tokens %v, of texts %v", tokens, together)
 		}
 	})
 	long := strings.Repeat("a b c d ", 100)
 	for body, param := range map[string]string{
-		`{}`: "input", `{"input":7}`: "input", `{"input":""}`: "input", `{"input":[-1]}`: "input", `{"input":"` + long + `"}`: "input",
+		`{}`: "input", `{"input":7}`: "input", `{"input":""}`: "input", `{"input":[-1]}`: "input",
+		`{"input":"` + long + `"}`:      "input",
 		`{"input":"x","dimensions":-1}`: "dimensions", `{"input":"x","dimensions":100000}`: "dimensions",
 		`{"input":"x","encoding_format":"int8"}`: "encoding_format", `{"input":"x","pooling":"max"}`: "pooling",
 	} {
-		if status, _, text := s.send("POST", "/v1/embeddings", body); status != 400 || at(object(t, text), "error.param") != param {
+		if status, _, text := s.send("POST", "/v1/embeddings", body); status != 400 ||
+			at(object(t, text), "error.param") != param {
 			t.Errorf("%.60s: status %d: %s", body, status, text)
 		}
 	}
@@ -76,12 +81,14 @@ func TestEmbeddings(t *testing.T) {
 		t.Errorf("a long text that must not be cut: status %d: %s", status, text)
 	}
 	old := s.post("/api/embeddings", map[string]any{"prompt": "abc"})
-	if now := at(s.post("/api/embed", map[string]any{"input": "abc"}), "embeddings.0"); !reflect.DeepEqual(old["embedding"], now) {
+	if now := at(s.post("/api/embed", map[string]any{"input": "abc"}),
+		"embeddings.0"); !reflect.DeepEqual(old["embedding"], now) {
 		t.Errorf("/api/embeddings gives %v, /api/embed %v", old["embedding"], now)
 	}
 }
 
-// The text of a gap is that of the prompt of tokens which marks the gap, under the names of all protocols.
+// The text of a gap is that of the prompt of tokens which marks the gap, under the names of all
+// protocols.
 func TestInfill(t *testing.T) {
 	s := start(t, nil, serve.Options{})
 	m, _ := embedded()
@@ -114,21 +121,26 @@ func TestInfill(t *testing.T) {
 			streamed += object(t, strings.TrimPrefix(e, "data: "))["content"].(string)
 		}
 		b := s.post("/v1/completions", with(more, "prompt", prefix, "suffix", suffix))
-		c := s.post("/api/generate", map[string]any{"prompt": prefix, "suffix": suffix, "stream": false, "options": map[string]any{
-			"temperature": 0, "num_predict": 5, "ignore_eos": true}})
+		c := s.post("/api/generate", map[string]any{"prompt": prefix, "suffix": suffix, "stream": false,
+			"options": map[string]any{
+				"temperature": 0, "num_predict": 5, "ignore_eos": true}})
 		if a["content"] != want || streamed != want || at(b, "choices.0.text") != want || c["response"] != want ||
 			a["stop_type"] != "limit" || a["tokens_predicted"] != 5.0 {
 			rt.Fatalf("%v, streamed %q, %v, %v; want %q", a, streamed, b, c, want)
 		}
-		begun := s.post("/infill", with(body, "prompt", "x = ", "input_extra", []any{map[string]any{"filename": "a.go", "text": "package a"}}))
-		extra := at(s.post("/v1/completions", with(more, "prompt", prompt("package a\n\n", prefix, suffix, "x = "))), "choices.0.text")
+		begun := s.post("/infill", with(body, "prompt", "x = ", "input_extra",
+			[]any{map[string]any{"filename": "a.go", "text": "package a"}}))
+		extra := at(s.post("/v1/completions", with(more, "prompt", prompt("package a\n\n", prefix, suffix, "x = "))),
+			"choices.0.text")
 		if begun["content"] != extra {
 			rt.Fatalf("with a file and a beginning %v, want %q", begun, extra)
 		}
 	})
 	none := start(t, tiny(t, "tiny-llama2", 64), serve.Options{})
-	for path, body := range map[string]string{"/infill": `{"input_prefix":"a"}`, "/v1/completions": `{"prompt":"a","suffix":"b"}`} {
-		if status, _, text := none.send("POST", path, body); status != 400 || at(object(t, text), "error.code") != "no_infill" {
+	for path, body := range map[string]string{"/infill": `{"input_prefix":"a"}`,
+		"/v1/completions": `{"prompt":"a","suffix":"b"}`} {
+		if status, _, text := none.send("POST", path, body); status != 400 ||
+			at(object(t, text), "error.code") != "no_infill" {
 			t.Errorf("%s without the tokens: status %d: %s", path, status, text)
 		}
 	}

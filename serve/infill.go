@@ -7,8 +7,8 @@ import (
 	"github.com/grovellm/grove/tokenizer"
 )
 
-// Text between two others, by the tokens that some models have for it: llama.cpp's POST /infill, and the suffix of
-// completions.
+// Text between two others, by the tokens that some models have for it: llama.cpp's POST /infill,
+// and the suffix of completions.
 
 // infill answers POST /infill.
 func (s *Server) infill(x *exchange) error {
@@ -43,7 +43,8 @@ func (s *Server) infill(x *exchange) error {
 	return x.answer(c, func(a *answering) form { return infillForm{a} })
 }
 
-// fill makes the prompt for the text between prefix and suffix. before are names and texts of further files.
+// fill makes the prompt for the text between prefix and suffix. before are names and texts of
+// further files.
 func (m *Model) fill(prefix, suffix string, before []string) ([]int32, error) {
 	t := m.Tokenizer()
 	if t == nil {
@@ -101,7 +102,8 @@ type infillEnd struct {
 
 func (f infillForm) end(p *piece) *infillEnd {
 	u := f.a.usage()
-	e := &infillEnd{Model: f.a.call.model.Name, Predicted: u.Completion, Evaluated: u.Prompt, Cached: u.PromptDetails.Cached, Timings: f.a.timings()}
+	e := &infillEnd{Model: f.a.call.model.Name, Predicted: u.Completion, Evaluated: u.Prompt,
+		Cached: u.PromptDetails.Cached, Timings: f.a.timings()}
 	switch p.result.Finish {
 	case grove.FinishEnd:
 		e.Type = "eos"

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Ollama's API: POST /api/chat and /api/generate. Streams are lines of JSON, and what is not asked for streams.
+// Ollama's API: POST /api/chat and /api/generate. Streams are lines of JSON, and what is not asked
+// for streams.
 
 // ollamaChat answers POST /api/chat.
 func (s *Server) ollamaChat(x *exchange) error {
@@ -69,7 +70,8 @@ func (s *Server) ollamaGenerate(x *exchange) error {
 // ollamaError is an error in Ollama's form.
 func ollamaError(_ *exchange, e *Error) any { return map[string]string{"error": e.Message} }
 
-// fromOllama makes the body of a chat completion of one of Ollama's. The options become fields; defaults are Ollama's.
+// fromOllama makes the body of a chat completion of one of Ollama's. The options become fields;
+// defaults are Ollama's.
 func (o *object) fromOllama() {
 	if !o.has("stream") {
 		o.put("stream", true)
@@ -206,7 +208,8 @@ func (f *ollamaForm) finish(l *ollamaLine, p *piece) *ollamaLine {
 		l.Reason = p.finish
 	}
 	s := f.a.stats()
-	l.ollamaMetrics = &ollamaMetrics{Total: time.Since(f.a.began), PromptCount: s.Prompt, Prompt: s.Prefill, Count: s.Tokens, Eval: s.Decode}
+	l.ollamaMetrics = &ollamaMetrics{Total: time.Since(f.a.began), PromptCount: s.Prompt, Prompt: s.Prefill,
+		Count: s.Tokens, Eval: s.Decode}
 	return l
 }
 

@@ -63,8 +63,9 @@ func (s *Server) describe(m *Model) *ollamaShown {
 	d := ollamaDetails{Format: "gguf", Family: c.Arch, Families: []string{c.Arch}, Parameters: size,
 		Quantization: model.FileType(t.Blocks[0].Out.W.Type()).String()}
 	info := map[string]any{"general.architecture": c.Arch, "general.parameter_count": c.Parameters()}
-	for name, value := range map[string]int{"context_length": m.Context(), "embedding_length": c.Hidden, "block_count": c.Layers,
-		"feed_forward_length": c.FFN, "vocab_size": c.Vocab, "attention.head_count": c.Heads, "attention.head_count_kv": c.KVHeads} {
+	for name, value := range map[string]int{"context_length": m.Context(), "embedding_length": c.Hidden,
+		"block_count": c.Layers, "feed_forward_length": c.FFN, "vocab_size": c.Vocab, "attention.head_count": c.Heads,
+		"attention.head_count_kv": c.KVHeads} {
 		info[c.Arch+"."+name] = value
 	}
 	can := []string{"completion"}
@@ -85,10 +86,12 @@ func (s *Server) describe(m *Model) *ollamaShown {
 			can = append(can, "insert")
 		}
 	}
-	return &ollamaShown{s.newOllamaModel(m.Name, m.WeightBytes(), d), "FROM " + m.Name + "\n", "", template, d, info, can, s.began}
+	return &ollamaShown{model: s.newOllamaModel(m.Name, m.WeightBytes(), d), Modelfile: "FROM " + m.Name + "\n",
+		Template: template, Details: d, Info: info, Capabilities: can, Modified: s.began}
 }
 
-// described returns the description of an entry; nil where its model was not loaded yet. The models are locked.
+// described returns the description of an entry; nil where its model was not loaded yet. The models
+// are locked.
 func (s *Server) described(e *entry) *ollamaShown {
 	if e.shown == nil && e.model != nil {
 		e.shown = s.describe(e.model)
@@ -112,7 +115,8 @@ func (s *Server) ollamaTags(x *exchange) error {
 	return x.writeJSON(http.StatusOK, map[string]any{"models": list})
 }
 
-// ollamaRunning answers GET /api/ps with the models that are loaded, and when they will be unloaded.
+// ollamaRunning answers GET /api/ps with the models that are loaded, and when they will be
+// unloaded.
 func (s *Server) ollamaRunning(x *exchange) error {
 	if err := s.ready(); err != nil {
 		return err
@@ -182,5 +186,6 @@ func (s *Server) ollamaPull(x *exchange) error {
 		return err
 	}
 	return newError(http.StatusNotImplemented, "invalid_request_error", "not_supported",
-		"this server fetches no models: run \"grove pull %s\" beside it, and start it with the model", cmp.Or(name, "NAME"))
+		"this server fetches no models: run \"grove pull %s\" beside it, and start it with the model",
+		cmp.Or(name, "NAME"))
 }

@@ -31,7 +31,8 @@ func (s *server) lines(path string, fields map[string]any) (list []map[string]an
 	return list
 }
 
-// A prompt is answered as a chat, or raw as a text completion, with one log-probability for each token.
+// A prompt is answered as a chat, or raw as a text completion, with one log-probability for each
+// token.
 func TestOllamaGenerate(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"]}), serve.Options{})
 	options := map[string]any{"temperature": 0, "num_predict": 30, "ignore_eos": true}
@@ -54,7 +55,8 @@ func TestOllamaGenerate(t *testing.T) {
 	}{
 		{map[string]any{"raw": true}, "/v1/completions", map[string]any{"prompt": prompt}, "choices.0.text"},
 		{map[string]any{"system": "Be brief."}, "/v1/chat/completions", map[string]any{"messages": []any{
-			map[string]any{"role": "system", "content": "Be brief."}, map[string]any{"role": "user", "content": prompt}}}, "choices.0.message.content"},
+			map[string]any{"role": "system", "content": "Be brief."},
+			map[string]any{"role": "user", "content": prompt}}}, "choices.0.message.content"},
 	} {
 		want := at(s.post(c.endpoint, with(c.like, "temperature", 0, "max_tokens", 30, "ignore_eos", true)), c.path)
 		fields := body
@@ -64,7 +66,8 @@ func TestOllamaGenerate(t *testing.T) {
 		whole := s.post("/api/generate", with(fields, "stream", false))
 		lines := s.lines("/api/generate", fields)
 		text, tokens := of(lines)
-		if whole["response"] != want || text != want || tokens != 30 || len(whole["logprobs"].([]any)) != 30 || len(lines) < 3 ||
+		if whole["response"] != want || text != want || tokens != 30 || len(whole["logprobs"].([]any)) != 30 ||
+			len(lines) < 3 ||
 			at(whole, "logprobs.0.top_logprobs.1.token") == nil {
 			t.Errorf("%v: streamed %q with %d log-probabilities, whole %v; want %q", c.more, text, tokens, whole, want)
 		}
@@ -75,10 +78,12 @@ func TestOllamaGenerate(t *testing.T) {
 		}
 	}
 	// Without a prompt the client asks for the model to be loaded.
-	if a := s.post("/api/generate", map[string]any{"model": "m"}); a["done"] != true || a["done_reason"] != "load" || a["response"] != "" {
+	if a := s.post("/api/generate", map[string]any{"model": "m"}); a["done"] != true || a["done_reason"] != "load" ||
+		a["response"] != "" {
 		t.Error(a)
 	}
-	if a := s.post("/api/chat", map[string]any{"model": "m", "messages": []any{}}); a["done"] != true || at(a, "message.content") != "" {
+	if a := s.post("/api/chat", map[string]any{"model": "m", "messages": []any{}}); a["done"] != true ||
+		at(a, "message.content") != "" {
 		t.Error(a)
 	}
 	// Any JSON object: it need not end within so many tokens.
@@ -89,7 +94,8 @@ func TestOllamaGenerate(t *testing.T) {
 
 // Clients learn of the model what they ask for.
 func TestOllamaModels(t *testing.T) {
-	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"] + "{# </think> #}"}), serve.Options{})
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: toolTemplates["hermes"] + "{# </think> #}"}),
+		serve.Options{})
 	get := func(path string) map[string]any {
 		status, _, text := s.send("GET", path, "")
 		if status != 200 {
@@ -99,8 +105,10 @@ func TestOllamaModels(t *testing.T) {
 	}
 	tags, ps := get("/api/tags"), get("/api/ps")
 	for _, m := range []any{at(tags, "models.0"), at(ps, "models.0")} {
-		if at(m, "name") != "test/model" || at(m, "model") != "test/model" || at(m, "size").(float64) <= 0 || len(at(m, "digest").(string)) != 64 ||
-			at(m, "details.family") != "llama" && at(m, "details.family") != "qwen3" || at(m, "details.quantization_level") == "" {
+		if at(m, "name") != "test/model" || at(m, "model") != "test/model" || at(m, "size").(float64) <= 0 ||
+			len(at(m, "digest").(string)) != 64 ||
+			at(m, "details.family") != "llama" && at(m, "details.family") != "qwen3" ||
+			at(m, "details.quantization_level") == "" {
 			t.Errorf("%v", m)
 		}
 	}
@@ -118,7 +126,8 @@ func TestOllamaModels(t *testing.T) {
 	}
 }
 
-// Of several models, each is loaded once to be shown. Until then its name is known; the models that are loaded are those running.
+// Of several models, each is loaded once to be shown. Until then its name is known; the models that
+// are loaded are those running.
 func TestOllamaShowsManyModels(t *testing.T) {
 	f := newShelf(t, 3)
 	s := startMany(t, serve.Options{Memory: 2}, f.sources(2, 2, 2)) // there is room for one
@@ -138,14 +147,16 @@ func TestOllamaShowsManyModels(t *testing.T) {
 		if strings.Join(names, " ") != "m0 m1 m2" || families != min(i, 3) || len(running) != min(i, 1) {
 			t.Errorf("round %d: %q, %d of them known, running %q", i, names, families, running)
 		}
-		if a := s.post("/api/show", map[string]any{"model": names[i%3]}); at(a, "details.family") != "qwen3" || a["modelfile"] != "FROM "+names[i%3]+"\n" {
+		if a := s.post("/api/show", map[string]any{"model": names[i%3]}); at(a, "details.family") != "qwen3" ||
+			a["modelfile"] != "FROM "+names[i%3]+"\n" {
 			t.Errorf("round %d: %v", i, a)
 		}
 	}
 	if n := f.loads.Load(); n != 3 {
 		t.Errorf("%d loads of 3 models", n)
 	}
-	for request, want := range map[string]string{"show": "404 there is no model", "pull": "501 this server fetches no models"} {
+	for request, want := range map[string]string{"show": "404 there is no model",
+		"pull": "501 this server fetches no models"} {
 		status, _, text := s.send("POST", "/api/"+request, `{"model":"a/b"}`)
 		code, message, _ := strings.Cut(want, " ")
 		if got, _ := object(t, text)["error"].(string); jsonOf(status) != code || !strings.HasPrefix(got, message) {

@@ -30,7 +30,8 @@ type openAIForm struct {
 }
 
 func newOpenAIForm(a *answering, id, object string, choice choiceForm) form {
-	return &openAIForm{a, response{ID: id + a.id, Object: object, Created: a.began.Unix(), Model: a.call.model.Name}, choice}
+	head := response{ID: id + a.id, Object: object, Created: a.began.Unix(), Model: a.call.model.Name}
+	return &openAIForm{a, head, choice}
 }
 
 func (f *openAIForm) whole(list []piece) any {

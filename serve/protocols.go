@@ -15,8 +15,8 @@ type protocol struct {
 
 // protocols are all of them; the first that fits a path counts.
 var protocols = []protocol{
-	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id", errorEvent: "error",
-		errorBody: anthropicError},
+	{path: "/v1/messages", ping: "event: ping\ndata: {\"type\":\"ping\"}\n\n", idHeader: "Request-Id",
+		errorEvent: "error", errorBody: anthropicError},
 	{path: "/api/", lines: true, errorBody: ollamaError},
 	{path: "/infill", ping: ": still running\n\n", errorBody: openAIError},
 	{path: "/v1/responses", ping: ": still running\n\n", errorBody: openAIError},

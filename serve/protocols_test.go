@@ -47,7 +47,8 @@ func TestDialects(t *testing.T) {
 		}
 		q.turns = append(q.turns, turn{"user", rapid.StringMatching(`[a-z<> ]{1,20}`).Draw(rt, "text")})
 		if rapid.Bool().Draw(rt, "called") {
-			q.turns = append(q.turns, turn{"call", "47"}, turn{"result", "done"}, turn{"assistant", "Good."}, turn{"user", "Go on."})
+			q.turns = append(q.turns, turn{"call", "47"}, turn{"result", "done"}, turn{"assistant", "Good."},
+				turn{"user", "Go on."})
 		}
 		if rapid.Bool().Draw(rt, "stops") {
 			q.stops = []string{"e", "zz"}
@@ -58,7 +59,8 @@ func TestDialects(t *testing.T) {
 		}
 		switch rapid.IntRange(0, 2).Draw(rt, "kind") {
 		case 1:
-			q.tools, q.choice = true, rapid.SampledFrom([]string{"auto", "none", "required", "first"}).Draw(rt, "choice")
+			q.tools, q.choice = true, rapid.SampledFrom([]string{"auto", "none", "required", "first"}).Draw(rt,
+				"choice")
 			q.parallel = rapid.Bool().Draw(rt, "parallel")
 		case 2:
 			q.schema = schemaOfTools
@@ -103,17 +105,20 @@ func TestDialectErrors(t *testing.T) {
 			}
 			data, _ := json.Marshal(with(d.body(q), "stream", true))
 			status, header, text := s.send("POST", d.path, string(data))
-			if status != 400 || header.Get("Content-Type") != "application/json" || !strings.HasPrefix(d.fault(object(t, text)), name+": ") {
+			if status != 400 || header.Get("Content-Type") != "application/json" ||
+				!strings.HasPrefix(d.fault(object(t, text)), name+": ") {
 				t.Errorf("%s: status %d, %s; want %s", d.path, status, text, name)
 			}
 		}
 	}
 }
 
-// Whatever stands in place of a value of a request, the answer is one, or an error of the client's in the protocol's form.
+// Whatever stands in place of a value of a request, the answer is one, or an error of the client's
+// in the protocol's form.
 func TestMutatedRequests(t *testing.T) {
 	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
-	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"}, {"assistant", "Good."}, {"user", "y"}},
+	q := &question{turns: []turn{{"system", "Be brief."}, {"user", "x"}, {"call", "47"}, {"result", "done"},
+		{"assistant", "Good."}, {"user", "y"}},
 		tools: true, choice: "first", stops: []string{"e"}, max: 3, budget: 2}
 	bodies := map[string]string{
 		"/v1/embeddings": `{"input":["x",[1]],"dimensions":3,"pooling":"last","encoding_format":"base64"}`,
@@ -166,6 +171,7 @@ func mutated(t *rapid.T, v any) any {
 			return in
 		}
 	}
-	return rapid.SampledFrom([]any{nil, true, -1, 0, 7, 1.5, 1e30, "", "x", "none", []any{}, []any{nil}, []any{7}, []any{"x"}, []any{map[string]any{}},
+	return rapid.SampledFrom([]any{nil, true, -1, 0, 7, 1.5, 1e30, "", "x", "none", []any{}, []any{nil}, []any{7},
+		[]any{"x"}, []any{map[string]any{}},
 		map[string]any{}, map[string]any{"type": "text"}, map[string]any{"type": "x", "name": nil}}).Draw(t, "value")
 }

@@ -89,8 +89,8 @@ func (o *object) responseToolChoice() {
 	o.err = firstOf(o.err, in.err)
 }
 
-// responseInput translates the input to messages. What the assistant said, reasoned and called between two of the user's
-// messages is one message.
+// responseInput translates the input to messages. What the assistant said, reasoned and called
+// between two of the user's messages is one message.
 func (o *object) responseInput() (list []*object) {
 	add := func(path, role string, content any) *object {
 		m := newObject(path)
@@ -182,11 +182,13 @@ func newResponseForm(a *answering, given map[string]json.RawMessage) form {
 
 // response is the answer so far; p is nil at its beginning.
 func (f *responseForm) response(p *piece) map[string]any {
-	r := map[string]any{"id": "resp_" + f.a.id, "object": "response", "created_at": f.a.began.Unix(), "status": "in_progress",
-		"model": f.a.call.model.Name, "error": nil, "incomplete_details": nil, "output": []any{}, "previous_response_id": nil, "usage": nil}
-	for name, value := range map[string]string{"instructions": "null", "max_output_tokens": "null", "metadata": "{}", "parallel_tool_calls": "true",
-		"reasoning": "null", "temperature": "1", "text": `{"format":{"type":"text"}}`, "tool_choice": `"auto"`, "tools": "[]", "top_p": "1",
-		"truncation": `"disabled"`} {
+	r := map[string]any{"id": "resp_" + f.a.id, "object": "response", "created_at": f.a.began.Unix(),
+		"status": "in_progress", "model": f.a.call.model.Name, "error": nil, "incomplete_details": nil,
+		"output":               []any{},
+		"previous_response_id": nil, "usage": nil}
+	for name, value := range map[string]string{"instructions": "null", "max_output_tokens": "null", "metadata": "{}",
+		"parallel_tool_calls": "true", "reasoning": "null", "temperature": "1", "text": `{"format":{"type":"text"}}`,
+		"tool_choice": `"auto"`, "tools": "[]", "top_p": "1", "truncation": `"disabled"`} {
 		if r[name] = json.RawMessage(value); f.given[name] != nil && string(f.given[name]) != "null" {
 			r[name] = f.given[name]
 		}
@@ -204,7 +206,8 @@ func (f *responseForm) response(p *piece) map[string]any {
 		output = append(output, f.item(i, b, f.status(i, p)))
 	}
 	u := f.a.usage()
-	r["output"], r["usage"] = output, map[string]any{"input_tokens": u.Prompt, "output_tokens": u.Completion, "total_tokens": u.Total,
+	r["output"] = output
+	r["usage"] = map[string]any{"input_tokens": u.Prompt, "output_tokens": u.Completion, "total_tokens": u.Total,
 		"input_tokens_details":  map[string]int{"cached_tokens": u.PromptDetails.Cached, "cache_write_tokens": 0},
 		"output_tokens_details": map[string]int{"reasoning_tokens": u.CompletionDetails.Reasoning}}
 	return r
@@ -291,7 +294,8 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 		}
 		switch s.kind {
 		case opens:
-			send("output_item.added", map[string]any{"output_index": s.at, "item": f.item(s.at, s.block, "in_progress")})
+			item := f.item(s.at, s.block, "in_progress")
+			send("output_item.added", map[string]any{"output_index": s.at, "item": item})
 			if s.block.kind != callBlock {
 				send("content_part.added", at(map[string]any{"part": f.part(s.block, "")}))
 			}
@@ -313,7 +317,8 @@ func (f *responseForm) events(p *piece, last bool) (list []event) {
 			if s.block.kind != callBlock {
 				send("content_part.done", at(map[string]any{"part": f.part(s.block, s.block.text)}))
 			}
-			send("output_item.done", map[string]any{"output_index": s.at, "item": f.item(s.at, s.block, f.status(s.at, p))})
+			item := f.item(s.at, s.block, f.status(s.at, p))
+			send("output_item.done", map[string]any{"output_index": s.at, "item": item})
 		}
 	}
 	if last {

@@ -35,8 +35,10 @@ func TestResponseErrors(t *testing.T) {
 			t.Errorf("%.80s: status %d, %s; want %s", body, status, text, param)
 		}
 	}
-	a := s.post("/v1/responses", map[string]any{"input": "x", "top_logprobs": 2, "max_output_tokens": 5, "ignore_eos": true, "metadata": map[string]any{"k": "v"}})
-	if at(a, "metadata.k") != "v" || a["store"] != false || len(at(a, "output.0.content.0.logprobs").([]any)) != 5 || at(a, "incomplete_details.reason") != "max_output_tokens" {
+	a := s.post("/v1/responses", map[string]any{"input": "x", "top_logprobs": 2, "max_output_tokens": 5,
+		"ignore_eos": true, "metadata": map[string]any{"k": "v"}})
+	if at(a, "metadata.k") != "v" || a["store"] != false || len(at(a, "output.0.content.0.logprobs").([]any)) != 5 ||
+		at(a, "incomplete_details.reason") != "max_output_tokens" {
 		t.Error(a)
 	}
 }

@@ -2,8 +2,8 @@ package serve
 
 import "encoding/json"
 
-// Other protocols' bodies become bodies of chat completions, which chat templates know too. A translation moves and makes fields;
-// names tells errors what the client calls them.
+// Other protocols' bodies become bodies of chat completions, which chat templates know too. A
+// translation moves and makes fields; names tells errors what the client calls them.
 
 // rename moves a field. Errors go on to name it as the client does.
 func (o *object) rename(from, to string) {
@@ -49,7 +49,8 @@ func (o *object) oneChoice() {
 	delete(o.fields, "race")
 }
 
-// setThinking has the model reason or not: by the variable of chat templates, and where it reasons all the same by a budget of 0.
+// setThinking has the model reason or not: by the variable of chat templates, and where it reasons
+// all the same by a budget of 0.
 func (o *object) setThinking(on bool) {
 	if o.setVariable("enable_thinking", on); !on {
 		o.put("reasoning_budget", 0)

@@ -14,20 +14,24 @@ import (
 )
 
 func anthropicClient(base, key string) anthropic.Client {
-	return anthropic.NewClient(option.WithBaseURL(strings.TrimSuffix(base, "/v1")), option.WithAPIKey(key), option.WithMaxRetries(0))
+	return anthropic.NewClient(option.WithBaseURL(strings.TrimSuffix(base, "/v1")), option.WithAPIKey(key),
+		option.WithMaxRetries(0))
 }
 
 func message(text string) anthropic.MessageNewParams {
 	return anthropic.MessageNewParams{
-		Model: "grove/model", MaxTokens: 60, Temperature: anthropic.Float(0), System: []anthropic.TextBlockParam{{Text: "Be brief."}},
+		Model: "grove/model", MaxTokens: 60, Temperature: anthropic.Float(0),
+		System:   []anthropic.TextBlockParam{{Text: "Be brief."}},
 		Messages: []anthropic.MessageParam{anthropic.NewUserMessage(anthropic.NewTextBlock(text))},
 	}
 }
 
-var schema = map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer"}}, "required": []string{"size"},
+var schema = map[string]any{"type": "object", "properties": map[string]any{"size": map[string]any{"type": "integer"}},
+	"required":             []string{"size"},
 	"additionalProperties": false}
 
-// What the client puts together of a stream is the answer that is not streamed: text, calls and structured output.
+// What the client puts together of a stream is the answer that is not streamed: text, calls and
+// structured output.
 func TestAnthropicMessages(t *testing.T) {
 	c := anthropicClient(start(t, serve.Options{Limits: serve.Limits{Ping: 1}}), "secret") // a stream of mostly pings
 	for name, change := range map[string]func(*anthropic.MessageNewParams){
@@ -39,7 +43,8 @@ func TestAnthropicMessages(t *testing.T) {
 			p.ToolChoice = anthropic.ToolChoiceUnionParam{OfTool: &anthropic.ToolChoiceToolParam{Name: "resize"}}
 		},
 		"result": func(p *anthropic.MessageNewParams) {
-			p.Messages = append(p.Messages, anthropic.NewAssistantMessage(anthropic.NewToolUseBlock("t1", map[string]any{"size": 1}, "resize")),
+			p.Messages = append(p.Messages, anthropic.NewAssistantMessage(anthropic.NewToolUseBlock("t1",
+				map[string]any{"size": 1}, "resize")),
 				anthropic.NewUserMessage(anthropic.NewToolResultBlock("t1", "done", false)))
 		},
 	} {
@@ -59,7 +64,8 @@ func TestAnthropicMessages(t *testing.T) {
 		if err := stream.Err(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if len(whole.Content) == 0 || len(all.Content) != len(whole.Content) || all.StopReason != whole.StopReason || all.Usage.OutputTokens != whole.Usage.OutputTokens {
+		if len(whole.Content) == 0 || len(all.Content) != len(whole.Content) || all.StopReason != whole.StopReason ||
+			all.Usage.OutputTokens != whole.Usage.OutputTokens {
 			t.Fatalf("%s: streamed %s, whole %s", name, all.RawJSON(), whole.RawJSON())
 		}
 		input := func(b *anthropic.ContentBlockUnion) string { // as JSON without spaces
@@ -93,15 +99,17 @@ func TestAnthropicMessages(t *testing.T) {
 				t.Errorf("%s: %s", name, whole.RawJSON())
 			}
 		}
-		n, err := c.Messages.CountTokens(t.Context(), anthropic.MessageCountTokensParams{Model: p.Model, Messages: p.Messages,
-			System: anthropic.MessageCountTokensParamsSystemUnion{OfTextBlockArray: p.System}})
+		n, err := c.Messages.CountTokens(t.Context(),
+			anthropic.MessageCountTokensParams{Model: p.Model, Messages: p.Messages,
+				System: anthropic.MessageCountTokensParamsSystemUnion{OfTextBlockArray: p.System}})
 		if err != nil || len(p.Tools) == 0 && n.InputTokens != whole.Usage.InputTokens+whole.Usage.CacheReadInputTokens {
 			t.Errorf("%s: counted %v, usage %s: %v", name, n, whole.Usage.RawJSON(), err)
 		}
 	}
 }
 
-// Errors reach the client with status and type; a stream that it cancels ends with its error, and the server goes on.
+// Errors reach the client with status and type; a stream that it cancels ends with its error, and
+// the server goes on.
 func TestAnthropicErrors(t *testing.T) {
 	base := start(t, serve.Options{Keys: []string{"secret"}})
 	c := anthropicClient(base, "secret")

@@ -14,7 +14,8 @@ import (
 func TestEmbeddings(t *testing.T) {
 	texts := []string{"func main() {", "type T struct {"}
 	base := client(start(t, serve.Options{}))
-	a, err := base.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: "grove/model", Input: openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
+	a, err := base.Embeddings.New(t.Context(), openai.EmbeddingNewParams{Model: "grove/model",
+		Input:          openai.EmbeddingNewParamsInputUnion{OfArrayOfStrings: texts},
 		EncodingFormat: openai.EmbeddingNewParamsEncodingFormatFloat})
 	if err != nil {
 		t.Fatal(err)

@@ -24,11 +24,13 @@ func ollamaClient(t *testing.T, o serve.Options) *api.Client {
 }
 
 func ollamaChat() *api.ChatRequest {
-	return &api.ChatRequest{Model: "grove/model", Messages: []api.Message{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "func main() {"}},
+	return &api.ChatRequest{Model: "grove/model", Messages: []api.Message{{Role: "system", Content: "Be brief."},
+		{Role: "user", Content: "func main() {"}},
 		Options: map[string]any{"num_predict": 60, "temperature": 0, "repeat_penalty": 1.1, "num_ctx": 512}}
 }
 
-// What the client gets in pieces is what it gets whole: text, calls, structured output and log-probabilities.
+// What the client gets in pieces is what it gets whole: text, calls, structured output and
+// log-probabilities.
 func TestOllamaChat(t *testing.T) {
 	c := ollamaClient(t, serve.Options{})
 	var tools api.Tools
@@ -48,7 +50,8 @@ func TestOllamaChat(t *testing.T) {
 		"result": func(r *api.ChatRequest) {
 			arguments := api.NewToolCallFunctionArguments()
 			arguments.Set("size", 1)
-			r.Messages = append(r.Messages, api.Message{Role: "assistant", ToolCalls: []api.ToolCall{{Function: api.ToolCallFunction{Name: "resize", Arguments: arguments}}}},
+			r.Messages = append(r.Messages, api.Message{Role: "assistant",
+				ToolCalls: []api.ToolCall{{Function: api.ToolCallFunction{Name: "resize", Arguments: arguments}}}},
 				api.Message{Role: "tool", Content: "done", ToolName: "resize"})
 		},
 	} {
@@ -74,8 +77,10 @@ func TestOllamaChat(t *testing.T) {
 			return all
 		}
 		streamed, whole := ask(true), ask(false)
-		if streamed.Message.Content != whole.Message.Content || streamed.DoneReason != whole.DoneReason || len(streamed.Message.ToolCalls) != len(whole.Message.ToolCalls) ||
-			len(streamed.Logprobs) != len(whole.Logprobs) || streamed.EvalCount != whole.EvalCount || whole.EvalCount == 0 || whole.TotalDuration <= 0 {
+		if streamed.Message.Content != whole.Message.Content || streamed.DoneReason != whole.DoneReason ||
+			len(streamed.Message.ToolCalls) != len(whole.Message.ToolCalls) ||
+			len(streamed.Logprobs) != len(whole.Logprobs) || streamed.EvalCount != whole.EvalCount ||
+			whole.EvalCount == 0 || whole.TotalDuration <= 0 {
 			t.Errorf("%s: streamed %+v, whole %+v", name, streamed, whole)
 		}
 		switch name {
@@ -85,7 +90,8 @@ func TestOllamaChat(t *testing.T) {
 				t.Errorf("%s: %+v", name, whole)
 			}
 		case "tools":
-			if len(whole.Message.ToolCalls) != 1 || whole.Message.ToolCalls[0].Function.Name != "resize" || whole.Message.ToolCalls[0].Function.Arguments.Len() != 1 {
+			if len(whole.Message.ToolCalls) != 1 || whole.Message.ToolCalls[0].Function.Name != "resize" ||
+				whole.Message.ToolCalls[0].Function.Arguments.Len() != 1 {
 				t.Errorf("%s: %+v", name, whole)
 			}
 		case "logprobs":
@@ -100,7 +106,8 @@ func TestOllamaChat(t *testing.T) {
 func TestOllamaModels(t *testing.T) {
 	c := ollamaClient(t, serve.Options{})
 	text := ""
-	if err := c.Generate(t.Context(), &api.GenerateRequest{Model: "grove/model", Prompt: "func main() {", Raw: true, Options: map[string]any{"num_predict": 10}},
+	if err := c.Generate(t.Context(), &api.GenerateRequest{Model: "grove/model", Prompt: "func main() {", Raw: true,
+		Options: map[string]any{"num_predict": 10}},
 		func(r api.GenerateResponse) error { text += r.Response; return nil }); err != nil || text == "" {
 		t.Errorf("generated %q, %v", text, err)
 	}
@@ -110,27 +117,34 @@ func TestOllamaModels(t *testing.T) {
 	if v, err := c.Version(t.Context()); err != nil || v == "" {
 		t.Errorf("version %q, %v", v, err)
 	}
-	if list, err := c.List(t.Context()); err != nil || len(list.Models) != 1 || list.Models[0].Name != "grove/model" || list.Models[0].ModifiedAt.IsZero() {
+	if list, err := c.List(t.Context()); err != nil || len(list.Models) != 1 ||
+		list.Models[0].Name != "grove/model" || list.Models[0].ModifiedAt.IsZero() {
 		t.Errorf("models %+v, %v", list, err)
 	}
-	if list, err := c.ListRunning(t.Context()); err != nil || len(list.Models) != 1 || list.Models[0].ContextLength == 0 {
+	if list, err := c.ListRunning(t.Context()); err != nil || len(list.Models) != 1 ||
+		list.Models[0].ContextLength == 0 {
 		t.Errorf("running %+v, %v", list, err)
 	}
-	if m, err := c.Show(t.Context(), &api.ShowRequest{Model: "grove/model"}); err != nil || m.Details.Family == "" || len(m.Capabilities) < 2 {
+	if m, err := c.Show(t.Context(), &api.ShowRequest{Model: "grove/model"}); err != nil || m.Details.Family == "" ||
+		len(m.Capabilities) < 2 {
 		t.Errorf("%+v, %v", m, err)
 	}
-	if err := c.Pull(t.Context(), &api.PullRequest{Model: "a/b"}, func(api.ProgressResponse) error { return nil }); err == nil || !strings.Contains(err.Error(), "grove pull a/b") {
+	if err := c.Pull(t.Context(), &api.PullRequest{Model: "a/b"},
+		func(api.ProgressResponse) error { return nil }); err == nil ||
+		!strings.Contains(err.Error(), "grove pull a/b") {
 		t.Errorf("pull: %v", err)
 	}
 }
 
-// Errors reach the client with status and message; a chat that it cancels ends, and the server goes on.
+// Errors reach the client with status and message; a chat that it cancels ends, and the server goes
+// on.
 func TestOllamaErrors(t *testing.T) {
 	c := ollamaClient(t, serve.Options{})
 	r := ollamaChat()
 	r.Options["top_p"] = 2
 	var e api.StatusError
-	if err := c.Chat(t.Context(), r, func(api.ChatResponse) error { return nil }); !errors.As(err, &e) || e.StatusCode != 400 || !strings.HasPrefix(e.ErrorMessage, "options.top_p: ") {
+	if err := c.Chat(t.Context(), r, func(api.ChatResponse) error { return nil }); !errors.As(err, &e) ||
+		e.StatusCode != 400 || !strings.HasPrefix(e.ErrorMessage, "options.top_p: ") {
 		t.Errorf("top_p: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

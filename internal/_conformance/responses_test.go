@@ -15,7 +15,8 @@ import (
 )
 
 func ask(text string) responses.ResponseNewParams {
-	return responses.ResponseNewParams{Model: "grove/model", Instructions: openai.String("Be brief."), MaxOutputTokens: openai.Int(60), Temperature: openai.Float(0),
+	return responses.ResponseNewParams{Model: "grove/model", Instructions: openai.String("Be brief."),
+		MaxOutputTokens: openai.Int(60), Temperature: openai.Float(0),
 		Input: responses.ResponseNewParamsInputUnion{OfString: openai.String(text)}}
 }
 
@@ -30,7 +31,8 @@ func TestOpenAIResponses(t *testing.T) {
 			p.Text.Format = responses.ResponseFormatTextConfigUnionParam{OfJSONSchema: &responses.ResponseFormatTextJSONSchemaConfigParam{Name: "x", Schema: schema}}
 		},
 		"tools": func(p *responses.ResponseNewParams) {
-			p.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "resize", Parameters: schema, Strict: openai.Bool(true)}}}
+			p.Tools = []responses.ToolUnionParam{{OfFunction: &responses.FunctionToolParam{Name: "resize",
+				Parameters: schema, Strict: openai.Bool(true)}}}
 			p.ToolChoice = responses.ResponseNewParamsToolChoiceUnion{OfFunctionTool: &responses.ToolChoiceFunctionParam{Name: "resize"}}
 		},
 		"result": func(p *responses.ResponseNewParams) {
@@ -70,7 +72,8 @@ func TestOpenAIResponses(t *testing.T) {
 		if err := stream.Err(); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		if len(whole.Output) == 0 || text != whole.OutputText() || last.OutputText() != text || len(last.Output) != len(whole.Output) || last.Status != whole.Status ||
+		if len(whole.Output) == 0 || text != whole.OutputText() || last.OutputText() != text ||
+			len(last.Output) != len(whole.Output) || last.Status != whole.Status ||
 			last.Usage.OutputTokens != whole.Usage.OutputTokens || whole.Usage.OutputTokens == 0 {
 			t.Fatalf("%s: streamed %q and %s, whole %s", name, text, last.RawJSON(), whole.RawJSON())
 		}
@@ -86,7 +89,8 @@ func TestOpenAIResponses(t *testing.T) {
 			}
 		case "schema", "tools":
 			if name == "tools" {
-				if text = first.Arguments.OfString; first.Type != "function_call" || first.Name != "resize" || text != arguments {
+				if text = first.Arguments.OfString; first.Type != "function_call" || first.Name != "resize" ||
+					text != arguments {
 					t.Errorf("%s: %s, streamed %q", name, whole.RawJSON(), arguments)
 				}
 			}
@@ -98,13 +102,15 @@ func TestOpenAIResponses(t *testing.T) {
 	}
 }
 
-// Errors name the field; a stream that the client cancels ends with its error, and the server goes on.
+// Errors name the field; a stream that the client cancels ends with its error, and the server goes
+// on.
 func TestOpenAIResponseErrors(t *testing.T) {
 	c := client(start(t, serve.Options{}))
 	p := ask("x")
 	p.PreviousResponseID = openai.String("resp_1")
 	var e *openai.Error
-	if _, err := c.Responses.New(t.Context(), p); !errors.As(err, &e) || e.StatusCode != 400 || e.Param != "previous_response_id" {
+	if _, err := c.Responses.New(t.Context(), p); !errors.As(err, &e) || e.StatusCode != 400 ||
+		e.Param != "previous_response_id" {
 		t.Errorf("previous_response_id: %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())

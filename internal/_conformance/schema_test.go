@@ -15,7 +15,8 @@ import (
 	v3 "github.com/pb33f/libopenapi/datamodel/high/v3"
 )
 
-// specification reads the description of OpenAI's API: openapi.yaml of github.com/openai/openai-openapi.
+// specification reads the description of OpenAI's API: openapi.yaml of
+// github.com/openai/openai-openapi.
 func specification(t *testing.T) *v3.Document {
 	t.Helper()
 	path := os.Getenv("OPENAI_OPENAPI")
@@ -141,8 +142,9 @@ var eventSchemas = map[string]string{
 	"response.reasoning_text.delta":         "ResponseReasoningTextDeltaEvent", "response.reasoning_text.done": "ResponseReasoningTextDoneEvent",
 }
 
-// withoutNulls leaves out what OpenAI's own answers of text completions have and its description does not: finish_reason is null
-// in all events of a stream but the last, and the first token of an echoed prompt has null for its log-probabilities.
+// withoutNulls leaves out what OpenAI's own answers of text completions have and its description
+// does not: finish_reason is null in all events of a stream but the last, and the first token of an
+// echoed prompt has null for its log-probabilities.
 func withoutNulls(answer map[string]any) {
 	for _, c := range answer["choices"].([]any) {
 		choice := c.(map[string]any)

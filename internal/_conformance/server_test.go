@@ -18,7 +18,8 @@ import (
 //go:embed template.jinja
 var chatML string
 
-// withChat is the model in the command, with a chat template, which it has none of. It is opened once.
+// withChat is the model in the command, with a chat template, which it has none of. It is opened
+// once.
 var withChat = sync.OnceValues(func() (*grove.Model, error) {
 	return grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 2, ChatTemplate: chatML})
 })
