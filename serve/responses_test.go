@@ -42,3 +42,33 @@ func TestResponseErrors(t *testing.T) {
 		t.Error(a)
 	}
 }
+
+// An answer of as many tokens as its reasoning has is the reasoning alone; with one fewer, all its tokens are reasoning.
+func TestReasoningTokens(t *testing.T) {
+	s := start(t, withHeads(t, grove.Options{ChatTemplate: dialectReasoning}), serve.Options{})
+	for budget := 1; budget < 12; budget += 3 {
+		for _, on := range []bool{true, false} {
+			body := map[string]any{"messages": []any{map[string]any{"role": "user", "content": "x"}}, "temperature": 0,
+				"reasoning_budget": budget, "max_tokens": 40, "chat_template_kwargs": map[string]any{"enable_thinking": on}}
+			of := func(max int) (reasoning, content string, count int) {
+				a := s.post("/v1/chat/completions", with(body, "max_tokens", max))
+				reasoning, _ = at(a, "choices.0.message.reasoning_content").(string)
+				content, _ = at(a, "choices.0.message.content").(string)
+				return reasoning, content, int(at(a, "usage.completion_tokens_details.reasoning_tokens").(float64))
+			}
+			reasoning, _, n := of(40)
+			if (n > 0) != (reasoning != "") || on && n < budget {
+				t.Fatalf("budget %d: %d tokens of reasoning %q", budget, n, reasoning)
+			}
+			if n == 0 {
+				continue
+			}
+			if same, content, count := of(n); same != reasoning || content != "" || count != n {
+				t.Errorf("budget %d, %d tokens: reasoning %q of %d, content %q; want %q", budget, n, same, count, content, reasoning)
+			}
+			if _, content, count := of(n - 1); content != "" || count != n-1 {
+				t.Errorf("budget %d, %d tokens: %d of reasoning, content %q", budget, n-1, count, content)
+			}
+		}
+	}
+}

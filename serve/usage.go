@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"strings"
 	"time"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tokenizer"
 )
 
 // usage counts tokens as OpenAI does.
@@ -40,6 +42,7 @@ func (a *answering) usage() *usage {
 		r := a.choices[i].result
 		if !a.call.none {
 			u.Completion += len(r.Tokens)
+			u.CompletionDetails.Reasoning += a.call.reasoningTokens(r.Tokens)
 		}
 		if predicted := a.call.request.PredictTokens; len(predicted) > 0 {
 			found := common(predicted, r.Tokens)
@@ -49,6 +52,33 @@ func (a *answering) usage() *usage {
 	}
 	u.Total = u.Prompt + u.Completion
 	return u
+}
+
+// reasoningTokens counts the tokens of an answer that are reasoning, with the marks around it.
+func (c *call) reasoningTokens(tokens []int32) int {
+	if !c.request.Reasoning {
+		return 0
+	}
+	d := c.model.Tokenizer().NewDecoder(tokenizer.DecodeOptions{Continue: true, Special: true})
+	text, open := "", c.request.ReasoningOpen
+	for i, token := range tokens {
+		text += d.Push(token)
+		if !open {
+			begin := strings.TrimLeft(text, " \n")
+			if open = strings.HasPrefix(begin, thinkBegin); !open && !strings.HasPrefix(thinkBegin, begin) {
+				return 0
+			}
+			continue
+		}
+		if strings.Contains(text, thinkEnd) {
+			return i + 1
+		}
+		text = text[max(0, len(text)-len(thinkEnd)):]
+	}
+	if !open {
+		return 0
+	}
+	return len(tokens)
 }
 
 // common is the length of the longest common subsequence of a and b, by Hyyrö's bit-parallel
