@@ -18,6 +18,7 @@ type costCurve struct {
 	value  []float64
 	beyond float64      // rise for each unit of shape after the last measured knot
 	union  *expertUnion // of a target with experts; nil: none
+	rise   float64      // of the axis; with experts, of rows beside the experts that they read
 	seen   uint32       // measurements so far
 	speed  float64      // seconds now for each second when the times were measured
 
@@ -92,7 +93,7 @@ const (
 )
 
 func newCostCurve(a *axis) costCurve {
-	return costCurve{axis: a, speed: 1, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots))}
+	return costCurve{axis: a, speed: 1, rise: a.rise, times: make([]recent, len(a.knots)), value: make([]float64, len(a.knots))}
 }
 
 // at is the time of a count in seconds; 0 while nothing is known.
@@ -122,7 +123,7 @@ func (c *costCurve) normal(n int) float64 {
 // shape is what the time of a count is over that of the first, as far as the axis and the experts read say.
 func (c *costCurve) shape(n int) float64 {
 	first := int(c.axis.knots[0])
-	s := 1 + c.axis.rise*float64(n-first)
+	s := 1 + c.rise*float64(n-first)
 	if c.union != nil {
 		s += c.union.bytes(n)/c.union.bytes(first) - 1
 	}
@@ -198,6 +199,10 @@ func (c *costCurve) fit() {
 	if first < 0 {
 		return
 	}
+	if c.union != nil && first == 0 && last > 0 {
+		read := c.union.bytes(int(knots[last])) / c.union.bytes(int(knots[0]))
+		c.rise = max((c.value[last]/c.value[0]-read)/float64(knots[last]-knots[0]), c.axis.least)
+	}
 	shape := func(k int) float64 { return c.shape(int(knots[k])) }
 	for k := range first {
 		c.value[k] = c.value[first] * shape(k) / shape(first)
@@ -216,7 +221,7 @@ func (c *costCurve) fit() {
 	// Above the measured knots: as the curve rose over the upper half of the counts measured.
 	c.beyond = c.value[0]
 	if half := c.upperHalf(first, last); half < last {
-		c.beyond = max((c.value[last]-c.value[half])/(shape(last)-shape(half)), c.axis.least/c.axis.rise*c.value[0])
+		c.beyond = max((c.value[last]-c.value[half])/(shape(last)-shape(half)), c.axis.least/c.rise*c.value[0])
 	}
 	for k := last + 1; k < len(knots); k++ {
 		c.value[k] = c.value[last] + c.beyond*(shape(k)-shape(last))
