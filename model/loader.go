@@ -21,6 +21,7 @@ type Loader struct {
 	jobs     []packing
 	used     map[string]bool // by the file's own names
 	memory   []TypeMemory    // of what the network asked for
+	counted  map[string]bool // the tensors in memory, by the file's names
 	dry      bool            // matrices are counted and get no memory
 }
 

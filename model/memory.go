@@ -50,7 +50,13 @@ func (l *Loader) count(t tensor.Tensor, as tensor.Type, bytes int) {
 		l.memory = append(l.memory, m)
 	}
 	sum := &l.memory[i]
-	sum.Tensors++
+	if l.counted == nil {
+		l.counted = map[string]bool{}
+	}
+	if !l.counted[t.Name] { // not another matrix of a tensor of several
+		l.counted[t.Name] = true
+		sum.Tensors++
+	}
 	sum.File += int64(t.Rows() * t.RowBytes())
 	sum.Memory += int64(bytes)
 }

@@ -26,6 +26,7 @@ var memoryOver = []struct {
 	{tensor.F32, 1.01}, {tensor.F16, 1.01}, {tensor.BF16, 1.01}, {tensor.Q8_0, 1.01},
 	{tensor.Q6_K, 1.01}, {tensor.Q5_K, 1.03}, {tensor.Q4_K, 1.04},
 	{tensor.Q5_1, 1.01}, {tensor.Q5_0, 1.01}, {tensor.Q4_1, 1.01}, {tensor.Q4_0, 1.01},
+	{tensor.MXFP4, 1.3}, {tensor.IQ4_NL, 1.9}, {tensor.Q3_K, 1.93}, {tensor.IQ4_XS, 2.01}, {tensor.Q2_K, 6.15},
 }
 
 // writeTyped writes a model whose matrices are zeros of any type that grove reads, and returns its
@@ -119,6 +120,26 @@ func TestMemoryOfTypes(t *testing.T) {
 			if over := float64(all) / float64(file); over > c.most {
 				t.Errorf("%v, tied %v: takes %.3f × the file: want at most %.3f", c.typ, tied, over, c.most)
 			}
+		}
+	}
+}
+
+// A tensor of several matrices, as of experts, counts as one.
+func TestMemoryCountsTensors(t *testing.T) {
+	for _, s := range keyShapes {
+		path := filepath.Join(t.TempDir(), "m.gguf")
+		if err := synth.Write(context.Background(), path, s, synth.Options{Type: tensor.F16}); err != nil {
+			t.Fatal(err)
+		}
+		f := must(gguf.Open(path))
+		want := len(f.Tensors)
+		f.Close()
+		got := 0
+		for _, x := range must(model.ReadMemory(path)) {
+			got += x.Tensors
+		}
+		if got != want {
+			t.Errorf("%s: %d tensors in memory, want %d", s.Name, got, want)
 		}
 	}
 }
