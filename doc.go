@@ -19,7 +19,8 @@
 // (Options.Heads), or "lookup", which needs neither. A controller measures what passes
 // cost and what drafts are worth, and speculates as far as it pays.
 //
-// Models are GGUF files or Hugging Face folders: Llama, Mistral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma, StableLM or GPT-NeoX.
+// Models are GGUF files or Hugging Face folders: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma, gpt-oss,
+// StableLM or GPT-NeoX.
 // There is no cgo and nothing to install: everything is in the binary. Package models has a small target with its draft model and heads,
 // for programs that want to bring them along.
 //

@@ -87,8 +87,8 @@ Start with:
     grove serve
     grove run -m FILE --draft-model SMALL --stats "Once upon a time"
 
-FILE is a GGUF file or a Hugging Face folder: Llama, Mistral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma,
-StableLM or GPT-NeoX (docs/models.md); or the name of a model that grove pull fetched, such as ORG/REPO.
+FILE is a GGUF file or a Hugging Face folder: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma,
+gpt-oss, StableLM or GPT-NeoX (docs/models.md); or the name of a model that grove pull fetched, such as ORG/REPO.
 Without -m, grove runs the small model that is part of it.
 
 grove COMMAND --help explains a command. The exit status is 0 for done, 1 for failed or a mismatch found, 2 for
