@@ -67,8 +67,8 @@ func (s *Shortlist) add(h *OrderedHead, from, to, at int) {
 	}
 }
 
-// Mute takes the token at a place off the list, one that is listed elsewhere too: its logit there is minus infinity.
-func (s *Shortlist) Mute(at int) {
+// Omit takes the token at a place off the list, one that is listed elsewhere too: its logit there is minus infinity.
+func (s *Shortlist) Omit(at int) {
 	if s.tokens[at] != NoToken {
 		s.tokens[at] = NoToken
 		s.count--

@@ -127,7 +127,7 @@ func TestShortlistIsTheHead(t *testing.T) {
 			}
 			for range r.IntN(4) {
 				if l.Len() > 0 {
-					l.Mute(r.IntN(l.Len()))
+					l.Omit(r.IntN(l.Len()))
 				}
 			}
 			lists[i] = l

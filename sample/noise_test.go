@@ -175,19 +175,19 @@ func TestSampleDistribution(t *testing.T) {
 	}
 }
 
-// Loud tokens have the highest noise of all, and are as many as asked for on average.
+// Tokens of HighNoise have the highest noise of all, and are as many as asked for on average.
 func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed, position := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 1<<20).Draw(t, "position")
 		vocab := rapid.IntRange(1, 3000).Draw(t, "vocab")
-		loud := Loud(nil, seed, position, vocab, rapid.IntRange(1, 200).Draw(t, "n"))
-		if !slices.IsSorted(loud) {
-			t.Fatalf("%v", loud)
+		high := HighNoise(nil, seed, position, vocab, rapid.IntRange(1, 200).Draw(t, "n"))
+		if !slices.IsSorted(high) {
+			t.Fatalf("%v", high)
 		}
 		least, most := math.Inf(1), math.Inf(-1)
 		for token := range int32(vocab) {
 			g := Noise(seed, position, token)
-			if _, in := slices.BinarySearch(loud, token); in {
+			if _, in := slices.BinarySearch(high, token); in {
 				least = min(least, g)
 			} else {
 				most = max(most, g)
@@ -198,14 +198,14 @@ func TestLoudTokensHaveTheHighestNoise(t *testing.T) {
 		}
 	})
 	const n, positions, vocab = 48, 400, 16384
-	var loud []int32
+	var high []int32
 	for position := range positions {
-		loud = Loud(loud, 7, position, vocab, n)
+		high = HighNoise(high, 7, position, vocab, n)
 	}
-	if mean := float64(len(loud)) / positions; math.Abs(mean-n) > 2 { // six standard deviations
+	if mean := float64(len(high)) / positions; math.Abs(mean-n) > 2 { // six standard deviations
 		t.Errorf("%g tokens on average, want %d", mean, n)
 	}
-	if all := Loud(nil, 1, 1, 50, 80); len(all) != 50 {
+	if all := HighNoise(nil, 1, 1, 50, 80); len(all) != 50 {
 		t.Errorf("%d of 50 tokens", len(all))
 	}
 }

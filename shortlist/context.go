@@ -80,7 +80,7 @@ func (c *Context) begin(p *sample.Params) *contextState {
 	s := c.state()
 	s.at, s.seed = 0, p.Seed
 	// Where the unlikely are shut out in any case, noise cannot bring them in.
-	s.noisy = s.own != nil && p.Temperature > 0 && p.TopK == 0 && p.MinP == 0 && (p.TopP == 0 || p.TopP >= 1)
+	s.noisy = s.rows != nil && p.Temperature > 0 && p.TopK == 0 && p.MinP == 0 && (p.TopP == 0 || p.TopP >= 1)
 	return s
 }
 
@@ -95,7 +95,7 @@ func (c *Context) state() *contextState {
 	}
 	s := &contextState{c: c, changed: true}
 	if c.extra > 0 {
-		s.own = newOwn(c)
+		s.rows = newTextRows(c)
 	}
 	return s
 }
@@ -105,8 +105,8 @@ func (c *Context) Choose(queries []Query, lists []*List) {
 		s := q.State.(*contextState)
 		if s.changed {
 			s.lay()
-			if s.own != nil {
-				s.c.pool.Run(s.own.fills(), s.own)
+			if s.rows != nil {
+				s.c.pool.Run(s.rows.fills(), s.rows)
 			}
 		}
 		lists[i] = &s.list
@@ -115,18 +115,18 @@ func (c *Context) Choose(queries []Query, lists []*List) {
 
 type contextState struct {
 	c       *Context
-	own     *own // nil: no tokens but the core
-	changed bool // since the list was laid out
+	rows    *textRows // nil: no tokens but the core
+	changed bool      // since the list was laid out
 	list    List
 	at      int  // tokens of the text
 	noisy   bool // tokens are chosen by their noise too
 	seed    uint64
-	said    Rows    // while it hears alternatives
-	heard   []heard // of each of the rows
+	logits  Rows        // while alternatives are taken in
+	top     []topTokens // of each of the rows
 }
 
-// heard is a row's likeliest tokens.
-type heard struct {
+// topTokens is a row's most probable tokens.
+type topTokens struct {
 	n   int
 	idx [alternatives]int32
 	val [alternatives]float32
@@ -137,42 +137,42 @@ func (s *contextState) Commit(tokens []int32) {
 		s.add(token)
 	}
 	s.at += len(tokens)
-	s.listen()
+	s.addNoiseRows()
 }
 
 func (s *contextState) Alternatives(n int, logits Rows) {
-	if s.own == nil {
+	if s.rows == nil {
 		return
 	}
-	s.heard = slices.Grow(s.heard[:0], n)[:n]
-	s.said = logits
-	s.c.pool.Run(n, (*hearing)(s))
-	s.said = nil
-	for i := range s.heard {
-		for _, token := range s.heard[i].idx[:s.heard[i].n] {
+	s.top = slices.Grow(s.top[:0], n)[:n]
+	s.logits = logits
+	s.c.pool.Run(n, (*topTask)(s))
+	s.logits = nil
+	for i := range s.top {
+		for _, token := range s.top[i].idx[:s.top[i].n] {
 			s.add(token)
 		}
 	}
-	s.listen()
+	s.addNoiseRows()
 }
 
-// hearing is a state that looks for alternatives, a row a task.
-type hearing contextState
+// topTask finds the most probable tokens, a row a task.
+type topTask contextState
 
-func (s *hearing) Do(_, i int) {
-	h, logits := &s.heard[i], s.said.Row(i)
+func (s *topTask) Do(_, i int) {
+	h, logits := &s.top[i], s.logits.Row(i)
 	h.n = simd.TopK(logits, h.idx[:min(alternatives, len(logits))], h.val[:])
 }
 
 func (s *contextState) add(token int32) {
-	if s.own != nil && s.c.head.Row(token) >= 0 && !s.c.in[token] && s.own.add(token) {
+	if s.rows != nil && s.c.head.Row(token) >= 0 && !s.c.in[token] && s.rows.add(token) {
 		s.changed = true
 	}
 }
 
-// listen lists what noise may choose next.
-func (s *contextState) listen() {
-	if s.noisy && s.own.listen(s.seed, s.at) {
+// addNoiseRows lists the tokens that noise may choose next.
+func (s *contextState) addNoiseRows() {
+	if s.noisy && s.rows.addNoiseRows(s.seed, s.at) {
 		s.changed = true
 	}
 }
@@ -188,19 +188,19 @@ func (s *contextState) lay() {
 // onto adds the core and the sequence's own tokens to a list.
 func (s *contextState) onto(l *List) {
 	l.Add(s.c.core, 0, s.c.core.Panels())
-	if s.own != nil {
-		l.Add(s.own.head, 0, s.own.panels())
+	if s.rows != nil {
+		l.Add(s.rows.head, 0, s.rows.panels())
 	}
 	if s.noisy {
 		from := s.c.extra / gemm.Panel
-		l.Add(s.own.head, from, from+ahead*loudRows/gemm.Panel)
+		l.Add(s.rows.head, from, from+ahead*noiseRows/gemm.Panel)
 	}
 }
 
 // Close keeps the memory for another sequence.
 func (s *contextState) Close() {
-	if s.own != nil {
-		s.own.clear()
+	if s.rows != nil {
+		s.rows.clear()
 	}
 	s.changed = true
 	s.c.mu.Lock()

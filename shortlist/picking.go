@@ -13,9 +13,9 @@ func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	p := &d.picking
 	p.queries, p.lists, p.stale = append(p.queries[:0], queries...), p.lists[:0], p.stale[:0]
 	for i, q := range queries {
-		if own := q.State.(*routedState).own; own != nil && (i == 0 || q.State != queries[i-1].State) {
-			for task := range own.fills() {
-				p.stale = append(p.stale, fill{own, task})
+		if rows := q.State.(*routedState).rows; rows != nil && (i == 0 || q.State != queries[i-1].State) {
+			for task := range rows.fills() {
+				p.stale = append(p.stale, fill{rows, task})
 			}
 		}
 		if i == 0 || q.State != queries[i-1].State || d.o.Budget(q.Step) != d.o.Budget(queries[i-1].Step) {
@@ -43,9 +43,9 @@ type picking struct {
 	embed, hidden, scores nn.Mat
 }
 
-// fill is a task that fills rows of a sequence's own tokens.
+// fill is a task that fills rows of tokens of the text.
 type fill struct {
-	*own
+	*textRows
 	task int
 }
 

@@ -162,8 +162,8 @@ func (d *Routed) lay(l *List, s *contextState, w *picks) {
 	for _, c := range w.clusters {
 		w.picked[c] = true
 	}
-	if s.own != nil { // none is listed twice
-		s.mute(l, d.context.core.Panels()*gemm.Panel, func(token int32) bool {
+	if s.rows != nil { // none is listed twice
+		s.omitRepeated(l, d.context.core.Panels()*gemm.Panel, func(token int32) bool {
 			c := d.of[token]
 			return c >= 0 && w.picked[c]
 		})

@@ -146,8 +146,8 @@ func TestContextListsWhatCameUp(t *testing.T) {
 				}
 				for position := at + 1; position <= at+ahead && p.Temperature > 0 && p.TopK == 0 && c.extra > 0; position++ {
 					n := 0
-					for _, token := range sample.Loud(nil, p.Seed, position, vocab, loudest) {
-						if !want[token] && n < loudRows {
+					for _, token := range sample.HighNoise(nil, p.Seed, position, vocab, noiseTokens) {
+						if !want[token] && n < noiseRows {
 							want[token] = true
 							n++
 						}

@@ -16,9 +16,9 @@ type allowance struct {
 	cost   float64 // of late proposals, in tokens
 	idle   float64 // tokens emitted since the last proposal
 
-	came, said float64 // sums of tokens accepted and predicted lately
-	over       float64 // mean of costs beyond the predicted ones, in tokens
-	proposals  int
+	accepted, predicted float64 // sums of tokens accepted and predicted lately
+	over                float64 // mean of costs beyond the predicted ones, in tokens
+	proposals           int
 }
 
 const (
@@ -32,16 +32,16 @@ const (
 	memory      = 16 // proposals and trees: of all other means
 )
 
-func newAllowance() allowance { return allowance{credit: firstCredit, came: 1, said: 1} }
+func newAllowance() allowance { return allowance{credit: firstCredit, accepted: 1, predicted: 1} }
 
 // outcome is what came of one proposal, in tokens.
 type outcome struct {
-	came     float64 // accepted
-	said     float64 // the same, predicted
-	cost     float64 // of the time that drafting and verifying took
-	foreseen float64 // the same, predicted
-	extra    float64 // of the time that the drafter took to read text since its last proposal
-	certain  bool    // drafting was measured more than once, so that the cost is no accident
+	accepted  float64
+	predicted float64 // tokens accepted
+	cost      float64 // of the time that drafting and verifying took
+	foreseen  float64 // the same, predicted
+	extra     float64 // of the time that the drafter took to read text since its last proposal
+	certain   bool    // drafting was measured more than once, so that the cost is no accident
 }
 
 // open reports whether a proposal may be asked for.
@@ -66,19 +66,19 @@ func (a *allowance) skip(tokens int) {
 
 // book takes what came of a proposal.
 func (a *allowance) book(o *outcome) {
-	came, said := o.came, o.said
-	if most := o.foreseen + mostCredit; said > most {
-		came, said = came*most/said, most
+	accepted, predicted := o.accepted, o.predicted
+	if most := o.foreseen + mostCredit; predicted > most {
+		accepted, predicted = accepted*most/predicted, most
 	}
-	keep := 1 - min(said, 1)/memory
-	a.came, a.said = keep*a.came+came, keep*a.said+said
+	keep := 1 - min(predicted, 1)/memory
+	a.accepted, a.predicted = keep*a.accepted+accepted, keep*a.predicted+predicted
 	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+shortMemory, memory))
 	a.proposals++
-	value := a.came/a.said*said - o.foreseen - a.over - o.extra
+	value := a.accepted/a.predicted*predicted - o.foreseen - a.over - o.extra
 	if !o.certain {
 		value = max(value, -firstCredit)
 	}
-	a.credit = min(a.credit+value+allowanceRate*(1+o.came), mostCredit)
+	a.credit = min(a.credit+value+allowanceRate*(1+o.accepted), mostCredit)
 	a.mean += (value - a.mean) / float64(min(a.proposals, shortMemory))
 	a.cost += (o.foreseen - a.cost) / float64(min(a.proposals, shortMemory))
 	a.idle = 0

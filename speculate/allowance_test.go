@@ -21,7 +21,7 @@ func TestAllowanceBoundsLosses(t *testing.T) {
 				behind += reading
 				continue
 			}
-			a.book(&outcome{cost: loss, said: max(promise+loss, 0), foreseen: loss, extra: behind, certain: true})
+			a.book(&outcome{cost: loss, predicted: max(promise+loss, 0), foreseen: loss, extra: behind, certain: true})
 			lost += loss + behind
 			behind = 0
 		}
@@ -39,13 +39,13 @@ func TestAllowanceForgivesALostPromise(t *testing.T) {
 			for range rounds {
 				gain := rapid.Float64Range(.5, 2.4).Draw(r, "gain")
 				hope := gain + rapid.Float64Range(-.2, .2).Draw(r, "missed by")
-				if a.book(&outcome{came: gain + .05, said: hope + .05, cost: .05, foreseen: .05, certain: true}); !a.open() {
+				if a.book(&outcome{accepted: gain + .05, predicted: hope + .05, cost: .05, foreseen: .05, certain: true}); !a.open() {
 					r.Fatalf("closed %s", name)
 				}
 			}
 		}
 		gain("before the promise", rapid.IntRange(0, 20).Draw(r, "before"))
-		a.book(&outcome{came: 5, said: rapid.Float64Range(27, 60).Draw(r, "promise"), cost: .05, foreseen: .05, certain: true})
+		a.book(&outcome{accepted: 5, predicted: rapid.Float64Range(27, 60).Draw(r, "promise"), cost: .05, foreseen: .05, certain: true})
 		gain("after it", 40)
 	})
 }
@@ -57,7 +57,7 @@ func TestAllowanceKeepsCostlyGains(t *testing.T) {
 		luck := rapid.Float64Range(.65, .9).Draw(r, "luck")
 		cost := rapid.Float64Range(.1, .25).Draw(r, "cost") * tokens
 		a := newAllowance()
-		a.came, a.said = 60, 60
+		a.accepted, a.predicted = 60, 60
 		seed := rapid.Uint64().Draw(r, "seed")
 		const rounds = 2000
 		asked := 0
@@ -66,9 +66,9 @@ func TestAllowanceKeepsCostlyGains(t *testing.T) {
 				a.skip(1)
 				continue
 			}
-			o := outcome{said: luck * tokens, cost: cost, foreseen: cost, certain: true}
+			o := outcome{predicted: luck * tokens, cost: cost, foreseen: cost, certain: true}
 			if float64(unit(hash(5, hash(i, seed)))) < luck {
-				o.came = tokens
+				o.accepted = tokens
 			}
 			a.book(&o)
 			asked++

@@ -105,7 +105,7 @@ func (p *plan) learnGroup(l *Loop, g *group, foreseen, took times, nodes int, un
 		}
 		p.calibrate(&k[s.kind()].Table, s)
 		n := s.tree.Len() - 1
-		o := outcome{came: float64(s.fresh - 1), said: float64(s.turn.mass), certain: certain}
+		o := outcome{accepted: float64(s.fresh - 1), predicted: float64(s.turn.mass), certain: certain}
 		drafting := d.text.median()
 		if s.kind() == byNetwork {
 			s.backlog = 0

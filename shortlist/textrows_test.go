@@ -23,7 +23,7 @@ func TestOwnRowsAreTheLatestTokens(t *testing.T) {
 		vocab := rapid.IntRange(40, 200).Draw(t, "vocab")
 		head, w := randomHead(r, vocab, 8)
 		size := gemm.Panel * rapid.IntRange(1, 3).Draw(t, "panels")
-		o := newOwn(&Context{pool: pool, head: head, in: make([]bool, vocab), extra: size})
+		o := newTextRows(&Context{pool: pool, head: head, in: make([]bool, vocab), extra: size})
 		var text []int32
 		for range rapid.IntRange(1, 12).Draw(t, "steps") {
 			for range rapid.IntRange(0, 60).Draw(t, "tokens") {
