@@ -74,6 +74,15 @@ func (p *models) set(list []*entry) {
 	p.list = list
 }
 
+// add takes a further model in, unless there is one of its name.
+func (p *models) add(s Source) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !slices.ContainsFunc(p.list, func(e *entry) bool { return e.Name == s.Name }) {
+		p.list = append(slices.Clip(p.list), &entry{Source: s})
+	}
+}
+
 // find returns the entry of a name: any name means the model where there is one, no name the first
 // of several.
 func (p *models) find(name string) (*entry, error) {

@@ -2,10 +2,12 @@ package serve
 
 import (
 	"cmp"
+	"context"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/grovellm/grove/model"
@@ -179,13 +181,78 @@ func (s *Server) ollamaVersionOf(x *exchange) error {
 	return x.writeJSON(http.StatusOK, map[string]string{"version": ollamaVersion})
 }
 
-// ollamaPull answers POST /api/pull, which it cannot do: clients must not fill the server's disk.
+// Puller fetches a model that a client names, and tells how many bytes of a stage there are.
+type Puller func(ctx context.Context, name string, progress func(stage string, done, total int64)) (Source, error)
+
+// pulled is a line of an answer to POST /api/pull.
+type pulled struct {
+	Status string `json:"status,omitempty"`
+	Total  int64  `json:"total,omitempty"`
+	Done   int64  `json:"completed,omitempty"`
+	Error  string `json:"error,omitempty"`
+}
+
+// ollamaPull answers POST /api/pull: it fetches a model, which is then served. Without Options.Pull clients may not fill the
+// server's disk.
 func (s *Server) ollamaPull(x *exchange) error {
-	name, err := x.readName()
+	o, err := x.readBody()
 	if err != nil {
 		return err
 	}
+	name, stream := "", true
+	o.readFirst(&name, "model", "name")
+	if o.read("stream", &stream); o.err != nil {
+		return o.err
+	}
+	if s.o.Pull != nil {
+		return s.pull(x, name, stream)
+	}
 	return newError(http.StatusNotImplemented, "invalid_request_error", "not_supported",
-		"this server fetches no models: run \"grove pull %s\" beside it, and start it with the model",
+		"this server fetches no models: start it with --allow-pull, or run \"grove pull %s\" beside it and start it with the model",
 		cmp.Or(name, "NAME"))
+}
+
+// pull fetches a model, and adds it to the list.
+func (s *Server) pull(x *exchange, name string, stream bool) error {
+	ctx, end := x.limit()
+	defer end(nil)
+	line := func(p pulled) { // a client that is gone ends ctx
+		if !stream || ctx.Err() != nil {
+			return
+		}
+		text, _ := json.Marshal(p) // strings and numbers
+		if x.status == 0 {
+			x.Header().Set("Content-Type", "application/x-ndjson")
+		}
+		if _, err := x.Write(append(text, '\n')); err == nil {
+			_ = x.control.Flush()
+		}
+	}
+	line(pulled{Status: "pulling manifest"})
+	var mu sync.Mutex
+	said, last := "", time.Time{}
+	source, err := s.o.Pull(ctx, name, func(stage string, done, total int64) {
+		mu.Lock()
+		defer mu.Unlock()
+		if stage != said || done == total || time.Since(last) > 200*time.Millisecond {
+			said, last = stage, time.Now()
+			line(pulled{Status: stage + " " + name, Done: done, Total: total})
+		}
+	})
+	if err == nil {
+		s.models.add(source)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	switch {
+	case err != nil && x.status == 0:
+		return newError(http.StatusBadGateway, "server_error", "pull_failed", "%v", err)
+	case err != nil:
+		line(pulled{Error: err.Error()})
+		return nil
+	case !stream:
+		return x.writeJSON(http.StatusOK, pulled{Status: "success"})
+	}
+	line(pulled{Status: "success"})
+	return nil
 }

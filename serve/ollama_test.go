@@ -191,7 +191,7 @@ func TestOllamaErrors(t *testing.T) {
 		`generate {"prompt":"x","template":"{{ .Prompt }}"}`:                     "400 template: ",
 		`generate {"prompt":"` + strings.Repeat("long ", 5000) + `"}`:            "400 prompt: ",
 		`generate {"raw":true,"prompt":"` + strings.Repeat("long ", 5000) + `"}`: "400 prompt: ",
-		`pull {"model":"a/b"}`:                                                   `501 this server fetches no models: run "grove pull a/b"`,
+		`pull {"model":"a/b"}`:                                                   `501 this server fetches no models: start it with --allow-pull, or run "grove pull a/b"`,
 		`create {"model":"a"}`:                                                   "404 /api/create: ",
 	} {
 		path, body, _ := strings.Cut(request, " ")

@@ -49,6 +49,7 @@ type Options struct {
 	Objectives map[string]int
 
 	KeepAlive time.Duration // how long a model of SetSources stays loaded after its last request; 0: DefaultKeepAlive; below 0: always
+	Pull      Puller        // fetches models that clients name; nil: they may not
 	Memory    int64         // bytes that models of SetSources may take together; 0: no limit
 	Waiting   int           // requests that may wait until a model is loaded; 0: no limit
 

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -46,24 +47,7 @@ func (cmd *pullCmd) Run(p *program) error {
 	ctx, stop := p.context()
 	defer stop()
 	bars := p.bars(c)
-	l, err := c.List(ctx, name.Repo)
-	if err != nil {
-		return err
-	}
-	m, err := hub.Choose(l.Files, name.What)
-	if err != nil {
-		return fmt.Errorf("%s: %w", name.Repo, err)
-	}
-	folder := m.Path == "."
-	if a := l.Architecture; !folder && a != "" && !model.Runs(a) && !model.IsHead(a) {
-		return fmt.Errorf("%s: grove does not run architecture %s", name.Repo, plainText(a))
-	}
-	check := checkFolder
-	if !folder {
-		check = nil
-	}
-	p.logf("%s: %s, %s", name.Repo, m.Path, size(m.Bytes()))
-	path, err := c.Pull(ctx, l, &m, check)
+	l, m, path, err := fetchModel(ctx, c, name)
 	bars.end()
 	if err != nil {
 		if ctx.Err() != nil {
@@ -97,6 +81,25 @@ func (cmd *pullCmd) Run(p *program) error {
 	}
 	_, err = fmt.Fprintln(p.stdout, path)
 	return err
+}
+
+// fetchModel brings what is missing of a model into the cache, and returns the path to open.
+func fetchModel(ctx context.Context, c *hub.Client, name hub.Name) (l *hub.Listing, m hub.Model, path string, err error) {
+	if l, err = c.List(ctx, name.Repo); err != nil {
+		return l, m, "", err
+	}
+	if m, err = hub.Choose(l.Files, name.What); err != nil {
+		return l, m, "", fmt.Errorf("%s: %w", name.Repo, err)
+	}
+	check := checkFolder
+	if m.Path != "." {
+		check = nil
+		if a := l.Architecture; a != "" && !model.Runs(a) && !model.IsHead(a) {
+			return l, m, "", fmt.Errorf("%s: grove does not run architecture %s", name.Repo, plainText(a))
+		}
+	}
+	path, err = c.Pull(ctx, l, &m, check)
+	return l, m, path, err
 }
 
 // checkFolder refuses a folder that grove does not run, before its weights are fetched.

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/internal/memory"
 	"github.com/grovellm/grove/serve"
 )
@@ -38,6 +39,7 @@ type serveCmd struct {
 	TLSCert    string        `name:"tls-cert" help:"PEM file of the certificate, read again when it changes." placeholder:"FILE"`
 	TLSKey     string        `name:"tls-key" help:"PEM file of the certificate's key." placeholder:"FILE"`
 	Drain      time.Duration `help:"Time for requests to end after SIGTERM or Ctrl-C (${default})." default:"30s" placeholder:"TIME"`
+	AllowPull  bool          `help:"Let clients have models fetched from the hub (/api/pull)."`
 	LogPrompts bool          `help:"Write the bodies of requests into the log."`
 
 	Parallel    int            `help:"Requests computed at the same time; 0 means 64." default:"0" placeholder:"N" group:"Limits"`
@@ -50,6 +52,8 @@ type serveCmd struct {
 	MaxStops    int            `help:"Stop strings of a request (${default})." default:"16" placeholder:"N" group:"Limits"`
 	MaxTokens   int            `help:"Tokens of a choice; 0 means until the context is full." default:"0" placeholder:"N" group:"Limits"`
 	MaxTime     time.Duration  `help:"Time of a request, waiting included (${default})." default:"1h" placeholder:"TIME" group:"Limits"`
+
+	base grove.Options // with which models are opened
 }
 
 func (serveCmd) Help() string {
@@ -79,6 +83,9 @@ func (cmd *serveCmd) Run(p *program) error {
 	sources, err := cmd.sources(p, log)
 	if err != nil {
 		return err
+	}
+	if cmd.AllowPull {
+		o.Pull = cmd.pull(p, log)
 	}
 	switch {
 	case cmd.KeepAlive != nil:

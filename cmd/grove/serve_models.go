@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"strings"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/engine"
@@ -36,29 +37,68 @@ func (cmd *serveCmd) sources(p *program, log *slog.Logger) ([]serve.Source, erro
 	if len(list) > 1 {
 		base.Progress = func(done, total int64) {} // the log says what is loaded
 	}
+	cmd.base = base
 	var sources []serve.Source
 	for _, m := range list {
-		bytes, err := m.Bytes()
-		if m.Path == "" {
-			bytes, err = embeddedBytes(), nil
-		}
+		s, err := cmd.source(p, m, len(list) == 1)
 		if err != nil {
 			return nil, err
 		}
-		bytes += cmp.Or(base.CacheMemory, engine.DefaultPrefixMemory)
-		load := func() (*serve.Model, error) {
-			if len(list) == 1 {
-				return cmd.load(p, m, cmd.openFlags, base)
-			}
-			opened, err := cmd.load(p, m, cmd.foldersOf(m.Name), base)
-			if err != nil {
-				err = errors.New(inFlags(err)) // for the log
-			}
-			return opened, err
-		}
-		sources = append(sources, serve.Source{Name: m.Name, Bytes: bytes, Load: load})
+		sources = append(sources, s)
 	}
 	return sources, nil
+}
+
+// source is a model as the server loads it; alone says that it is the only one.
+func (cmd *serveCmd) source(p *program, m catalog.Model, alone bool) (serve.Source, error) {
+	bytes, err := m.Bytes()
+	if m.Path == "" {
+		bytes, err = embeddedBytes(), nil
+	}
+	if err != nil {
+		return serve.Source{}, err
+	}
+	bytes += cmp.Or(cmd.base.CacheMemory, engine.DefaultPrefixMemory)
+	load := func() (*serve.Model, error) {
+		if alone {
+			return cmd.load(p, m, cmd.openFlags, cmd.base)
+		}
+		opened, err := cmd.load(p, m, cmd.foldersOf(m.Name), cmd.base)
+		if err != nil {
+			err = errors.New(inFlags(err)) // for the log
+		}
+		return opened, err
+	}
+	return serve.Source{Name: m.Name, Bytes: bytes, Load: load}, nil
+}
+
+// pull fetches a model that a client names, for the server to serve. Ollama's clients write names on the hub with its host.
+func (cmd *serveCmd) pull(p *program, log *slog.Logger) serve.Puller {
+	return func(ctx context.Context, text string, progress func(stage string, done, total int64)) (s serve.Source, err error) {
+		shown := strings.TrimSuffix(text, ":latest") // as clients go on to call it
+		text = shown
+		for _, host := range []string{"hf.co/", "huggingface.co/"} {
+			text = strings.TrimPrefix(text, host)
+		}
+		name, c, err := p.hubModel(text)
+		if err != nil {
+			return s, err
+		}
+		c.Progress, c.Note = progress, func(note string) { log.Warn(note) }
+		_, _, path, err := fetchModel(ctx, c, name)
+		if err != nil {
+			return s, err
+		}
+		found, notes, err := catalog.Find(path)
+		if err != nil {
+			return s, err
+		}
+		for _, note := range notes {
+			log.Warn(note)
+		}
+		found[0].Name = shown
+		return cmd.source(p, found[0], false)
+	}
 }
 
 // find lists the models that -m names, with what drafts for each.

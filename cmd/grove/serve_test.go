@@ -227,3 +227,48 @@ func TestServeKilled(t *testing.T) {
 		queries = max(queries, stats.Queries)
 	}
 }
+
+// A client has a model fetched, and then uses it, where the server allows that.
+func TestServePull(t *testing.T) {
+	data, err := os.ReadFile(tiny(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fakeHub(t, map[string]map[string]string{"org/gguf": {"m-Q8_0.gguf": string(data)}}, "qwen3", 0)
+	for _, allowed := range []bool{false, true} {
+		args := []string{"-m", tiny(t), "--alias", "first", "--port", "0", "--threads", "1"}
+		if allowed {
+			args = append(args, "--allow-pull")
+		}
+		p := startServe(t, args...)
+		post := func(path, body string) (int, string) {
+			a, err := http.Post(p.url+path, "application/json", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer a.Body.Close()
+			text, err := io.ReadAll(a.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a.StatusCode, string(text)
+		}
+		status, text := post("/api/pull", `{"model":"hf.co/org/gguf:latest"}`)
+		if !allowed {
+			if status != http.StatusNotImplemented || !strings.Contains(text, "--allow-pull") {
+				t.Errorf("not allowed: %d %s", status, text)
+			}
+			continue
+		}
+		lines := strings.Split(strings.TrimSpace(text), "\n")
+		if status != 200 || !strings.Contains(lines[0], `"pulling manifest"`) || lines[len(lines)-1] != `{"status":"success"}` {
+			t.Errorf("%d %s", status, text)
+		}
+		if status, text := post("/v1/completions", `{"model":"hf.co/org/gguf:latest","prompt":"one two","max_tokens":3}`); status != 200 {
+			t.Errorf("the model that was fetched: %d %s", status, text)
+		}
+		if status, text := post("/api/pull", `{"model":"org/none","stream":false}`); status != http.StatusBadGateway {
+			t.Errorf("a model that is not there: %d %s", status, text)
+		}
+	}
+}
