@@ -86,6 +86,9 @@ func (t *attendTask) look() {
 		}
 		t.s.seen[p] = false
 	}
+	if len(t.pages) > 0 { // with ancestors that lie before the windows: their scores are to be cleared
+		t.first = min(t.first, int(t.pages[0])*PageRows)
+	}
 	t.stride = pagesFor(t.last) * PageRows
 	if t.a.Sinks != nil {
 		t.stride = pagesFor(t.last+1) * PageRows

@@ -102,7 +102,7 @@ func drawParts(t *rapid.T, a *Attention) {
 		a.Rope = NewScaledRope(Frequencies(10000, a.Dim, nil), false, 1.3)
 	}
 	if rapid.Bool().Draw(t, "window") {
-		a.Window = rapid.IntRange(1, 90).Draw(t, "width")
+		a.Window = rapid.OneOf(rapid.IntRange(1, 4), rapid.IntRange(1, 90)).Draw(t, "width") // a short one excludes ancestors of a tree
 	}
 	if rapid.IntRange(0, 2).Draw(t, "cap") == 0 {
 		a.Cap = 2
