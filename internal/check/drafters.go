@@ -61,7 +61,7 @@ var wholeNumber = regexp.MustCompile(`(=|/)\d+`)
 func randomHead(rng *rand.Rand, kind *headfile.Kind) string {
 	text := wholeNumber.ReplaceAllStringFunc(kind.Examples[rng.IntN(len(kind.Examples))], func(number string) string {
 		n, _ := strconv.Atoi(number[1:])
-		return fmt.Sprintf("%s%d", number[:1], 1+n/10+rng.IntN(2*n-n/10))
+		return fmt.Sprintf("%s%d", number[:1], 1+n/10+rng.IntN(2*n-1-n/10))
 	})
 	name, _, _ := draft.Split(text)
 	families := draft.Families()

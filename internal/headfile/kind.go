@@ -20,7 +20,7 @@ type Kind struct {
 
 	Speculators []string // values of speculators_model_type in vLLM's folders of such heads
 
-	// Examples are texts of the drafters. Checks draw other numbers for those in them: each up to twice as large.
+	// Examples are texts of the drafters. Checks draw other numbers for those in them: each below twice as large.
 	Examples []string
 
 	Pairs  bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
