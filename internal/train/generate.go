@@ -106,6 +106,41 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, sour
 	return all, nil
 }
 
+// missing is how many tokens the model is still to generate, for files that a folder lacks.
+func (g Generated) missing(dir string) (tokens int) {
+	for file := range g.Files {
+		if _, err := os.Stat(g.path(dir, file)); err != nil {
+			tokens += g.Texts * (g.Length - g.Prompt)
+		}
+	}
+	return tokens
+}
+
+// generationTime is about how long a model takes to generate so many tokens, by the time of a pass of as many rows as texts grow
+// together.
+func generationTime(ctx context.Context, m *model.Model, tokens int) (time.Duration, error) {
+	b := &batch{m: m, pass: m.NewPass()}
+	for range generatedAtOnce {
+		s, err := sample.New(sample.Params{}, m.Config.Vocab)
+		if err != nil {
+			return 0, err
+		}
+		b.texts = append(b.texts, &text{tokens: []int32{0}, sampler: s, cache: m.NewCache()})
+	}
+	defer func() {
+		for _, t := range b.texts {
+			t.cache.Free()
+		}
+	}()
+	if err := b.run(ctx, 2); err != nil { // the first pass makes room
+		return 0, err
+	}
+	const passes = 4
+	began := time.Now()
+	err := b.run(ctx, 2+passes)
+	return time.Since(began) / passes * time.Duration(tokens/generatedAtOnce+1), err
+}
+
 // beginnings deals the beginning of each text by its number.
 func (g Generated) beginnings(from []*data.Set) (*data.Mix, error) {
 	return data.NewMix(from, g.Prompt, 3)

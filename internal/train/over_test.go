@@ -104,8 +104,15 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			m := randomTarget(t, s, typ)
 			own := train.Job{Dir: t.TempDir(), Sources: j.Sources, Threads: 2, SaveEvery: j.SaveEvery, Target: m}
 			own, first, last := traintest.Watched(own, traintest.EveryStep)
+			var notes []string
+			own.Note = func(s string) { notes = append(notes, s) }
 			if err := kind.train(own); err != nil {
 				t.Fatal(err)
+			}
+			text := traintest.HeadText() // 18 tokens after each passage of the shorter texts
+			want := text.Short.Texts*18 + text.Long.Texts*18 + text.Held.Texts*18
+			if !strings.HasPrefix(notes[0], fmt.Sprintf("the target is to generate %d tokens: about ", want)) {
+				t.Errorf("the first note is %q, want %d tokens", notes[0], want)
 			}
 			if first.Step != 1 || last.Step != 2 || !(last.Loss > 0) || math.IsInf(last.Loss, 0) {
 				t.Fatalf("steps %d to %d, loss %g", first.Step, last.Step, last.Loss)

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/grovellm/grove/internal/train/data"
 )
@@ -117,6 +118,9 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corp
 		t.Long.Files = 0
 	}
 	h, dir := &HeadTexts{HeadText: t}, filepath.Join(j.Dir, "generated")
+	if err := j.estimate(ctx, t, dir, len(text.valid)); err != nil {
+		return nil, err
+	}
 	for _, s := range text.valid {
 		alone := *s
 		alone.Weight = 1
@@ -159,6 +163,23 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corp
 		}
 	}
 	return h, nil
+}
+
+// estimate says how long the target will take to generate what is missing, and how much of the disk that takes.
+func (j *Job) estimate(ctx context.Context, t HeadText, dir string, held int) error {
+	tokens := held * t.Held.missing(filepath.Join(dir, "heldout"))
+	if t.Text != "corpus" {
+		tokens += t.Short.missing(filepath.Join(dir, "short")) + t.Long.missing(filepath.Join(dir, "long"))
+	}
+	if tokens == 0 {
+		return nil
+	}
+	took, err := generationTime(ctx, j.Target, tokens)
+	if err != nil {
+		return err
+	}
+	j.Notef("the target is to generate %d tokens: about %v, and %d MB of the disk", tokens, took.Round(time.Second), tokens*4>>20)
+	return nil
 }
 
 // sources keeps of the training text what Only names.
