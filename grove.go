@@ -128,6 +128,11 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	g.drafting.adapt, g.drafting.auto = o.Adapt, o.Auto
 	if o.Memory != nil {
 		g.memories = &memories{o: *o.Memory, open: map[string]*memoryUse{}}
+		_, leave, err := g.remembered("") // an error is for now, and not for every request
+		if err != nil {
+			return nil, errors.Join(err, g.Close())
+		}
+		leave()
 	}
 	if o.ChatTemplate != "" {
 		layout, err := g.parseTemplate(o.ChatTemplate)

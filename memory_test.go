@@ -41,6 +41,9 @@ func TestMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		m = open(&grove.MemoryOptions{Dir: dir})
+		if _, err := grove.OpenGGUF("embedded", models.Target(), grove.Options{Threads: 1, Memory: &grove.MemoryOptions{Dir: dir}}); err == nil {
+			t.Error("two models keep texts in one folder")
+		}
 		second, other := ask(m, "a"), ask(m, "b")
 		if err := m.Close(); err != nil {
 			t.Fatal(err)
