@@ -82,7 +82,8 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) err
 			}
 			most = max(most, row)
 		}
-		o.CacheMemory = most * int64(longest+3*nn.PageRows+100+rng.IntN(200))
+		// SpecBlock's head keeps a block of rows for each token, and drafts many at once.
+		o.CacheMemory = most * int64(2*longest+3*nn.PageRows+300+rng.IntN(300))
 	}
 	e, err := engine.New(speculate.Model(opened.m), o)
 	if err != nil {
