@@ -18,8 +18,8 @@ type MemoryOptions struct {
 	Tokens int    // kept of each tenant, the newest; 0: 10 million, about 80 MB
 }
 
-// mostMemories bounds how many tenants' texts are open. Of another tenant the texts that were least recently asked for are
-// closed; they stay in the folder.
+// mostMemories bounds how many tenants' texts are open. For those of another, the ones least recently asked for are closed: they
+// stay in the folder, and without one they are forgotten.
 const mostMemories = 16
 
 // memories are the texts of the past, by tenant.
@@ -86,7 +86,7 @@ func (m *Model) remembered(tenant string) (s *memoryUse, leave func(), err error
 
 // closeIdle makes room for another store.
 func (r *memories) closeIdle() error {
-	if len(r.open) < mostMemories || r.o.Dir == "" {
+	if len(r.open) < mostMemories {
 		return nil
 	}
 	oldest := ""

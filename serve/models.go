@@ -35,12 +35,12 @@ type models struct {
 	used    int64           // bytes of those that are loaded or being loaded
 	waiting int             // requests that wait until a model is loaded
 	closing <-chan struct{} // closed when all models that were unloaded are closed; nil: none was
-	left    chan struct{}   // closed when a model has lost its last user, or was loaded; nil: nobody waits for that
+	left    chan struct{}   // closed when a model lost its last user, or was loaded; nil: nobody waits
 	ended   bool            // models that come are closed at once
 }
 
-// roomWait is how long a request waits for the requests of other models to end, where these leave no memory for its own: a client
-// whose last answer has just ended is not refused.
+// roomWait is how long a request waits for the requests of other models to end, where these leave
+// no memory for its own: a client whose last answer has just ended is not refused.
 const roomWait = 2 * time.Second
 
 // entry is a model of the list.
@@ -136,23 +136,22 @@ func (p *models) await(ctx context.Context, e *entry) (err error) {
 	}
 	p.waiting++
 	defer func() { p.waiting-- }()
-	for timeout := time.After(roomWait); e.loading == nil; {
-		if e.model != nil { // another request had it loaded
-			return nil
-		}
-		full := p.load(e)
-		if busy := (*busyError)(nil); !errors.As(full, &busy) {
-			if full != nil {
-				return full
+	timeout := time.After(roomWait)
+	for e.model == nil && e.loading == nil {
+		var busy *busyError
+		err := p.load(e)
+		if errors.As(err, &busy) {
+			if p.left == nil {
+				p.left = make(chan struct{})
 			}
-			break
+			err = p.wait(ctx, p.left, timeout, busy.error)
 		}
-		if p.left == nil {
-			p.left = make(chan struct{})
-		}
-		if err := p.wait(ctx, p.left, timeout, full); err != nil {
+		if err != nil {
 			return err
 		}
+	}
+	if e.model != nil { // another request had it loaded
+		return nil
 	}
 	l := e.loading
 	if err := p.wait(ctx, l.done, nil, nil); err != nil {
@@ -179,8 +178,6 @@ func (p *models) wait(ctx context.Context, c <-chan struct{}, timeout <-chan tim
 
 // busyError says that models that answer requests take the memory.
 type busyError struct{ error }
-
-func (e *busyError) Unwrap() error { return e.error }
 
 // load begins to load an entry, once there is room.
 func (p *models) load(e *entry) error {

@@ -116,8 +116,8 @@ func (g Generated) missing(dir string) (tokens int) {
 	return tokens
 }
 
-// generationTime is about how long a model takes to generate so many tokens, by the time of a pass of as many rows as texts grow
-// together.
+// generationTime is how long a model takes at least to generate so many tokens: by the time of a
+// pass of as many rows as texts grow together, of texts that have just begun.
 func generationTime(ctx context.Context, m *model.Model, tokens int) (time.Duration, error) {
 	b := &batch{m: m, pass: m.NewPass()}
 	for range generatedAtOnce {

@@ -111,7 +111,7 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			}
 			text := traintest.HeadText() // 18 tokens after each passage of the shorter texts
 			want := text.Short.Texts*18 + text.Long.Texts*18 + text.Held.Texts*18
-			if !strings.HasPrefix(notes[0], fmt.Sprintf("the target is to generate %d tokens: about ", want)) {
+			if !strings.HasPrefix(notes[0], fmt.Sprintf("the target is to generate %d tokens: at least ", want)) {
 				t.Errorf("the first note is %q, want %d tokens", notes[0], want)
 			}
 			if first.Step != 1 || last.Step != 2 || !(last.Loss > 0) || math.IsInf(last.Loss, 0) {

@@ -165,7 +165,7 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corp
 	return h, nil
 }
 
-// estimate says how long the target will take to generate what is missing, and how much of the disk that takes.
+// estimate says how long the target will take at least to generate what is missing, and how much of the disk that takes.
 func (j *Job) estimate(ctx context.Context, t HeadText, dir string, held int) error {
 	tokens := held * t.Held.missing(filepath.Join(dir, "heldout"))
 	if t.Text != "corpus" {
@@ -178,7 +178,8 @@ func (j *Job) estimate(ctx context.Context, t HeadText, dir string, held int) er
 	if err != nil {
 		return err
 	}
-	j.Notef("the target is to generate %d tokens: about %v, and %d MB of the disk", tokens, took.Round(time.Second), tokens*4>>20)
+	j.Notef("the target is to generate %d tokens: at least %v, and %d MB of the disk",
+		tokens, took.Round(time.Second), (tokens*4+1<<20-1)>>20)
 	return nil
 }
 
