@@ -71,8 +71,8 @@ func (m *Model) learning(d draft.Drafter) (draft.Drafter, error) {
 	return m.adapting(d)
 }
 
-// Adapter is the one of the head that a drafter, described as in Request.Drafter, runs. The drafter has the modifier +adapt, or the
-// model was opened with Options.Adapt.
+// Adapter is the one of the head that a drafter, described as in Request.Drafter, runs. The drafter
+// has the modifier +adapt, or the model was opened with Options.Adapt.
 func (m *Model) Adapter(drafter string) (*Adapter, error) {
 	d, err := draft.New(drafter, m.Target())
 	if err == nil {

@@ -19,9 +19,9 @@
 // (Options.Heads), or "lookup", which needs neither. A controller measures what passes
 // cost and what drafts are worth, and speculates as far as it pays.
 //
-// Models are GGUF files or Hugging Face folders: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite, OLMo, Phi, Gemma, gpt-oss,
-// StableLM or GPT-NeoX.
-// There is no cgo and nothing to install: everything is in the binary. Package models has a small target with its draft model and heads,
+// Models are GGUF files or Hugging Face folders: Llama, Mistral, Mixtral, Qwen, SmolLM3, Granite,
+// OLMo, Phi, Gemma, gpt-oss, StableLM or GPT-NeoX. There is no cgo and nothing to install:
+// everything is in the binary. Package models has a small target with its draft model and heads,
 // for programs that want to bring them along.
 //
 // Generations of one model that run at the same time share its passes (package engine), so goroutines

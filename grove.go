@@ -37,11 +37,13 @@ type Options struct {
 	// draft.Resolve.
 	Auto string
 
-	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated; nil: those with the modifier +adapt do.
+	// Adapt, where it is set, lets all drafters with trained heads learn from what is generated;
+	// nil: those with the modifier +adapt do.
 	Adapt *AdaptOptions
 
-	// Learned is a folder that keeps what drafters learn from what is generated, until the model is opened again: the weights of
-	// +text, how often drafts were accepted, and the heads of +adapt. Empty: Adapt's Dir, or else Close forgets them.
+	// Learned is a folder that keeps what drafters learn from what is generated, until the model is
+	// opened again: the weights of +text, how often drafts were accepted, and the heads of +adapt.
+	// Empty: Adapt's Dir, or else Close forgets them.
 	Learned string
 
 	// KV is what caches store keys and values as: nn.KVF32 or nn.KVBF16, which takes half the memory; its zero value, nn.KVAuto, is the

@@ -15,8 +15,8 @@ import (
 	"github.com/grovellm/grove/internal/atomicfile"
 )
 
-// learned is what drafters learned, kept in a file. Its zero value keeps nothing. Of several models that were opened with one file the
-// last one to be closed writes it.
+// learned is what drafters learned, kept in a file. Its zero value keeps nothing. Of several models
+// that were opened with one file the last one to be closed writes it.
 type learned struct {
 	dir, path string
 	file      learnedFile

@@ -24,7 +24,8 @@ func openLearning(t *testing.T, dir string) *Model {
 	return m
 }
 
-// What drafters learn comes back when the model is opened again, that of wrapped drafters and of parts too. The text stays the same.
+// What drafters learn comes back when the model is opened again, that of wrapped drafters and of
+// parts too. The text stays the same.
 func TestLearnedIsKept(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "learned")
 	texts := []string{

@@ -11,15 +11,16 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// MemoryOptions say what is kept of the texts that were generated. Drafters that look at text, lookup and those with +text, draft
-// from it: what followed the same words before, often follows them again.
+// MemoryOptions say what is kept of the texts that were generated. Drafters that look at text,
+// lookup and those with +text, draft from it: what followed the same words before, often follows
+// them again.
 type MemoryOptions struct {
 	Dir    string // folder; empty: it is in memory alone
 	Tokens int    // kept of each tenant, the newest; 0: 10 million, about 80 MB
 }
 
-// mostMemories bounds how many tenants' texts are open. For those of another, the ones least recently asked for are closed: they
-// stay in the folder, and without one they are forgotten.
+// mostMemories bounds how many tenants' texts are open. For those of another, the ones least
+// recently asked for are closed: they stay in the folder, and without one they are forgotten.
 const mostMemories = 16
 
 // memories are the texts of the past, by tenant.
@@ -117,8 +118,8 @@ func (r *memories) close() (err error) {
 	return err
 }
 
-// Remember adds a text to the texts of a tenant that drafters draft from, such as a document that requests will be about. The model
-// must have been opened with Options.Memory.
+// Remember adds a text to the texts of a tenant that drafters draft from, such as a document that
+// requests will be about. The model must have been opened with Options.Memory.
 func (m *Model) Remember(tenant, text string) error {
 	if m.memories == nil {
 		return optionf("Memory", "the model keeps no texts: open it with Options.Memory")

@@ -9,8 +9,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// What was generated once is drafted when it is asked for again, by the same tenant and after a restart; not for another tenant. The
-// text is the same all the while.
+// What was generated once is drafted when it is asked for again, by the same tenant and after a
+// restart; not for another tenant. The text is the same all the while.
 func TestMemory(t *testing.T) {
 	var dir string
 	open := func(memory *grove.MemoryOptions) *grove.Model {

@@ -112,8 +112,8 @@ func TestFewFilesImportHeads(t *testing.T) {
 	}
 }
 
-// A family of heads is known by its packages alone: those named after it. Few other files name it: the lists of what is registered,
-// embedded and trained.
+// A family of heads is known by its packages alone: those named after it. Few other files name it:
+// the lists of what is registered, embedded and trained.
 func TestHeadFamiliesStayApart(t *testing.T) {
 	for family, most := range map[string]int{"eagle": 3, "specblock": 3, "jet": 6} {
 		words := family
@@ -146,8 +146,8 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 	}
 }
 
-// names reports whether code names a family: in an import, an identifier, or a value that is one of its names. Comments and help texts may
-// give it as an example.
+// names reports whether code names a family: in an import, an identifier, or a value that is one of
+// its names. Comments and help texts may give it as an example.
 func names(path string, text []byte, family string, named *regexp.Regexp) bool {
 	file := token.NewFileSet().AddFile(path, -1, len(text))
 	var s scanner.Scanner

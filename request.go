@@ -65,9 +65,10 @@ type Request struct {
 	TopLogprobs    int
 	PromptLogprobs bool
 
-	// Requests of a higher Priority start first. Those of one Tenant share the beginnings of their prompts, and tenants
-	// share the machine evenly. Of a tenant's requests, the one whose first token has the earliest Deadline starts first; nothing
-	// ends at a deadline. FreshPrompt computes the whole prompt and shares nothing.
+	// Requests of a higher Priority start first. Those of one Tenant share the beginnings of their
+	// prompts, and tenants share the machine evenly. Of a tenant's requests, the one whose first
+	// token has the earliest Deadline starts first; nothing ends at a deadline. FreshPrompt
+	// computes the whole prompt and shares nothing.
 	Priority    int
 	Tenant      string
 	Deadline    time.Time

@@ -57,8 +57,9 @@ type Drafter interface {
 	// where its head computes all tokens.
 	ListStats() ListStats
 
-	// Learned lists the numbers that the drafter learns while it drafts, in its own memory: weights of +text, calibrations. A
-	// program may save them while no generation runs, and set them in a new drafter of the same text and files. Nil: there are none.
+	// Learned lists the numbers that the drafter learns while it drafts, in its own memory: weights
+	// of +text, calibrations. A program may save them while no generation runs, and set them in a
+	// new drafter of the same text and files. Nil: there are none.
 	Learned() [][]float32
 }
 
@@ -167,8 +168,8 @@ func (o *Options) Ranking() sample.Params {
 
 // Memory finds what followed the end of a text in texts of the past. It is used by many goroutines.
 type Memory interface {
-	// Matches appends to dst the places where the last tokens of text occurred, of least tokens or more: the longest matches first, of
-	// equal ones the newest first, most at most.
+	// Matches appends to dst the places where the last tokens of text occurred, of least tokens or
+	// more: the longest matches first, of equal ones the newest first, most at most.
 	Matches(dst []Match, text []int32, least, most int) []Match
 }
 

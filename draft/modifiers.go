@@ -37,8 +37,8 @@ const TextModifier = "text"
 // AdaptModifier is the name of the modifier that Modifiers.Adapt holds.
 const AdaptModifier = "adapt"
 
-// NetworkModifiers are those of drafters that run a network, HeadModifiers those of drafters whose head can learn as well, and
-// RoutedModifiers those of such drafters that a router can serve.
+// NetworkModifiers are those of drafters that run a network, HeadModifiers those of drafters whose
+// head can learn as well, and RoutedModifiers those of such drafters that a router can serve.
 var (
 	NetworkModifiers = []string{TextModifier, "freq", "freq-pa", "context"}
 	HeadModifiers    = append(slices.Clip(NetworkModifiers), AdaptModifier)

@@ -113,8 +113,8 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// Of requests of one priority and tenant, the one with the earliest deadline starts first, those without one in the order in which they
-// came; a deadline changes nothing between priorities.
+// Of requests of one priority and tenant, the one with the earliest deadline starts first, those
+// without one in the order in which they came; a deadline changes nothing between priorities.
 func TestDeadlines(t *testing.T) {
 	now, e := time.Now(), start(t, open(t), engine.Options{Parallel: 1})
 	rapid.Check(t, func(rt *rapid.T) {

@@ -34,7 +34,8 @@ func Noise(seed uint64, position int, token int32) float64 {
 	return gumbel(draw(stream(seed, position), token))
 }
 
-// HighNoise appends the tokens of a vocabulary with the highest noise at a position, about n of them: so many are expected.
+// HighNoise appends the tokens of a vocabulary with the highest noise at a position, about n of
+// them: so many are expected.
 func HighNoise(dst []int32, seed uint64, position, vocab, n int) []int32 {
 	key, least := stream(seed, position), uint64(0)
 	if n < vocab {

@@ -99,7 +99,8 @@ func (x *exchange) useModel(name string) (*Model, error) {
 	return m, nil
 }
 
-// readCall reads the fields that chat and text completions share. The other fields, and the prompts, are left to the caller.
+// readCall reads the fields that chat and text completions share. The other fields, and the
+// prompts, are left to the caller.
 func (x *exchange) readCall(o *object, m *Model) *call {
 	c := &call{model: m, n: 1}
 	x.param = func(field string) string { return o.nameOf(c.paramOf(field)) }

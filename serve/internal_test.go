@@ -206,7 +206,8 @@ func TestCertificateIsReloaded(t *testing.T) {
 	}
 }
 
-// Gateways' headers give a priority and a deadline; the newer name of a header comes first, and a field before any header.
+// Gateways' headers give a priority and a deadline; the newer name of a header comes first, and a
+// field before any header.
 func TestOrderHeaders(t *testing.T) {
 	began := time.Now()
 	s := &Server{o: Options{Objectives: map[string]int{"chat": 2, "batch": -3}}}

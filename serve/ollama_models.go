@@ -192,8 +192,8 @@ type pulled struct {
 	Error  string `json:"error,omitempty"`
 }
 
-// ollamaPull answers POST /api/pull: it fetches a model, which is then served. Without Options.Pull clients may not fill the
-// server's disk.
+// ollamaPull answers POST /api/pull: it fetches a model, which is then served. Without Options.Pull
+// clients may not fill the server's disk.
 func (s *Server) ollamaPull(x *exchange) error {
 	o, err := x.readBody()
 	if err != nil {

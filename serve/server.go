@@ -44,8 +44,9 @@ type Options struct {
 	CORS string      // the origin whose web pages may call the server, "*" for all; empty: none
 	TLS  *tls.Config // of Serve; nil: plain HTTP
 
-	// Objectives are the priorities of InferenceObjectives by name, for requests whose header x-llm-d-inference-objective or
-	// x-gateway-inference-objective names one. A request's field priority comes first.
+	// Objectives are the priorities of InferenceObjectives by name, for requests whose header
+	// x-llm-d-inference-objective or x-gateway-inference-objective names one. A request's field
+	// priority comes first.
 	Objectives map[string]int
 
 	KeepAlive time.Duration // how long a model of SetSources stays loaded after its last request; 0: DefaultKeepAlive; below 0: always

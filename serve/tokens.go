@@ -130,7 +130,8 @@ func (x *exchange) readTokenizer() (*Model, *tokenizer.Tokenizer, *object, error
 	return m, t, o, nil
 }
 
-// modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are left out until it was loaded.
+// modelCard describes a model, with fields of OpenAI, vLLM and llama.cpp. Those of its contents are
+// left out until it was loaded.
 type modelCard struct {
 	ID      string     `json:"id"`
 	Object  string     `json:"object"`

@@ -1,6 +1,7 @@
-// Rows of tokens that noise may choose. Above temperature 0 a token is chosen for its logit and its noise, which is known before (design.md §2.2): an
-// unlikely token can only be chosen where its noise is high. Lists of clusters and text have 70 to 87 % of what grove's target
-// chooses at temperature 1, and 90 % and more with the tokens of the highest noise beside.
+// Rows of tokens that noise may choose. Above temperature 0 a token is chosen for its logit and its
+// noise, which is known before (design.md §2.2): an unlikely token can only be chosen where its
+// noise is high. Lists of clusters and text have 70 to 87 % of what grove's target chooses at
+// temperature 1, and 90 % and more with the tokens of the highest noise beside.
 
 package shortlist
 
@@ -23,8 +24,9 @@ type noiseBlock struct {
 	n        int
 }
 
-// addNoiseRows gives rows to the tokens that noise may choose after at tokens of text, except those listed in any case, and reports whether
-// a row changed. The rows are a function of position, seed and tokens alone, not of the chunks in which the text came.
+// addNoiseRows gives rows to the tokens that noise may choose after at tokens of text, except those
+// listed in any case, and reports whether a row changed. The rows are a function of position, seed
+// and tokens alone, not of the chunks in which the text came.
 func (o *textRows) addNoiseRows(seed uint64, at int) (changed bool) {
 	var done [ahead]bool
 	for position := at + 1; position <= at+ahead; position++ {
@@ -63,7 +65,8 @@ func (o *textRows) dropNoiseRows() {
 	}
 }
 
-// omitRepeated leaves a sequence's rows out of a list that begins with so many others and has their token for another reason.
+// omitRepeated leaves a sequence's rows out of a list that begins with so many others and has their
+// token for another reason.
 func (s *contextState) omitRepeated(l *List, others int, has func(token int32) bool) {
 	tokens := s.rows.head.Tokens
 	for i, token := range tokens[:s.rows.n] {

@@ -5,8 +5,9 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// textRows is rows of a head for the tokens that came up last in a sequence, and after those for the tokens that noise may choose next (noiserows.go). When
-// a token comes and no row is free, it takes that of the one that came up longest ago. Rows are named at once, and filled later, by
+// textRows is rows of a head for the tokens that came up last in a sequence, and after those for
+// the tokens that noise may choose next (noiserows.go). When a token comes and no row is free, it
+// takes that of the one that came up longest ago. Rows are named at once, and filled later, by
 // several workers: a row lies scattered over a panel, and to copy it costs a microsecond.
 type textRows struct {
 	c    *Context

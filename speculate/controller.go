@@ -63,8 +63,8 @@ const (
 
 	coldBudget = 2 // nodes of a drafter's first tree; doubled with every measured batch
 
-	// Plain decoding is measured again after this many passes, while it is not in use; after twice as many as before if it changed by
-	// less than the factor change.
+	// Plain decoding is measured again after this many passes, while it is not in use; after twice
+	// as many as before if it changed by less than the factor change.
 	firstRefresh = 8
 	lastRefresh  = 256
 )
@@ -91,8 +91,9 @@ func (c *Controller) drafter(name string) *drafterRecord {
 	return d
 }
 
-// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a program may save and set while no
-// loop runs. Times are not part of it: they are measured anew on every machine.
+// Learned is what the controller counted of a drafter's acceptance, in its own memory, which a
+// program may save and set while no loop runs. Times are not part of it: they are measured anew on
+// every machine.
 func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	d := c.drafter(drafter)
 	for i := range d.classes {

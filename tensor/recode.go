@@ -17,7 +17,7 @@ import (
 //	IQ4_XS  as Q8_0  d·s·q for every 32 elements; d·s is rounded to a half
 //	Q2_K    as F16   each element is rounded to a half
 //
-// The first three are exact.
+// The first three are exact, MXFP4 but for blocks of weights below 2⁻²⁰.
 var runsAs = map[Type]Type{MXFP4: Q5_0, IQ4_NL: Q8_0, IQ4_XS: Q8_0, Q3_K: Q6_K, Q2_K: F16}
 
 // RunsAs returns the type that products read weights of type t in: t, or what Recode makes of it.

@@ -26,8 +26,8 @@ func (t *Tree) Sub(dst *Tree, budget, depth int, index []int32) []int32 {
 	return t.Best(dst, score, budget, depth, index)
 }
 
-// Best makes dst the sub-tree of t that Sub describes, by other scores than path log-probabilities. Each node has one, and none
-// has a larger one than its parent.
+// Best makes dst the sub-tree of t that Sub describes, by other scores than path log-probabilities.
+// Each node has one, and none has a larger one than its parent.
 func (t *Tree) Best(dst *Tree, score []float32, budget, depth int, index []int32) []int32 {
 	order := dst.order[:0]
 	for i := range t.Token {
@@ -49,7 +49,8 @@ func (t *Tree) Best(dst *Tree, score []float32, budget, depth int, index []int32
 	return t.Pick(dst, order, index)
 }
 
-// Pick makes dst the sub-tree of the given nodes of t, which are in ascending order, each after its parent. It returns the new index of each node of t as Sub does. dst must not be t.
+// Pick makes dst the sub-tree of the given nodes of t, which are in ascending order, each after its
+// parent. It returns the new index of each node of t as Sub does. dst must not be t.
 func (t *Tree) Pick(dst *Tree, nodes, index []int32) []int32 {
 	dst.clear()
 	index = index[:0]

@@ -231,7 +231,8 @@ func ready(f *draft.Family, m *grove.Model) error {
 	return err
 }
 
-// comparedDrafters are the drafters that are compared where none is named: one of each family that the target can run, and auto.
+// comparedDrafters are the drafters that are compared where none is named: one of each family that
+// the target can run, and auto.
 func comparedDrafters(target draft.Target) (names []string) {
 	for _, f := range draft.Families() {
 		if _, err := draft.New(f.Name, target); err == nil && !f.Parts {

@@ -72,7 +72,8 @@ func (cmd *serveCmd) source(p *program, m catalog.Model, alone bool) (serve.Sour
 	return serve.Source{Name: m.Name, Bytes: bytes, Load: load}, nil
 }
 
-// pull fetches a model that a client names, for the server to serve. Ollama's clients write names on the hub with its host.
+// pull fetches a model that a client names, for the server to serve. Ollama's clients write names
+// on the hub with its host.
 func (cmd *serveCmd) pull(p *program, log *slog.Logger) serve.Puller {
 	return func(ctx context.Context, text string, progress func(stage string, done, total int64)) (s serve.Source, err error) {
 		shown := strings.TrimSuffix(text, ":latest") // as clients go on to call it

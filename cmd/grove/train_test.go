@@ -45,7 +45,8 @@ func TestTrainSiblingRecipe(t *testing.T) {
 	}
 }
 
-// Weights of +text that are fitted to a head lie in its file, from which the drafter begins; another number of them is refused.
+// Weights of +text that are fitted to a head lie in its file, from which the drafter begins;
+// another number of them is refused.
 func TestTrainText(t *testing.T) {
 	dir := t.TempDir()
 	head, fitted, suite := filepath.Join(dir, "head.gguf"), filepath.Join(dir, "fitted.gguf"), filepath.Join(dir, "prompts.jsonl")

@@ -5,8 +5,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Along lays out the passes in which a head reads texts and drafts along them, to learn: first the entries of all texts, then, pass
-// after pass, rows below some of those of the pass before.
+// Along lays out the passes in which a head reads texts and drafts along them, to learn: first the
+// entries of all texts, then, pass after pass, rows below some of those of the pass before.
 type Along struct {
 	Cache  func(text int) *nn.Cache
 	Forest *nn.Forest // of the pass laid out last; a tape holds on to it
@@ -34,7 +34,8 @@ func (a *Along) Begin(texts [][]int32) (tokens []int32) {
 	return tokens
 }
 
-// Below lays out a row for each token, below the row of the pass before that from numbers. Rows are in the order of texts.
+// Below lays out a row for each token, below the row of the pass before that from numbers. Rows are
+// in the order of texts.
 func (a *Along) Below(from, tokens []int32) {
 	first := make([]int, len(a.trees))
 	for i, t := range a.trees {

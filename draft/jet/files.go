@@ -220,7 +220,8 @@ func (*Config) Place(name, _ string) headfile.Place {
 	return headfile.Place{Name: hf}
 }
 
-// Folders says which folders can be written: they cannot name the embedding as a tap, and vLLM's speculators have no causal heads.
+// Folders says which folders can be written: they cannot name the embedding as a tap, and vLLM's
+// speculators have no causal heads.
 func (c *Config) Folders() (authors, speculators bool) {
 	named := !slices.Contains(c.Taps, 0)
 	return named, named && !c.Causal

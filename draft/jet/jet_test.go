@@ -205,8 +205,8 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Text that repeats itself is drafted on beyond the head's block, where the head has no opinion of its own. The weights of +text are those
-// that were fitted for grove's head.
+// Text that repeats itself is drafted on beyond the head's block, where the head has no opinion of
+// its own. The weights of +text are those that were fitted for grove's head.
 func TestTreesGoOnWithTheText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	fitted, err := headfile.ReadConfig[jet.Config](draft.Head{Name: "jetspec", Data: models.Heads()[0]}, nil)

@@ -139,8 +139,9 @@ func (d *drafter) continuations(s *state, at place, depth int) {
 	}
 }
 
-// recall lists what followed in texts of the past, where these agree with the end of the text in as many tokens as the text itself does
-// anywhere, or more. It returns the part of the probability, of which rest is left, that goes to them.
+// recall lists what followed in texts of the past, where these agree with the end of the text in as
+// many tokens as the text itself does anywhere, or more. It returns the part of the probability, of
+// which rest is left, that goes to them.
 func (d *drafter) recall(s *state, at place, depth int, rest float64) float64 {
 	if at.alive == 0 {
 		return 0

@@ -135,7 +135,8 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return nil
 }
 
-// remember keeps the last tokens of the text for memory, and scores what it said would follow the root of the last tree.
+// remember keeps the last tokens of the text for memory, and scores what it said would follow the
+// root of the last tree.
 func (s *state) remember(tokens []int32, next int32) {
 	if s.memory == nil {
 		return

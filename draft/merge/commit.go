@@ -44,8 +44,9 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 	return errors.Join(errs...)
 }
 
-// learn counts which nodes of each part's tree the target chose, among the children of all nodes that it came through. The tree
-// is the part's whole proposal: its nodes count whether they were verified or not.
+// learn counts which nodes of each part's tree the target chose, among the children of all nodes
+// that it came through. The tree is the part's whole proposal: its nodes count whether they were
+// verified or not.
 func (d *drafter) learn(s *state, r *draft.Rows) {
 	if r.Next < 0 || len(r.Tokens) == 0 || r.Tokens[0] != s.root {
 		return

@@ -24,9 +24,10 @@ func (g *partGuide) Chance(depth int, logProb float32) float32 {
 // Part is the guide itself: a part's own parts are not told apart.
 func (g *partGuide) Part(int) draft.Guide { return g }
 
-// Deeper asks what the level brings to the merged tree. That tree is expected to get as much accepted as the best of the
-// parts asked before. The level adds tokens only where none of those parts is right as deep: with probability 1 − reach
-// at most. Both numbers favour another level, so no level that pays is refused.
+// Deeper asks what the level brings to the merged tree. That tree is expected to get as much
+// accepted as the best of the parts asked before. The level adds tokens only where none of those
+// parts is right as deep: with probability 1 − reach at most. Both numbers favour another level, so
+// no level that pays is refused.
 func (g *partGuide) Deeper(expected, more float32) bool {
 	// The tree of a drafter that adds its nodes at the end is a root until then; its questions count its levels.
 	level := max(g.asked, g.s.trees[g.part].MaxDepth()) + 1

@@ -1,24 +1,26 @@
-// Package merge drafts with two drafters or more at once and verifies the union of their trees in one pass (Merged-Tree Dual
-// Drafting).
+// Package merge drafts with two drafters or more at once and verifies the union of their trees in
+// one pass (Merged-Tree Dual Drafting).
 //
-// The default is the paper's form. The parts divide the budget, since section 3 compares the merged tree with one tree of the
-// same number of nodes. The trees are put side by side under one root; each node keeps its place (φ, section 4.1), and no
-// node of one tree sees a node of another. A candidate of two parts is verified twice.
+// The default is the paper's form. The parts divide the budget, since section 3 compares the merged
+// tree with one tree of the same number of nodes. The trees are put side by side under one root;
+// each node keeps its place (φ, section 4.1), and no node of one tree sees a node of another. A
+// candidate of two parts is verified twice.
 //
 // mode=spliced is grove's form. Every part drafts with the whole budget, trees share common prefixes, and the most
 // probable nodes of the union are kept.
 //
 // Deviation from the paper: nodes that a part leaves unused go to the parts after it.
 //
-// Probabilities of two drafters are not comparable: one may be over-confident, another not. So nodes get measured chances,
-// from a calibration of each part, which learns from every proposal of the part, verified or not.
+// Probabilities of two drafters are not comparable: one may be over-confident, another not. So
+// nodes get measured chances, from a calibration of each part, which learns from every proposal of
+// the part, verified or not.
 //
 // Parts are asked in order, and the guide of one knows what those before it have proposed: list the cheapest first.
 // Every part sees every commit, with the taps that it asked for.
 //
-// A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection sampling is exact for drawn
-// candidates only if none is dropped or merged for what it is, and a merge does both. With chosen candidates, which count as
-// certain (q = 1), every set of them is exact.
+// A merged drafter does not draw, and its parts are never asked for drawn trees. Rejection sampling
+// is exact for drawn candidates only if none is dropped or merged for what it is, and a merge does
+// both. With chosen candidates, which count as certain (q = 1), every set of them is exact.
 package merge
 
 import (

@@ -37,8 +37,9 @@ func modes(t *testing.T, law func(r *rapid.T, mode string)) {
 	}
 }
 
-// Budget and depth are kept whatever the parts make of them. Disjoint, the tree is what the parts proposed of their shares; spliced,
-// the budget is used up if there are nodes for it, and the nodes kept have the most probable paths.
+// Budget and depth are kept whatever the parts make of them. Disjoint, the tree is what the parts
+// proposed of their shares; spliced, the budget is used up if there are nodes for it, and the nodes
+// kept have the most probable paths.
 func TestBudget(t *testing.T) {
 	modes(t, func(r *rapid.T, mode string) {
 		g := genGame(r, mode)

@@ -9,7 +9,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Propose asks the parts one after the other, and merges their trees. When a part fails it fails, and the trees are roots.
+// Propose asks the parts one after the other, and merges their trees. When a part fails it fails,
+// and the trees are roots.
 func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	d.proposals = draft.Proposals(d.proposals, len(requests))
 	for i := range requests {
@@ -86,8 +87,8 @@ func (d *drafter) ask(ctx context.Context, k int, requests []draft.Request) erro
 	return nil
 }
 
-// share is the budget of part k. In the paper's form the parts divide the nodes below the root evenly; nodes that a part leaves
-// unused go to those after it.
+// share is the budget of part k. In the paper's form the parts divide the nodes below the root
+// evenly; nodes that a part leaves unused go to those after it.
 func (d *drafter) share(s *state, k, budget int) int {
 	if d.o.Mode == Spliced {
 		return budget

@@ -139,8 +139,8 @@ func TestSpliceKeepsTheLargerChance(t *testing.T) {
 	}
 }
 
-// Two parts that are right as often. One gives every node nearly certainty, and drafts many more nodes beside the true ones.
-// After a few rounds the budget goes to the other one.
+// Two parts that are right as often. One gives every node nearly certainty, and drafts many more
+// nodes beside the true ones. After a few rounds the budget goes to the other one.
 func TestOverConfidentPartIsFoundOut(t *testing.T) {
 	honest := &teller{luck: .85, width: 8, rank: true, claim: func(*rand.Rand, bool) float64 { return .6 }}
 	sure := &teller{luck: .02, width: 60, claim: func(*rand.Rand, bool) float64 { return .97 }}

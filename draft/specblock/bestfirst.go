@@ -103,8 +103,8 @@ func (s *state) find(node int) {
 	s.found = append(s.found, start{node: s.reach(node), row: b.row + from.slot, from: b.rows + from.slot, value: value})
 }
 
-// leastValue is what a row must be expected to bring, in tokens: less is not worth computing it, nor, where a guide knows what rows
-// cost, a node's place in the tree.
+// leastValue is what a row must be expected to bring, in tokens: less is not worth computing it,
+// nor, where a guide knows what rows cost, a node's place in the tree.
 const leastValue = 0.02
 
 // reach is the node of grown that a node of the draft is; there is one from now on.

@@ -84,8 +84,8 @@ func (s *state) rankByText(r *row, number, node int) []sample.Candidate {
 	return s.text.Candidates(r.level[:0], &s.grown, node, at, &x, false, &s.d.scratch)
 }
 
-// weigh values the nodes, and finds the most probable, as many as the budget allows (reference §2.4: pruned by the probability of
-// the path, ancestors kept).
+// weigh values the nodes, and finds the most probable, as many as the budget allows (reference
+// §2.4: pruned by the probability of the path, ancestors kept).
 //
 // Two blocks' beliefs in one place, of which each node has the stronger, may add up to more than one: then all of them are less.
 func (s *state) weigh() {

@@ -81,7 +81,8 @@ func octave(x float32) (i int, f float32) {
 	return int(b>>mantissa) - 127 + octaves, float32(b&(1<<mantissa-1)) / (1 << mantissa)
 }
 
-// Of is the chance that a node at a depth is accepted if its parent was, where the drafter's own estimate is exp(logProb).
+// Of is the chance that a node at a depth is accepted if its parent was, where the drafter's own
+// estimate is exp(logProb).
 func (c *Chances) Of(depth int, logProb float32) float32 {
 	row := &c[draft.DepthClass(depth)]
 	i, f := place(logProb)

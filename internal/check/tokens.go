@@ -18,11 +18,12 @@ import (
 // Tokens checks law 2, same tokens: with the same prompt, options and seed, every drafter at every budget
 // emits what plain decoding emits.
 //
-// A case is a random model, a few sequences with prompts, sampling options and some with grammars of their own, and drafters: lookup,
-// one that knows the answer, one that goes beyond its budget, a hostile one, a draft model and heads of every kind with trees of
-// random shapes, and a merge of two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together, with
-// each drafter, at another level and number of threads, some of them with texts of the past, while the weights of heads that can learn
-// change under way.
+// A case is a random model, a few sequences with prompts, sampling options and some with grammars
+// of their own, and drafters: lookup, one that knows the answer, one that goes beyond its budget, a
+// hostile one, a draft model and heads of every kind with trees of random shapes, and a merge of
+// two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together,
+// with each drafter, at another level and number of threads, some of them with texts of the past,
+// while the weights of heads that can learn change under way.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {

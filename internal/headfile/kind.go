@@ -56,8 +56,8 @@ type Shape interface {
 
 // VLLM is a Shape that vLLM drafts with, in one of the folders that can be written.
 type VLLM interface {
-	// VLLM is vLLM's name for the method, empty where it has none for this shape; how many tokens a draft has unless a user says
-	// otherwise, and how many it can have, 0 for any number.
+	// VLLM is vLLM's name for the method, empty where it has none for this shape; how many tokens a
+	// draft has unless a user says otherwise, and how many it can have, 0 for any number.
 	VLLM() (method string, tokens, most int)
 }
 

@@ -124,8 +124,8 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, t
 	return fields, append(list, FolderTokens(tokens, c.Layers.Vocab)...), nil
 }
 
-// Speculator is config.json of one of vLLM's speculators for a target, around the fields of the head's layers: its type and class
-// there, and the tokens that it drafts.
+// Speculator is config.json of one of vLLM's speculators for a target, around the fields of the
+// head's layers: its type and class there, and the tokens that it drafts.
 func Speculator(kind, class string, tokens int, layers map[string]any, typ tensor.Type, target *model.Config) (map[string]any, error) {
 	verifier, err := target.Fields(typ)
 	if err != nil {

@@ -52,7 +52,8 @@ type Head interface {
 	Write(path, name string) error
 }
 
-// Chance is what Learner.Chance returns where the drafter looked at a list of candidates: 0 for a token that is not among them.
+// Chance is what Learner.Chance returns where the drafter looked at a list of candidates: 0 for a
+// token that is not among them.
 func Chance(list []sample.Candidate, token int32) (p float32, ok bool) {
 	for _, c := range list {
 		if c.Token == token {

@@ -207,8 +207,8 @@ func (x *Text) gather(root int32, place Place, c context, row *Row, offTop bool,
 	return n, list
 }
 
-// recall adds what followed in texts of the past. Where they agree with the end of the text in more tokens than the text itself does
-// anywhere, it counts as what followed the longest n-gram.
+// recall adds what followed in texts of the past. Where they agree with the end of the text in more
+// tokens than the text itself does anywhere, it counts as what followed the longest n-gram.
 func (x *Text) recall(n *nodeFeatures, place Place, row *Row, list []features, depth int) []features {
 	if place.alive == 0 {
 		return list

@@ -17,7 +17,8 @@ type Model struct{ sets [2]learned }
 // learned are weights and the sums of their squared gradients.
 type learned struct{ w, squares Weights }
 
-// NewModel returns weights that are not learned yet: the drafter's probabilities as they are, and longer n-grams counting more.
+// NewModel returns weights that are not learned yet: the drafter's probabilities as they are, and
+// longer n-grams counting more.
 func NewModel() *Model {
 	m := new(Model)
 	for i := range m.sets {
@@ -26,7 +27,8 @@ func NewModel() *Model {
 	return m
 }
 
-// NewModelFrom returns the weights of another model, one set after the other, as a head's file keeps them; without any it is NewModel.
+// NewModelFrom returns the weights of another model, one set after the other, as a head's file
+// keeps them; without any it is NewModel.
 func NewModelFrom(start []float32) (*Model, error) {
 	m := NewModel()
 	if len(start) == 0 {
@@ -72,8 +74,9 @@ func neutral(warm bool) (w Weights) {
 	return w
 }
 
-// Weights to begin with that are not 0 or 1. Measured with grove's draft model (best-first+text, no controller, 20 prompts of go,
-// math and prose): without longerMatch τ is 13 % lower on prose, which repeats itself.
+// Weights to begin with that are not 0 or 1. Measured with grove's draft model (best-first+text, no
+// controller, 20 prompts of go, math and prose): without longerMatch τ is 13 % lower on prose,
+// which repeats itself.
 const (
 	longerMatch   = 0.5 // what a continuation gains by each class of lengths of its n-gram, at temperature 0
 	coupledBeyond = 1.1 // logarithm of the interval of scores that draft.CoupledChances takes for tokens beyond the last candidate

@@ -115,8 +115,8 @@ func TestOffPathPredicts(t *testing.T) {
 	}
 }
 
-// The entry for a node makes its tokens candidates and, with weights that have learned to follow entries, its first more probable; without
-// one nothing changes.
+// The entry for a node makes its tokens candidates and, with weights that have learned to follow
+// entries, its first more probable; without one nothing changes.
 func TestOffPathRanks(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := toySampler(r, 1)

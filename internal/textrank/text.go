@@ -51,7 +51,8 @@ func (x *Text) learn(tokens []int32) {
 	x.tokens = append(x.tokens, tokens...)
 }
 
-// Place is what occurred before at the end of a text and a path: the longest n-gram in the text, and matches in texts of the past.
+// Place is what occurred before at the end of a text and a path: the longest n-gram in the text,
+// and matches in texts of the past.
 type Place struct {
 	suffix.Place
 	alive textstore.Alive
@@ -61,8 +62,8 @@ type Place struct {
 // End is the place of the whole text.
 func (x *Text) End() Place { return Place{Place: x.automaton.End()} }
 
-// Match is the place that a token leads to from another. The first token after the text is the root of a tree: it is asked for before
-// others, on one goroutine.
+// Match is the place that a token leads to from another. The first token after the text is the root
+// of a tree: it is asked for before others, on one goroutine.
 func (x *Text) Match(from Place, token int32) Place {
 	to := Place{Place: x.automaton.Match(from.Place, token), depth: from.depth + 1}
 	if from.depth > 0 {

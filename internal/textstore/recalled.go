@@ -4,8 +4,8 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// Recalled is what a memory knows of the end of a text: places of past texts, and which of them go on as a path of a tree does.
-// Its zero value knows nothing.
+// Recalled is what a memory knows of the end of a text: places of past texts, and which of them go
+// on as a path of a tree does. Its zero value knows nothing.
 type Recalled struct {
 	matches []draft.Match
 }
@@ -44,8 +44,9 @@ type Continuation struct {
 	First bool // the longest match, the newest of these, goes on with it
 }
 
-// Next appends what comes at a depth below the end of the text where matches are followed, those of longer and newer matches first, and
-// returns the length of the longest of them, the path included, and how many there are.
+// Next appends what comes at a depth below the end of the text where matches are followed, those of
+// longer and newer matches first, and returns the length of the longest of them, the path included,
+// and how many there are.
 func (r *Recalled) Next(dst []Continuation, alive Alive, depth int) (list []Continuation, length, matches int) {
 	from := len(dst)
 next:

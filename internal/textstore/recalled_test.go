@@ -16,7 +16,8 @@ func (l listed) Matches(dst []draft.Match, _ []int32, _, most int) []draft.Match
 	return append(dst, l[:min(len(l), most)]...)
 }
 
-// Along any path below the end of a text, the continuations are those of the matches that go on as the path does, and of no others.
+// Along any path below the end of a text, the continuations are those of the matches that go on as
+// the path does, and of no others.
 func TestRecalled(t *testing.T) {
 	token := rapid.Int32Range(0, 2)
 	rapid.Check(t, func(t *rapid.T) {

@@ -17,8 +17,8 @@ import (
 
 // segment is texts in the order of Add, and their tokens sorted by what stands before them.
 //
-// Sorted like that, the tokens that followed the longest match of a text's end stand beside the place where the end itself
-// would stand: one binary search finds them.
+// Sorted like that, the tokens that followed the longest match of a text's end stand beside the
+// place where the end itself would stand: one binary search finds them.
 type segment struct {
 	from, to int64    // numbers of its texts: [from, to)
 	tokens   []int32  // of each text: the context, the text, and end
@@ -93,7 +93,8 @@ func merge(a, b *segment) *segment {
 	return s
 }
 
-// match appends the places whose longest match with the end of text is the longest: most at most, of least tokens or more.
+// match appends the places whose longest match with the end of text is the longest: most at most,
+// of least tokens or more.
 func (s *segment) match(dst []draft.Match, text []int32, least, most int) []draft.Match {
 	high, _ := slices.BinarySearchFunc(s.order, text, func(p uint32, text []int32) int { return compare(s.tokens[:p], text) })
 	low := high - 1

@@ -1,11 +1,13 @@
-// Package textstore keeps the texts of past requests, and finds what followed the same tokens there as at the end of another
-// text: drafts that take no network (compare SuffixDecoding, arXiv 2411.04975, and REST, arXiv 2311.08252).
+// Package textstore keeps the texts of past requests, and finds what followed the same tokens there
+// as at the end of another text: drafts that take no network (compare SuffixDecoding, arXiv
+// 2411.04975, and REST, arXiv 2311.08252).
 //
-// A store is a few segments of sorted texts, each about twice as long as the next newer one. A new text is a segment of its
-// own; neighbours are merged in the background. Where the store is too large, the oldest segment goes.
+// A store is a few segments of sorted texts, each about twice as long as the next newer one. A new
+// text is a segment of its own; neighbours are merged in the background. Where the store is too
+// large, the oldest segment goes.
 //
-// Segments are files, written whole. Texts that are in none yet are in a log, to which Add appends. So after a crash nothing
-// is lost but a text that was being added.
+// Segments are files, written whole. Texts that are in none yet are in a log, to which Add appends.
+// So after a crash nothing is lost but a text that was being added.
 package textstore
 
 import (
@@ -70,8 +72,8 @@ type text struct {
 	context int
 }
 
-// Open opens the store in a folder, which it makes and locks; an empty name is a store in memory alone. tokens is how many it
-// keeps, 0 means DefaultTokens.
+// Open opens the store in a folder, which it makes and locks; an empty name is a store in memory
+// alone. tokens is how many it keeps, 0 means DefaultTokens.
 func Open(dir string, tokens int) (*Store, error) {
 	if tokens < 0 {
 		return nil, fmt.Errorf("memory: %d tokens: want 1 or more, or 0 for %d", tokens, DefaultTokens)
@@ -219,8 +221,8 @@ func readText(r io.Reader) (t text, size int, err error) {
 // textMost is the longest text that is kept whole; of longer ones the end is kept.
 const textMost = 1 << 20
 
-// Add keeps a text. context are the tokens before it, of which the last MatchMost are kept to be matched. Add returns when the
-// text is in the log; it can be found a little later.
+// Add keeps a text. context are the tokens before it, of which the last MatchMost are kept to be
+// matched. Add returns when the text is in the log; it can be found a little later.
 func (s *Store) Add(context, tokens []int32) error {
 	tokens = tokens[max(0, len(tokens)-textMost+MatchMost):]
 	context = context[max(0, len(context)-MatchMost):]
@@ -265,8 +267,8 @@ func (s *Store) work() {
 	s.idle.Broadcast()
 }
 
-// take puts a segment behind the others, merges neighbours of about the same size, and drops the oldest while there are too many
-// tokens. Only the worker calls it.
+// take puts a segment behind the others, merges neighbours of about the same size, and drops the
+// oldest while there are too many tokens. Only the worker calls it.
 func (s *Store) take(p *segment) error {
 	list := append(slices.Clone(*s.segments.Load()), p)
 	inLog := 0 // tokens
@@ -336,8 +338,8 @@ func (s *Store) cutLog(from int64) error {
 	return err
 }
 
-// Matches appends to dst the places that match the end of text in the most tokens, of least tokens or more: the longest matches
-// first, of equal ones the newest first, most at most.
+// Matches appends to dst the places that match the end of text in the most tokens, of least tokens
+// or more: the longest matches first, of equal ones the newest first, most at most.
 func (s *Store) Matches(dst []draft.Match, text []int32, least, most int) []draft.Match {
 	list, from := *s.segments.Load(), len(dst)
 	for i := len(list) - 1; i >= 0; i-- {

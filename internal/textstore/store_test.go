@@ -37,7 +37,8 @@ func genTokens(r *rapid.T, most int) []int32 {
 	return rapid.SliceOfN(letters, n, n).Draw(r, "tokens")
 }
 
-// search is what Matches must find, by looking everywhere: the lengths of the longest matches, and all continuations by length.
+// search is what Matches must find, by looking everywhere: the lengths of the longest matches, and
+// all continuations by length.
 func search(all []kept, text []int32, least int) (lengths []int, next map[int][]string) {
 	next = map[int][]string{}
 	for _, k := range all {

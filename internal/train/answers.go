@@ -28,9 +28,9 @@ type answered struct {
 	Tokens []int32 `json:"tokens"` // of the answer
 }
 
-// Answer makes the job's text of prompts and what answer says to each: many at a time, kept in DIR/answers.jsonl as they come, so that an
-// interrupted call goes on. source tells apart who answers, and with what settings; answers of another, or to other prompts, are made
-// anew.
+// Answer makes the job's text of prompts and what answer says to each: many at a time, kept in
+// DIR/answers.jsonl as they come, so that an interrupted call goes on. source tells apart who
+// answers, and with what settings; answers of another, or to other prompts, are made anew.
 func (j *Job) Answer(ctx context.Context, prompts [][]int32, atOnce int, source string, answer Answerer) error {
 	path := filepath.Join(j.Dir, "answers.jsonl")
 	header := Fingerprint(prompts, source)
@@ -67,8 +67,8 @@ func (j *Job) Answer(ctx context.Context, prompts [][]int32, atOnce int, source 
 	return nil
 }
 
-// readAnswers returns the answers of a file by their numbers, and the length of the file's whole lines. Of another header, and where
-// there is no file, there are none.
+// readAnswers returns the answers of a file by their numbers, and the length of the file's whole
+// lines. Of another header, and where there is no file, there are none.
 func readAnswers(path, header string, n int) (map[int][]int32, int64, error) {
 	answers := map[int][]int32{}
 	b, err := os.ReadFile(path)
@@ -224,8 +224,8 @@ func (s *Server) post(ctx context.Context, path string, request, reply any) erro
 	}
 }
 
-// send sends a request once. After an error wait says how long to wait before the next attempt: 0: as usual; below 0: another makes no
-// sense.
+// send sends a request once. After an error wait says how long to wait before the next attempt: 0:
+// as usual; below 0: another makes no sense.
 func (s *Server) send(ctx context.Context, url string, request, reply any) (wait time.Duration, err error) {
 	method, body := http.MethodGet, io.Reader(nil)
 	if request != nil {

@@ -21,8 +21,8 @@ type TextJob struct {
 	Progress func(done, total int) // called after each text; may be nil
 }
 
-// FitText generates text after every prompt, at temperature 0 and then at 1, with a drafter whose +text learns meanwhile, and
-// returns the weights that it has learned.
+// FitText generates text after every prompt, at temperature 0 and then at 1, with a drafter whose
+// +text learns meanwhile, and returns the weights that it has learned.
 func FitText(ctx context.Context, j TextJob) ([]float32, error) {
 	d, err := draft.New(j.Drafter, j.Target)
 	if err != nil {

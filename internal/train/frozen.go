@@ -13,7 +13,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Frozen is a target from which a head learns: it computes taps and distributions, as it does when it serves, and is not trained.
+// Frozen is a target from which a head learns: it computes taps and distributions, as it does when
+// it serves, and is not trained.
 type Frozen struct {
 	*model.Model
 	Taps nn.Mat // of the last pass, joined
@@ -162,7 +163,8 @@ func FingerprintModel(m *model.Model) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// TapsFor are the layers that a head reads of a target of so many: low, middle and high ones, as EAGLE-3's authors take them.
+// TapsFor are the layers that a head reads of a target of so many: low, middle and high ones, as
+// EAGLE-3's authors take them.
 func TapsFor(layers int) []int {
 	switch layers {
 	case 1:
@@ -182,8 +184,8 @@ func Spread(first, last, n int) (list []int) {
 	return list
 }
 
-// CanCopy says whether a layer of a head, whose attention is as wide as the target's own where it is asked for, can begin as block
-// of a target.
+// CanCopy says whether a layer of a head, whose attention is as wide as the target's own where it
+// is asked for, can begin as block of a target.
 func CanCopy(m *model.Model, block int, attention bool) bool {
 	f := Frozen{Model: m}
 	parts := []string{"ffn_norm", "ffn_gate", "ffn_up", "ffn_down"}
@@ -199,8 +201,9 @@ func CanCopy(m *model.Model, block int, attention bool) bool {
 	return ok
 }
 
-// weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There is none where the target's blocks
-// are not those of llama: each half behind an RMS norm, with queries, keys and values apart, and an MLP with a gate.
+// weights are the elements of a tensor of a target that heads begin as, by its name in GGUF. There
+// is none where the target's blocks are not those of llama: each half behind an RMS norm, with
+// queries, keys and values apart, and an MLP with a gate.
 func (f *Frozen) weights(name string) (*nn.Param, bool) {
 	vector := func(norm *nn.Norm) (*nn.Param, bool) {
 		if norm == nil || norm.Center || norm.Weight == nil {

@@ -64,8 +64,9 @@ func (g Generated) path(dir string, file int) string {
 	return filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
 }
 
-// tokens returns the texts one after the other, each of Length tokens, making the files that are not in the folder yet. A folder
-// is of one model, with this fingerprint, of one recipe and of beginnings of one text: of others it is emptied.
+// tokens returns the texts one after the other, each of Length tokens, making the files that are
+// not in the folder yet. A folder is of one model, with this fingerprint, of one recipe and of
+// beginnings of one text: of others it is emptied.
 func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string, prompts []*data.Set) ([]int32, error) {
 	mix, err := g.beginnings(prompts)
 	if err != nil {

@@ -160,8 +160,9 @@ type Made struct {
 	Tokens []int32 // of a draft vocabulary; nil: it is the whole one
 }
 
-// Open opens the texts, which are made where they are not there yet; then the head of a recipe over the job's target, as build has
-// it, with drawn weights, and with those that warm, which may be nil, makes of them.
+// Open opens the texts, which are made where they are not there yet; then the head of a recipe over
+// the job's target, as build has it, with drawn weights, and with those that warm, which may be
+// nil, makes of them.
 func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Corpus, build func() (Made, error), warm func() error) (err error) {
 	l.Job, l.recipe = j, recipe
 	if j.Answers != nil {
@@ -340,7 +341,8 @@ func (j *Job) Teach(ctx context.Context, name string, c Course, open func(text *
 	return l.Export(loop.Dir, "grove "+name, text)
 }
 
-// Export writes the plot of a finished run's loss, its card, which says about what it is, and, by write, the GGUF files.
+// Export writes the plot of a finished run's loss, its card, which says about what it is, and, by
+// write, the GGUF files.
 func (c *Corpus) Export(dir, name, about string, write func(path string, t tensor.Type) error) error {
 	if err := exportRun(dir, name, about, c); err != nil {
 		return err

@@ -66,8 +66,8 @@ func tinyShapes(t *testing.T) (list []synth.Shape) {
 	return list
 }
 
-// Every kind of head is trained over a model of any architecture and type by the recipe that is made for it, opens as a head of that
-// model, and drafts what leaves its output as it is.
+// Every kind of head is trained over a model of any architecture and type by the recipe that is
+// made for it, opens as a head of that model, and drafts what leaves its output as it is.
 func TestHeadsForAnyTarget(t *testing.T) {
 	text := filepath.Join(t.TempDir(), "sums.txt")
 	if err := os.WriteFile(text, []byte(traintest.Text(1, 300)), 0o666); err != nil {
@@ -179,8 +179,8 @@ func TestFrozenServes(t *testing.T) {
 	}
 }
 
-// Whatever interrupts the answering of prompts, and whatever a kill leaves of the last line, the answers end as they would have: each
-// prompt once, with its own.
+// Whatever interrupts the answering of prompts, and whatever a kill leaves of the last line, the
+// answers end as they would have: each prompt once, with its own.
 func TestAnswers(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		dir, err := os.MkdirTemp("", "answers")
@@ -237,8 +237,8 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// A server is asked again while it is busy or broken, and not where the request is wrong. Its answers are tokens, closed where it ended
-// them.
+// A server is asked again while it is busy or broken, and not where the request is wrong. Its
+// answers are tokens, closed where it ended them.
 func TestServer(t *testing.T) {
 	m := traintest.Shipped(t)
 	failures := []int{http.StatusTooManyRequests, http.StatusInternalServerError}

@@ -285,7 +285,8 @@ func (j *Job) OpenTarget() (*model.Model, error) {
 	return m, nil
 }
 
-// exportRun writes the plot of a run's loss, and a card: what was made, of what text, and what the last measures of held-out text say.
+// exportRun writes the plot of a run's loss, and a card: what was made, of what text, and what the
+// last measures of held-out text say.
 func exportRun(dir, name, about string, text *Corpus) error {
 	last, err := lastMeasures(filepath.Join(dir, "metrics.jsonl"))
 	if err != nil {

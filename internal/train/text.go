@@ -110,8 +110,8 @@ type HeldText struct {
 	Length, Prompt int
 }
 
-// OpenTexts gets the texts of a recipe with a seed: the target's own, in DIR/generated, made where they are not there yet, or
-// the corpus; and held-out text of the target's.
+// OpenTexts gets the texts of a recipe with a seed: the target's own, in DIR/generated, made where
+// they are not there yet, or the corpus; and held-out text of the target's.
 func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corpus) (*HeadTexts, error) {
 	m, source := j.Target, FingerprintModel(j.Target)
 	if t.long() && t.Long.Length > m.Context() {
@@ -165,7 +165,8 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corp
 	return h, nil
 }
 
-// estimate says how long the target will take at least to generate what is missing, and how much of the disk that takes.
+// estimate says how long the target will take at least to generate what is missing, and how much of
+// the disk that takes.
 func (j *Job) estimate(ctx context.Context, t HeadText, dir string, held int) error {
 	tokens := held * t.Held.missing(filepath.Join(dir, "heldout"))
 	if t.Text != "corpus" {

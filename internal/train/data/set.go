@@ -126,7 +126,8 @@ func FromDocuments(ctx context.Context, name string, docs []Document, tok *token
 	return set, set.writeCache(path)
 }
 
-// FromTokens is a set of documents that are tokens already; the end-of-text token closes those that it does not. Its weight is 1.
+// FromTokens is a set of documents that are tokens already; the end-of-text token closes those that
+// it does not. Its weight is 1.
 func FromTokens(name string, docs [][]int32, tok *tokenizer.Tokenizer) *Set {
 	set := &Set{Name: name, Weight: 1, Docs: len(docs), wide: tok.VocabSize() > 1<<16}
 	for _, doc := range docs {

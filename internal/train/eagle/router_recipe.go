@@ -76,8 +76,8 @@ func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]in
 	return &shortlist.Routing{Always: always, Clusters: clusters, Listed: min(r.Listed, len(clusters))}, err
 }
 
-// TrainRouter trains a router for a head of the target of the job, in DIR/NAME, on text that is in DIR/generated for all
-// heads. head is the file of an EAGLE head.
+// TrainRouter trains a router for a head of the target of the job, in DIR/NAME, on text that is in
+// DIR/generated for all heads. head is the file of an EAGLE head.
 func TrainRouter(ctx context.Context, j train.Job, name, head string, r RouterRecipe) error {
 	if err := r.check(); err != nil {
 		return err

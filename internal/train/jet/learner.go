@@ -32,8 +32,9 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 	}, warm)
 }
 
-// maskToken is the token that stands for what a block drafts: the vocabulary's own, or the last of its control tokens, which text has
-// seldom, or the last token of all. Its row of the embedding is the target's, and is not trained.
+// maskToken is the token that stands for what a block drafts: the vocabulary's own, or the last of
+// its control tokens, which text has seldom, or the last token of all. Its row of the embedding is
+// the target's, and is not trained.
 func maskToken(tok *tokenizer.Tokenizer) int32 {
 	for _, name := range []string{bpe.Mask, "<mask>", "[MASK]"} {
 		if id, ok := tok.Find(name); ok {

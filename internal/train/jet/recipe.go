@@ -111,7 +111,8 @@ func (r *Recipe) config(target *model.Config, mask int32) jet.Config {
 	return jet.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, Causal: r.Causal, Mask: mask, Taps: r.Taps, TargetLayers: target.Layers}
 }
 
-// Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in DIR/generated, for all heads.
+// Train trains a block head for the target of the job, in DIR/NAME. Text of the target's is in
+// DIR/generated, for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err

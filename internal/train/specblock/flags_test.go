@@ -7,7 +7,8 @@ import (
 	"github.com/grovellm/grove/internal/train/traintest"
 )
 
-// Flags change what they name in the recipe of the shipped head, which is that for its target, and nothing else. The command gives those that can be turned off.
+// Flags change what they name in the recipe of the shipped head, which is that for its target, and
+// nothing else. The command gives those that can be turned off.
 func TestFlags(t *testing.T) {
 	m := traintest.Shipped(t)
 	three, half := 3, 0.5

@@ -89,8 +89,9 @@ func (l *learner) draw(d *train.Deal, number int, text []int32, rounds, anchors 
 	return drawCuts(seed+1, n, train.DrawAnchors(seed, n, text, d.First, d.Length-2, rounds*r.Block, anchors, r.Circles), r.Block, rounds)
 }
 
-// drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every later block starts from any row of
-// the one before it, each with the same chance (§3.3, cross-block training).
+// drawCuts makes starts of anchors, from each of which so many rounds of blocks are trained: every
+// later block starts from any row of the one before it, each with the same chance (§3.3,
+// cross-block training).
 func drawCuts(seed, number uint64, anchors []int, block, rounds int) []start {
 	r := rand.New(rand.NewPCG(seed, number))
 	starts := make([]start, len(anchors))
