@@ -57,7 +57,7 @@ func (m *Model) constraint(r *Request) (*grammar.Constraint, error) {
 		return nil, errNoTokenizer
 	}
 	c := &m.constraints
-	c.once.Do(func() { c.vocab = grammar.NewVocab(pieces(t, m.m.Config.Vocab)) })
+	c.once.Do(func() { c.vocab = grammar.VocabOf(t, m.m.Config.Vocab) })
 	if limited && r.ReasoningBudget < 0 && !r.ReasoningOpen {
 		source.Thinking, limited = false, false
 	}
@@ -98,35 +98,4 @@ func (c *constraints) find(key string) *grammar.Constraint {
 	k := c.known[at]
 	c.known = append(slices.Delete(c.known, at, at+1), k)
 	return k.grammar
-}
-
-// pieces are the texts that tokens add to an output, nil for those that add none or end it. Control tokens have texts that only a
-// grammar with their names has. A token that changes the text of the token behind it counts as none.
-func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
-	spaced := int32(-1)
-	list := make([][]byte, vocab)
-	for id := range int32(min(t.VocabSize(), vocab)) {
-		if t.IsEOG(id) {
-			continue
-		}
-		if t.IsSpecial(id) {
-			list[id] = grammar.ControlPiece(t.Text(id))
-			continue
-		}
-		list[id] = t.Piece(id)
-		if kind := t.Type(id); spaced < 0 && kind == tokenizer.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
-			spaced = id
-		}
-	}
-	for id, piece := range list {
-		kind := t.Type(int32(id))
-		if spaced < 0 || kind == tokenizer.Normal || kind == tokenizer.Byte || piece == nil || t.IsSpecial(int32(id)) {
-			continue
-		}
-		text := t.DecodeWith([]int32{int32(id), spaced}, tokenizer.DecodeOptions{Continue: true})
-		if text != string(piece)+string(list[spaced]) {
-			list[id] = nil
-		}
-	}
-	return list
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"strings"
 	"text/tabwriter"
 
@@ -23,6 +24,8 @@ type benchServeCmd struct {
 	MaxTokens int      `short:"n" help:"Generate at most N tokens (${default})." default:"128" placeholder:"N"`
 	Rounds    int      `help:"Measurements of each, 1 to 100 (${default})." default:"3" placeholder:"N"`
 
+	JSONSchema string `name:"json-schema" help:"File with a JSON schema: texts under it are compared with the same texts without it." placeholder:"FILE"`
+
 	Temperature float32 `short:"t" help:"0 takes the most probable token; 0 to 100." default:"0" placeholder:"T"`
 }
 
@@ -31,9 +34,13 @@ func (benchServeCmd) Help() string {
 of all callers together, over those of one caller and over plain decoding. All texts are compared with those of one caller.
 Every request computes its whole prompt.
 
+With --json-schema, one caller's texts under a schema are compared with the same texts without it. Choose a schema that
+allows texts of --max-tokens.
+
 Examples:
     grove bench serve --pad 500M --clients 1,8
-    grove synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json`
+    grove synth qwen3-0.6b random.gguf --type q8_0 && grove bench serve -m random.gguf --drafters plain --json
+    grove bench serve --pad 500M --clients 1,4 --json-schema schema.json`
 }
 
 func (cmd *benchServeCmd) Run(p *program) error {
@@ -69,6 +76,13 @@ func (cmd *benchServeCmd) Run(p *program) error {
 	if o.Prompts, err = tokenize(m, suite, cmd.Length); err != nil {
 		return err
 	}
+	if cmd.JSONSchema != "" {
+		schema, err := os.ReadFile(cmd.JSONSchema)
+		if err != nil {
+			return fmt.Errorf("--json-schema: %w", err)
+		}
+		o.Schema = string(schema)
+	}
 	ctx, stop := p.context()
 	defer stop()
 	bar := p.progress("measuring", false)
@@ -86,13 +100,17 @@ func (cmd *benchServeCmd) Run(p *program) error {
 	t := tabwriter.NewWriter(p.stdout, 0, 0, 3, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "drafter\tcallers\ttokens/s\tover one\tover plain\tτ\tfirst token ms\tgap ms\tp99\tdifferent\t")
 	for _, row := range r.Rows {
-		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%d\t\n", row.Drafter, row.Clients, row.PerSecond, row.OverOne, row.OverPlain, row.Tau, row.FirstMS, row.GapMS, row.GapP99MS, row.Different)
+		fmt.Fprintf(t, "%s\t%d\t%.1f\t%.2f\t%.2f\t%.2f\t%.0f\t%.1f\t%.1f\t%d\t\n", row.Drafter, row.Clients, row.PerSecond,
+			row.OverOne, row.OverPlain, row.Tau, row.FirstMS, row.GapMS, row.GapP99MS, row.Different)
 	}
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, l := range r.Loop {
 		fmt.Fprintf(p.stdout, "\none caller with %s: %.3f of the speed of the loop without the engine", l.Drafter, l.Ratio)
+	}
+	for _, m := range r.Masks {
+		fmt.Fprintf(p.stdout, "\nthe schema with %s: %.3f of the tokens/s and %.3f of the τ of the same texts without it", m.Drafter, m.Speed, m.Tau)
 	}
 	fmt.Fprintln(p.stdout)
 	return nil

@@ -6,10 +6,11 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/tree"
 )
 
 // forcedTarget is a target whose logits are its own but for one: at each place of the text that it is to write, that of the text's token
-// is raised above all others. So every pass is computed, every drafter asked, and every token chosen as ever, and the output is the
+// is raised above all others. Nodes of a tree that are not on the text's path keep their logits, from which drafters may learn. So every pass is computed, every drafter asked, and every token chosen as ever, and the output is the
 // text: what a model that does a task would write where ours is too small to do it. Drafters read the target's own taps.
 type forcedTarget struct {
 	speculate.Target
@@ -26,7 +27,7 @@ type forcedPass struct {
 	speculate.Pass
 	t     *forcedTarget
 	first []int // per sequence, its first entry of places
-	place []int // of each row of logits the position of the token it predicts
+	place []int // of each row of logits the place in the text of the token that it predicts; -1 for none
 }
 
 func (p *forcedPass) Run(ctx context.Context, rows []speculate.Rows, taps []int) error {
@@ -34,7 +35,7 @@ func (p *forcedPass) Run(ctx context.Context, rows []speculate.Rows, taps []int)
 	for _, r := range rows {
 		p.first = append(p.first, len(p.place))
 		for _, node := range r.Logits {
-			p.place = append(p.place, r.Tree.Position(int(node), r.Cache.Len())+1)
+			p.place = append(p.place, p.t.next(r.Tree, node, r.Cache.Len()))
 		}
 	}
 	return p.Pass.Run(ctx, rows, taps)
@@ -42,8 +43,22 @@ func (p *forcedPass) Run(ctx context.Context, rows []speculate.Rows, taps []int)
 
 func (p *forcedPass) Logits(sequence, i int) []float32 {
 	row := p.Pass.Logits(sequence, i)
-	if at := p.place[p.first[sequence]+i] - p.t.from; at >= 0 && at < len(p.t.text) {
+	if at := p.place[p.first[sequence]+i]; at >= 0 {
 		row[p.t.text[at]] = forcedLogit
 	}
 	return row
+}
+
+// next is the place in the text of the token behind a node, -1 if it is outside, or if the node's path is not the text's.
+func (t *forcedTarget) next(in *tree.Tree, node int32, committed int) int {
+	next := in.Position(int(node), committed) + 1 - t.from
+	if next < 0 || next >= len(t.text) {
+		return -1
+	}
+	for at := next - 1; at >= 0 && node >= 0; at, node = at-1, in.Parent[node] {
+		if in.Token[node] != t.text[at] {
+			return -1
+		}
+	}
+	return next
 }

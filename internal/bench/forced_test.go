@@ -9,6 +9,7 @@ import (
 
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/tree"
 )
 
 // Whatever drafts, at any temperature and under any rule, a target that is made to write a text writes it, as far as it is asked for;
@@ -52,6 +53,47 @@ func TestForced(t *testing.T) {
 			m.Drafter = ""
 			if got := generate(p); !slices.Equal(got, free) {
 				t.Fatalf("plain decoding writes %v, %s wrote %v", got, m.String(), free)
+			}
+		}
+	})
+}
+
+// In any tree, the logits of nodes on the text's path have the text's next token on top; all others are the target's.
+func TestForcedPath(t *testing.T) {
+	target := tinyPair(t)
+	rapid.Check(t, func(t *rapid.T) {
+		token := rapid.Int32Range(0, 3) // few, so that paths often go along the text
+		f := &forcedTarget{Target: speculate.Model(target.Model), from: rapid.IntRange(0, 4).Draw(t, "from"), text: rapid.SliceOfN(token, 1, 8).Draw(t, "text")}
+		draws := tree.New(token.Draw(t, "root"))
+		for range rapid.IntRange(0, 20).Draw(t, "nodes") {
+			if parent, token := rapid.IntRange(0, draws.Len()-1).Draw(t, "parent"), token.Draw(t, "token"); draws.Child(parent, token) < 0 {
+				draws.Append(parent, token, 0)
+			}
+		}
+		rows := speculate.Rows{Tree: draws}
+		for i := range draws.Len() {
+			rows.Logits = append(rows.Logits, int32(i))
+		}
+		var passes [2]speculate.Pass
+		for i, target := range []speculate.Target{f.Target, f} {
+			passes[i], rows.Cache = target.NewPass(), target.NewCache()
+			defer rows.Cache.Free()
+			if err := passes[i].Run(context.Background(), []speculate.Rows{rows}, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range draws.Len() {
+			want := slices.Clone(passes[0].Logits(0, i))
+			path := draws.Path(i, nil) // the nodes from the root on; their positions begin at 0
+			along := len(path) >= f.from && len(path)-f.from < len(f.text)
+			for at, node := range path {
+				along = along && (at < f.from || draws.Token[node] == f.text[at-f.from])
+			}
+			if along {
+				want[f.text[len(path)-f.from]] = forcedLogit
+			}
+			if !slices.Equal(passes[1].Logits(0, i), want) {
+				t.Fatalf("node %d of\n%v\ntext %v from %d: other logits than wanted", i, draws, f.text, f.from)
 			}
 		}
 	})

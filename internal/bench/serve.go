@@ -20,7 +20,8 @@ type ServeOptions struct {
 	Clients  []int     // callers at the same time; 1 is always among them
 	Requests int       // of each measurement, for each caller
 	Request  grove.Request
-	Rounds   int // measurements of each; they take turns
+	Rounds   int    // measurements of each; they take turns
+	Schema   string // a JSON schema whose masks are measured too; may be empty
 
 	Progress func(done, total int) // called after each measurement; may be nil
 }
@@ -35,6 +36,7 @@ type ServeReport struct {
 	Rounds  int           `json:"rounds"`
 	Rows    []ServeResult `json:"rows"`
 	Loop    []ServeLoop   `json:"loop"`
+	Masks   []MaskCost    `json:"masks,omitempty"`
 }
 
 // ServeResult is what a number of callers got with one drafter: medians over all rounds.
@@ -66,11 +68,18 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	texts := make([][]int32, len(o.Prompts)) // of one caller without a drafter
 	measured := map[string]*[]load{}
 	ratios := map[string][]float64{}
+	masks, err := o.newMasks()
+	if err != nil {
+		return nil, err
+	}
 	done := 0
 	for range o.Rounds {
 		for _, drafter := range o.Drafters {
 			alone, err := o.loopSpeed(ctx, drafter)
 			if err != nil {
+				return nil, err
+			}
+			if err := masks[drafter].measure(ctx, o.Prompts, o.Requests); err != nil {
 				return nil, err
 			}
 			for _, n := range o.Clients {
@@ -105,6 +114,9 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 			r.Rows = append(r.Rows, row)
 		}
 		r.Loop = append(r.Loop, ServeLoop{drafter, median(ratios[drafter])})
+		if m := masks[drafter]; m != nil {
+			r.Masks = append(r.Masks, m.cost(drafter))
+		}
 	}
 	return r, nil
 }

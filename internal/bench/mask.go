@@ -1,0 +1,111 @@
+// What a grammar costs, and what it brings.
+
+package bench
+
+import (
+	"context"
+	"slices"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/grammar"
+	"github.com/grovellm/grove/speculate"
+	"github.com/grovellm/grove/tokenizer"
+)
+
+// MaskCost compares texts that a JSON schema constrains with the same texts without a schema, which the target is made to write.
+// One caller, without the engine.
+type MaskCost struct {
+	Drafter string  `json:"drafter"`
+	Speed   float64 `json:"tokens_per_s_over_free"` // after the first token of each text
+	Tau     float64 `json:"tau_over_free"`
+}
+
+// masks are the measurements of one drafter: first with the schema, then without.
+type masks struct {
+	loop    [2]*speculate.Loop
+	target  [2]*forcedTarget
+	request [2]speculate.Request
+
+	speeds            []float64
+	committed, rounds [2]int
+}
+
+// newMasks prepares the measurements of each drafter; there are none without a schema.
+func (o *ServeOptions) newMasks() (map[string]*masks, error) {
+	if o.Schema == "" {
+		return nil, nil
+	}
+	target := o.Model.Target()
+	t := target.Model.Tokenizer
+	g, err := (&grammar.Source{JSONSchema: o.Schema}).Compile()
+	if err != nil {
+		return nil, err
+	}
+	schema := &grammar.Constraint{
+		Grammar: g, Vocab: grammar.VocabOf(t, target.Vocab),
+		Encode: func(text string) []int32 { return t.Encode(text, tokenizer.EncodeOptions{}) },
+	}
+	all := map[string]*masks{}
+	for _, drafter := range o.Drafters {
+		m := &masks{}
+		for i := range m.loop {
+			var d draft.Drafter
+			if drafter != draft.Plain {
+				if d, err = draft.New(drafter, target); err != nil {
+					return nil, err
+				}
+			}
+			m.target[i] = &forcedTarget{Target: speculate.Model(target.Model)}
+			if m.loop[i], err = speculate.New(m.target[i], d, speculate.Options{}); err != nil {
+				return nil, err
+			}
+			m.request[i] = speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens, Budget: o.Request.Budget}
+		}
+		m.request[0].Grammar, m.request[0].End = schema, t.IsEOG
+		all[drafter] = m
+	}
+	return all, nil
+}
+
+// measure decodes n prompts with the schema, and their texts again without.
+func (m *masks) measure(ctx context.Context, prompts [][]int32, n int) error {
+	if m == nil {
+		return nil
+	}
+	var tokens, times [2]float64
+	for p := range n {
+		prompt := prompts[p%len(prompts)]
+		m.target[1].text = nil
+		for i, loop := range m.loop {
+			r := m.request[i]
+			if i == 1 {
+				r.MaxTokens = len(m.target[1].text)
+			}
+			s, err := loop.Start(prompt, r)
+			if err != nil {
+				return err
+			}
+			for one := []*speculate.Sequence{s}; s.Finish() == speculate.Running; {
+				if err := loop.Step(ctx, one); err != nil {
+					return err
+				}
+			}
+			if err := s.Err(); err != nil {
+				return err
+			}
+			stats := s.Stats()
+			tokens[i], times[i] = tokens[i]+float64(len(s.Output())-1), times[i]+stats.Decode.Seconds()
+			m.committed[i], m.rounds[i] = m.committed[i]+stats.Committed, m.rounds[i]+stats.Rounds
+			m.target[1].from, m.target[1].text = len(prompt), slices.Clone(s.Output())
+			s.Close()
+		}
+	}
+	m.speeds = append(m.speeds, tokens[0]/times[0]/(tokens[1]/times[1]))
+	return nil
+}
+
+// cost is the median over the measurements.
+func (m *masks) cost(drafter string) MaskCost {
+	tau := func(i int) float64 { return float64(m.committed[i]) / float64(max(m.rounds[i], 1)) }
+	return MaskCost{drafter, median(m.speeds), tau(0) / tau(1)}
+}

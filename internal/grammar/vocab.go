@@ -1,0 +1,39 @@
+// The vocabulary of a tokenizer.
+
+package grammar
+
+import "github.com/grovellm/grove/tokenizer"
+
+// VocabOf is the vocabulary of a model with so many tokens.
+func VocabOf(t *tokenizer.Tokenizer, size int) *Vocab { return NewVocab(pieces(t, size)) }
+
+// pieces are the texts that tokens add to an output, nil for those that add none or end it. Control tokens have texts that only a
+// grammar with their names has. A token that changes the text of the token behind it counts as none.
+func pieces(t *tokenizer.Tokenizer, vocab int) [][]byte {
+	spaced := int32(-1)
+	list := make([][]byte, vocab)
+	for id := range int32(min(t.VocabSize(), vocab)) {
+		if t.IsEOG(id) {
+			continue
+		}
+		if t.IsSpecial(id) {
+			list[id] = ControlPiece(t.Text(id))
+			continue
+		}
+		list[id] = t.Piece(id)
+		if kind := t.Type(id); spaced < 0 && kind == tokenizer.Normal && len(list[id]) > 1 && list[id][0] == ' ' {
+			spaced = id
+		}
+	}
+	for id, piece := range list {
+		kind := t.Type(int32(id))
+		if spaced < 0 || kind == tokenizer.Normal || kind == tokenizer.Byte || piece == nil || t.IsSpecial(int32(id)) {
+			continue
+		}
+		text := t.DecodeWith([]int32{int32(id), spaced}, tokenizer.DecodeOptions{Continue: true})
+		if text != string(piece)+string(list[spaced]) {
+			list[id] = nil
+		}
+	}
+	return list
+}
