@@ -72,7 +72,7 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 	from := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot}
 	for _, text := range cmd.Stream {
 		if strings.Contains(text, "go") || strings.Contains(text, "edit") {
-			from.GoRoot = (&benchSpecCmd{GoRoot: cmd.GoRoot}).goRoot()
+			from.GoRoot = findGoRoot(cmd.GoRoot)
 		}
 		s, err := bench.OpenStream(text, cmd.Queries, cmd.Seed, from)
 		if err != nil {

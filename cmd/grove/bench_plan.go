@@ -48,7 +48,7 @@ func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, e
 		}
 		for _, name := range names {
 			if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
-				o.GoRoot = cmd.goRoot()
+				o.GoRoot = findGoRoot(cmd.GoRoot)
 			}
 			if slices.ContainsFunc(runs, func(r plannedRun) bool { return r.suite.Name == name }) {
 				return nil, usagef("--suite %s is listed twice", name)
@@ -68,10 +68,10 @@ func (cmd *benchSpecCmd) runs(p *program, preset *bench.Preset) ([]plannedRun, e
 	return runs, nil
 }
 
-// goRoot asks the go command where its library is; nothing where it cannot say.
-func (cmd *benchSpecCmd) goRoot() string {
-	if cmd.GoRoot != "" {
-		return cmd.GoRoot
+// findGoRoot is what a flag says, or asks the go command where its library is; nothing where it cannot say.
+func findGoRoot(flag string) string {
+	if flag != "" {
+		return flag
 	}
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {

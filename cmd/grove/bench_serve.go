@@ -70,7 +70,7 @@ func (cmd *benchServeCmd) Run(p *program) error {
 		cmd.Drafters = []string{draft.Plain, draft.Auto}
 	}
 	o := bench.ServeOptions{
-		Model: m, Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
+		Model: m, ModelName: modelName(m, cmd.Model), Drafters: cmd.Drafters, Clients: cmd.Clients, Requests: cmd.Requests, Rounds: cmd.Rounds,
 		Request: grove.Request{MaxTokens: cmd.MaxTokens, IgnoreEnd: true, Sampling: grove.Sampling{Temperature: cmd.Temperature, Seed: 1}},
 	}
 	if o.Prompts, err = tokenize(m, suite, cmd.Length); err != nil {
@@ -92,7 +92,6 @@ func (cmd *benchServeCmd) Run(p *program) error {
 	if err != nil {
 		return err
 	}
-	r.Model = modelName(m, cmd.Model)
 	if p.JSON {
 		return p.printJSON(r)
 	}
@@ -120,7 +119,7 @@ func (cmd *benchServeCmd) Run(p *program) error {
 func openSuite(name, data string, n int) (bench.Suite, error) {
 	o := bench.SuiteOptions{Data: data, N: n}
 	if kind, _, _ := strings.Cut(name, ":"); kind == "go" || kind == "edit" {
-		o.GoRoot = (&benchSpecCmd{}).goRoot()
+		o.GoRoot = findGoRoot("")
 	}
 	return bench.OpenSuite(name, o)
 }

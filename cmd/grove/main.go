@@ -56,10 +56,11 @@ type cli struct {
 	Synth    synthCmd    `cmd:"" group:"models" help:"Write a model of random weights."`
 	Ranks    ranksCmd    `cmd:"" group:"models" help:"Rank a model's tokens by frequency, for drafters' shortlists."`
 
-	Check checkCmd `cmd:"" group:"measure" help:"Search for cases in which speculation changes the text."`
-	Bench benchCmd `cmd:"" group:"measure" help:"Measure speed and memory."`
-	Eval  evalCmd  `cmd:"" group:"measure" help:"Measure how well a model predicts text."`
-	Train trainCmd `cmd:"" group:"measure" help:"Train the models that are part of grove."`
+	Check  checkCmd  `cmd:"" group:"measure" help:"Search for cases in which speculation changes the text."`
+	Bench  benchCmd  `cmd:"" group:"measure" help:"Measure speed and memory."`
+	Report reportCmd `cmd:"" group:"measure" help:"Run the papers' experiments on a model, and write a page about them."`
+	Eval   evalCmd   `cmd:"" group:"measure" help:"Measure how well a model predicts text."`
+	Train  trainCmd  `cmd:"" group:"measure" help:"Train the models that are part of grove."`
 
 	Help       helpCmd       `cmd:"" group:"help" help:"Explain grove, or a command."`
 	Version    versionCmd    `cmd:"" group:"help" help:"Print the version."`
@@ -143,7 +144,7 @@ func (p *program) parse(args []string) (k *kong.Context, err error) {
 	parser, err := kong.New(p.cli,
 		kong.Name("grove"),
 		kong.Description(description),
-		kong.Vars{"budget": fmt.Sprint(grove.DefaultBudget)},
+		kong.Vars{"budget": fmt.Sprint(grove.DefaultBudget), "experiments": experimentNames()},
 		kong.Writers(p.stdout, p.stderr),
 		kong.Bind(p),
 		kong.Exit(func(code int) { panic(ended(code)) }),

@@ -26,20 +26,8 @@ func (versionCmd) Run(p *program) error {
 		Platform string `json:"platform"`
 		CPU      string `json:"cpu"`
 		BestCPU  string `json:"best_cpu"`
-	}{"(devel)", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, cpu.Active().String(), cpu.Best().String()}
-	if b, ok := debug.ReadBuildInfo(); ok {
-		if b.Main.Version != "" {
-			v.Version = b.Main.Version
-		}
-		for _, s := range b.Settings {
-			switch {
-			case s.Key == "vcs.revision":
-				v.Revision = s.Value[:min(12, len(s.Value))]
-			case s.Key == "vcs.modified" && s.Value == "true" && v.Revision != "":
-				v.Revision += "+changes"
-			}
-		}
-	}
+	}{"", "", runtime.Version(), runtime.GOOS + "/" + runtime.GOARCH, cpu.Active().String(), cpu.Best().String()}
+	v.Version, v.Revision = buildVersion()
 	if p.JSON {
 		return p.printJSON(v)
 	}
@@ -53,6 +41,27 @@ func (versionCmd) Run(p *program) error {
 	}
 	fmt.Fprintln(p.stdout)
 	return nil
+}
+
+// buildVersion is the version that was built, and the revision of its source where it is known.
+func buildVersion() (version, revision string) {
+	version = "(devel)"
+	b, ok := debug.ReadBuildInfo()
+	if !ok {
+		return version, ""
+	}
+	if b.Main.Version != "" {
+		version = b.Main.Version
+	}
+	for _, s := range b.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			revision = s.Value[:min(12, len(s.Value))]
+		case s.Key == "vcs.modified" && s.Value == "true" && revision != "":
+			revision += "+changes"
+		}
+	}
+	return version, revision
 }
 
 // printJSON writes v as one line.

@@ -53,7 +53,7 @@ func Adapt(ctx context.Context, o AdaptOptions) (*AdaptReport, error) {
 	}
 	o.Epochs = max(o.Epochs, 1)
 	r := &AdaptReport{
-		Setting: newSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature, MaxTokens: o.MaxTokens, Epochs: o.Epochs,
+		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Drafter: o.Drafter, Temperature: o.Sampling.Temperature, MaxTokens: o.MaxTokens, Epochs: o.Epochs,
 		Wait: o.Adapt.Wait,
 	}
 	total, done := 0, 0

@@ -19,6 +19,7 @@ var columns = map[string]column{
 	"tokens_per_s": {"tokens/s", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.1f", m.TokensPerS) }},
 	"speed":        {"tokens/s (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedQuartiles, "%.1f") }},
 	"speedup":      {"speed-up (quartiles)", func(_ *SuiteReport, m *MethodReport) string { return spreadText(m.SpeedupQuartiles, "%.2f") }},
+	"times":        {"speed-up", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Speedup) }},
 	"whole":        {"with the prompt", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.WholeSpeedup) }},
 	"tau":          {"τ", func(_ *SuiteReport, m *MethodReport) string { return fmt.Sprintf("%.2f", m.Tau) }},
 	"path":         {"path", drafting(func(m *MethodReport) string { return fmt.Sprintf("%.2f", m.PathLength) })},

@@ -46,7 +46,7 @@ func Faithful(ctx context.Context, o FaithfulOptions) (*FaithfulReport, error) {
 	if o.Target.Model == nil {
 		return nil, fmt.Errorf("bench: there is no target")
 	}
-	r := &FaithfulReport{Setting: newSetting(o.Target.Model, o.Title, o.ModelName), MaxTokens: o.MaxTokens, Every: o.Every, Bounds: gapBounds[:]}
+	r := &FaithfulReport{Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), MaxTokens: o.MaxTokens, Every: o.Every, Bounds: gapBounds[:]}
 	b := &bench{o: SpecOptions{Target: o.Target, MaxTokens: o.MaxTokens, Temperatures: []float32{0}}}
 	encode, err := b.encoder()
 	if err != nil {

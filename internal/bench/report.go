@@ -112,7 +112,7 @@ const positionStep = 64
 
 func newSpecReport(o *SpecOptions) *SpecReport {
 	r := &SpecReport{
-		Setting: newSetting(o.Target.Model, o.Title, o.ModelName), Suites: []SuiteReport{},
+		Setting: NewSetting(o.Target.Model, o.Title, o.ModelName), Suites: []SuiteReport{},
 		Temperature: o.Temperatures, TopP: o.Sampling.TopP, Seeds: o.Seeds, MaxTokens: o.MaxTokens, Repeats: o.Repeats,
 		Chat: o.Chat, IgnoreEnd: o.IgnoreEnd,
 	}

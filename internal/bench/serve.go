@@ -3,9 +3,12 @@ package bench
 import (
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"sync"
 	"time"
+
+	"gonum.org/v1/plot/plotter"
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft"
@@ -14,29 +17,27 @@ import (
 
 // ServeOptions say what callers of one model do at the same time.
 type ServeOptions struct {
-	Model    *grove.Model
-	Prompts  [][]int32 // callers take them in turn
-	Drafters []string  // "plain" is always among them
-	Clients  []int     // callers at the same time; 1 is always among them
-	Requests int       // of each measurement, for each caller
-	Request  grove.Request
-	Rounds   int    // measurements of each; they take turns
-	Schema   string // a JSON schema whose masks are measured too; may be empty
+	Model     *grove.Model
+	ModelName string    // for the report, where the model has none
+	Prompts   [][]int32 // callers take them in turn
+	Drafters  []string  // "plain" is always among them
+	Clients   []int     // callers at the same time; 1 is always among them
+	Requests  int       // of each measurement, for each caller
+	Request   grove.Request
+	Rounds    int    // measurements of each; they take turns
+	Schema    string // a JSON schema whose masks are measured too; may be empty
 
 	Progress func(done, total int) // called after each measurement; may be nil
 }
 
 // ServeReport is what callers of one engine got.
 type ServeReport struct {
-	Machine string        `json:"machine"`
-	Date    time.Time     `json:"date"`
-	Model   string        `json:"model"`
-	Threads int           `json:"threads"`
-	Tokens  int           `json:"max_tokens"`
-	Rounds  int           `json:"rounds"`
-	Rows    []ServeResult `json:"rows"`
-	Loop    []ServeLoop   `json:"loop"`
-	Masks   []MaskCost    `json:"masks,omitempty"`
+	Setting
+	Tokens int           `json:"max_tokens"`
+	Rounds int           `json:"rounds"`
+	Rows   []ServeResult `json:"rows"`
+	Loop   []ServeLoop   `json:"loop"`
+	Masks  []MaskCost    `json:"masks,omitempty"`
 }
 
 // ServeResult is what a number of callers got with one drafter: medians over all rounds.
@@ -64,7 +65,7 @@ func Serve(ctx context.Context, o ServeOptions) (*ServeReport, error) {
 	o.Drafters = withFirst(o.Drafters, draft.Plain)
 	o.Clients = withFirst(o.Clients, 1)
 	o.Request.FreshPrompt = true
-	r := &ServeReport{Machine: Machine(), Date: time.Now().UTC().Truncate(time.Second), Threads: o.Model.Threads(), Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
+	r := &ServeReport{Setting: NewSetting(o.Model.Target().Model, "", o.ModelName), Tokens: o.Request.MaxTokens, Rounds: o.Rounds}
 	texts := make([][]int32, len(o.Prompts)) // of one caller without a drafter
 	measured := map[string]*[]load{}
 	ratios := map[string][]float64{}
@@ -239,4 +240,28 @@ func summarise(list []load) (r ServeResult) {
 	}
 	r.Tau = float64(committed) / float64(max(rounds, 1))
 	return r
+}
+
+// Figures draws the tokens a second by callers into a folder, which it makes: load. It returns the files' names.
+func (r *ServeReport) Figures(dir string) ([]string, error) {
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	c := r.newChart("tokens a second of all callers", "callers", "tokens/s")
+	lines := map[string]plotter.XYs{}
+	var names []string
+	for _, row := range r.Rows {
+		if lines[row.Drafter] == nil {
+			names = append(names, row.Drafter)
+		}
+		lines[row.Drafter] = append(lines[row.Drafter], plotter.XY{X: float64(row.Clients), Y: row.PerSecond})
+	}
+	for i, name := range names {
+		slices.SortFunc(lines[name], byX)
+		if err := c.line(i, name, lines[name]); err != nil {
+			return nil, err
+		}
+	}
+	c.Y.Min = 0
+	return c.save(dir, "load")
 }

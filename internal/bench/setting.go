@@ -27,8 +27,8 @@ type Setting struct {
 	Date        time.Time `json:"date"`
 }
 
-// newSetting describes a target; name is used where it has none of its own.
-func newSetting(m *model.Model, title, name string) Setting {
+// NewSetting describes a target; name is used where it has none of its own.
+func NewSetting(m *model.Model, title, name string) Setting {
 	c := &m.Config
 	s := Setting{
 		Machine: Machine(), Title: title, Model: or(name, c.Name), Parameters: c.Parameters(), WeightBytes: m.WeightBytes(), Context: m.Context(),

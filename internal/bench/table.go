@@ -120,40 +120,47 @@ func (s *SuiteReport) markdown(b *strings.Builder) {
 // table writes a view: the suites side by side.
 func (r *SpecReport) table(b *strings.Builder, t TableView) error {
 	fmt.Fprintf(b, "\n## %s\n\n", t.Title)
-	head, rows := []string{"method"}, []string(nil)
-	for i := range r.Suites {
-		s := &r.Suites[i]
-		for _, n := range t.Columns {
-			c, err := lookColumn(n)
-			if err != nil {
-				return err
-			}
-			head = append(head, s.Name+": "+c.head)
-		}
-		for _, m := range s.Methods {
-			if !slices.Contains(rows, m.Name) {
-				rows = append(rows, m.Name)
-			}
-		}
+	head, rows, err := r.Cells(t.Columns)
+	if err != nil {
+		return err
 	}
 	writeRow(b, head)
 	writeRule(b, len(head))
-	for _, name := range rows {
+	for _, row := range rows {
+		writeRow(b, row)
+	}
+	return nil
+}
+
+// Cells is a table of columns, the suites side by side and a row for each method, whose name comes first.
+func (r *SpecReport) Cells(names []string) (head []string, rows [][]string, err error) {
+	head = []string{"method"}
+	cells := make([]column, len(names))
+	for i, n := range names {
+		if cells[i], err = lookColumn(n); err != nil {
+			return nil, nil, err
+		}
+	}
+	for i := range r.Suites {
+		for _, c := range cells {
+			head = append(head, r.Suites[i].Name+": "+c.head)
+		}
+	}
+	for _, name := range r.methodNames() {
 		row := []string{name}
 		for i := range r.Suites {
 			s := &r.Suites[i]
-			for _, n := range t.Columns {
+			for _, c := range cells {
 				cell := "–"
 				if m := s.Method(name); m != nil {
-					c, _ := lookColumn(n)
 					cell = c.cell(s, m)
 				}
 				row = append(row, cell)
 			}
 		}
-		writeRow(b, row)
+		rows = append(rows, row)
 	}
-	return nil
+	return head, rows, nil
 }
 
 func writeRow(b *strings.Builder, cells []string) {
