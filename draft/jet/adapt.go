@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
@@ -15,18 +14,9 @@ import (
 )
 
 // Head and Use make the drafter a learn.Learner.
-func (d *drafter) Head() learn.Head { return trainable{d.n} }
+func (d *drafter) Head() learn.Head { return trainable{d.blocks.n} }
 
-func (d *drafter) Use(h learn.Head) { d.n = h.(trainable).Network }
-
-// Chance is that of the row of the depth where the walk stopped.
-func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
-	s, depth := r.State.(*state), len(r.Nodes)
-	if depth > len(s.levels) {
-		return 0, false
-	}
-	return learn.Chance(s.levels[depth-1], r.Next)
-}
+func (d *drafter) Use(h learn.Head) { d.blocks.n = h.(trainable).Network }
 
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }

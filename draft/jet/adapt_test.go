@@ -7,6 +7,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/onepass"
 	"pgregory.net/rapid"
 )
 
@@ -15,7 +16,7 @@ func TestReplays(t *testing.T) {
 	m := drafttest.OpenTarget(t, 4096)
 	drafttest.Replays(t, m.Config.Hidden, 100, func(r *rapid.T) learn.Learner {
 		n := genHead(r, m)
-		return newDrafter(r, jet.Options{Tree: rapid.SampledFrom([]string{jet.DDTree, withText, jet.Chain}).Draw(r, "tree")}, n, m).(learn.Learner)
+		return newDrafter(r, jet.Options{Tree: rapid.SampledFrom([]string{onepass.DDTree, withText, onepass.Chain}).Draw(r, "tree")}, n, m).(learn.Learner)
 	})
 }
 
@@ -25,7 +26,7 @@ func TestLearns(t *testing.T) {
 		n := head(t, m, seed)
 		if !kinds[n.Causal] {
 			kinds[n.Causal] = true
-			drafttest.Learns(t, m.Config.Hidden, newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m).(learn.Learner))
+			drafttest.Learns(t, m.Config.Hidden, newDrafter(t, jet.Options{Tree: onepass.DDTree}, n, m).(learn.Learner))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
@@ -44,7 +45,7 @@ func BenchmarkRound(b *testing.B) {
 	}
 	for _, temperature := range []float32{0, 1} {
 		for _, depth := range []int{1, 4, 15} {
-			for _, o := range []jet.Options{{Tree: jet.AccumLogP}, {Tree: jet.DDTree}, {Tree: withText}} {
+			for _, o := range []jet.Options{{Tree: onepass.AccumLogP}, {Tree: onepass.DDTree}, {Tree: withText}} {
 				b.Run(fmt.Sprintf("%s/depth%d/t%g", o.Tree, depth, temperature), func(b *testing.B) {
 					o.Depth = depth
 					d, err := jet.New(modified(o), n, As(m))

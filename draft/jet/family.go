@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/onepass"
 )
 
 // Kinds of heads.
@@ -29,16 +30,16 @@ func init() {
 		{"jetspec", "a JetSpec head: a whole tree in one pass",
 			`The head computes the next tokens of a block in one pass; every position sees those before it. The node with the
 most probable path gets all its children at once (Algorithm 1).`,
-			jetspec, causal, Options{Head: Causal, Tree: AccumLogP}, "jetspec:tree=ddtree+text", 2},
+			jetspec, causal, Options{Head: Causal, Tree: onepass.AccumLogP}, "jetspec:tree=ddtree+text", 2},
 		{"ddtree", "a DFlash head: the tree of the most probable paths (DDTree)",
 			`The head computes the next tokens of a block in one pass; every position sees all others. The tree has the
 paths whose product of probabilities is the largest.`,
 			"Accelerating Speculative Decoding with Block Diffusion Draft Trees, arXiv 2604.12989", twoWays,
-			Options{Head: Bidirectional, Tree: DDTree}, "ddtree", 4},
+			Options{Head: Bidirectional, Tree: onepass.DDTree}, "ddtree", 4},
 		{"dflash", "a DFlash head: a chain in one pass",
 			"The head computes the next tokens of a block in one pass; the most probable token of each position makes a chain.",
 			"DFlash: Block Diffusion for Flash Speculative Decoding, arXiv 2602.06036", twoWays,
-			Options{Head: Bidirectional, Tree: Chain}, "", 0},
+			Options{Head: Bidirectional, Tree: onepass.Chain}, "", 0},
 	} {
 		family := draft.Family{
 			Name: f.name, Help: f.help, About: f.about, Paper: f.source, Needs: f.needs, Options: &f.defaults,

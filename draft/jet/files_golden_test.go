@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
@@ -52,7 +53,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDrafter(t, jet.Options{Tree: jet.Chain}, h.Network, m)
+	d := newDrafter(t, jet.Options{Tree: onepass.Chain}, h.Network, m)
 	for p, want := range [][]int32{
 		{932, 817, 123, 123, 626, 817, 817},
 		{198, 257, 415, 257, 198, 198, 415},

@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
@@ -49,7 +50,7 @@ func fileTarget(t testing.TB) (*model.Model, *gguf.File) {
 // proposal is the tree that a head proposes after some text, which tells heads apart.
 func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
 	t.Helper()
-	d := newDrafter(t, jet.Options{Tree: jet.DDTree}, n, m)
+	d := newDrafter(t, jet.Options{Tree: onepass.DDTree}, n, m)
 	s := Begin(t, d, draft.Options{}, 7)
 	defer s.Close()
 	Commit(t, d, s.Prompt([]int32{3, 1, 4, 1, 5, 9, 2, 6, 5, 3}, n.Hidden, true))

@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
@@ -32,7 +33,7 @@ func genHead(r *rapid.T, m *model.Model) *jet.Network {
 // genOptions draws a tree that says all about the distributions, or any of those that do not go by rounds before.
 func genOptions(r *rapid.T, n *jet.Network) jet.Options {
 	return jet.Options{
-		Tree:  rapid.SampledFrom([]string{jet.DDTree, jet.DDTree, jet.AccumLogP, jet.Hybrid, jet.Entropy, jet.Chain}).Draw(r, "tree"),
+		Tree:  rapid.SampledFrom([]string{onepass.DDTree, onepass.DDTree, onepass.AccumLogP, onepass.Hybrid, onepass.Entropy, onepass.Chain}).Draw(r, "tree"),
 		Width: rapid.IntRange(1, 9).Draw(r, "width"), Depth: rapid.IntRange(0, n.Block-1).Draw(r, "depth"), Lambda: 0.5,
 	}
 }
@@ -47,7 +48,7 @@ const withText = "ddtree+text"
 
 func modified(o jet.Options) jet.Options {
 	if o.Tree == withText {
-		o.Tree, o.Text = jet.DDTree, true
+		o.Tree, o.Text = onepass.DDTree, true
 	}
 	return o
 }

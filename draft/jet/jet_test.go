@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/models"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -153,7 +154,7 @@ func TestResume(t *testing.T) {
 func TestCancel(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 3)
-	d := newDrafter(t, jet.Options{Tree: jet.AccumLogP, Width: 3}, n, m)
+	d := newDrafter(t, jet.Options{Tree: onepass.AccumLogP, Width: 3}, n, m)
 	s := Begin(t, d, draft.Options{}, 1)
 	Commit(t, d, s.Prompt([]int32{4, 5, 6}, n.Hidden, true))
 	ctx, cancel := context.WithCancel(context.Background())
@@ -175,7 +176,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := uint64(7); seed < 11; seed++ {
 		n := head(t, m, seed)
-		for _, name := range []string{jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Chain, withText} {
+		for _, name := range []string{onepass.AccumLogP, onepass.DDTree, onepass.Hybrid, onepass.Chain, withText} {
 			d := newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m)
 			s := Begin(t, d, draft.Options{}, 1)
 			text := make([]int32, 40)
@@ -246,11 +247,11 @@ func (p *still) Tap(int, int, int) []float32 { return p.x }
 func TestNewRefuses(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
-	good := jet.Options{Tree: jet.DDTree}
+	good := jet.Options{Tree: onepass.DDTree}
 	if _, err := jet.New(good, n, draft.Target{Vocab: Vocab, Context: 400}); err == nil {
 		t.Error("a target without layers has a head")
 	}
-	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: jet.DDTree, Depth: n.Block}, {Tree: jet.DDTree, Depth: -1}, {Tree: jet.AccumLogP, Width: -1}, {Tree: jet.Hybrid, Lambda: -1}, {Tree: jet.Hybrid}} {
+	for _, o := range []jet.Options{{Tree: "oak"}, {Tree: onepass.DDTree, Depth: n.Block}, {Tree: onepass.DDTree, Depth: -1}, {Tree: onepass.AccumLogP, Width: -1}, {Tree: onepass.Hybrid, Lambda: -1}, {Tree: onepass.Hybrid}} {
 		if _, err := jet.New(o, n, As(m)); err == nil {
 			t.Errorf("%+v make a drafter", o)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/speculate"
@@ -105,7 +106,7 @@ func TestSameTokensOverLists(t *testing.T) {
 			want = append(want, out[0])
 		}
 		for _, method := range listMethods {
-			for _, name := range []string{withText, jet.AccumLogP, jet.Chain} {
+			for _, name := range []string{withText, onepass.AccumLogP, onepass.Chain} {
 				d := newDrafter(t, jet.Options{Tree: name, Modifiers: draft.Modifiers{List: shortlist.Options{Method: method, Size: 64, Extra: 32}}}, n, m)
 				for range 2 {
 					out, _ := Generate(t, m, d, speculate.Options{Budget: 24, Uncontrolled: true}, p, prompts)
@@ -161,7 +162,7 @@ func TestNewRefusesLists(t *testing.T) {
 		"not what a router reads": {Method: "dynaspec"},
 		"absent.gguf":             {Method: "freq", Ranks: "absent.gguf"},
 	} {
-		if _, err := jet.New(jet.Options{Tree: jet.DDTree, Modifiers: draft.Modifiers{List: o}}, n, As(m)); err == nil || !strings.Contains(err.Error(), say) {
+		if _, err := jet.New(jet.Options{Tree: onepass.DDTree, Modifiers: draft.Modifiers{List: o}}, n, As(m)); err == nil || !strings.Contains(err.Error(), say) {
 			t.Errorf("%+v: %v, want an error that says %q", o, err, say)
 		}
 	}

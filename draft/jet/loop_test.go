@@ -6,6 +6,7 @@ import (
 
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -33,7 +34,7 @@ func TestSameTokens(t *testing.T) {
 			out, _ := Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
 			want = append(want, out[0])
 		}
-		for _, name := range []string{withText, jet.AccumLogP, jet.DDTree, jet.Hybrid, jet.Entropy, jet.Chain} {
+		for _, name := range []string{withText, onepass.AccumLogP, onepass.DDTree, onepass.Hybrid, onepass.Entropy, onepass.Chain} {
 			for _, n := range []*jet.Network{causal, both} {
 				for _, free := range []bool{false, true} {
 					d := newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m)

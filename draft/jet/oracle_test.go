@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
@@ -85,7 +86,7 @@ func TestChainMeetsTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		d := newDrafter(r, jet.Options{Tree: jet.Chain}, n, m)
+		d := newDrafter(r, jet.Options{Tree: onepass.Chain}, n, m)
 		var requests []draft.Request
 		var rows []draft.Rows
 		var all []*Told

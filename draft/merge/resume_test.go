@@ -9,6 +9,7 @@ import (
 	"github.com/grovellm/grove/draft/lookup"
 	"github.com/grovellm/grove/draft/merge"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/tensor"
 	"pgregory.net/rapid"
@@ -24,7 +25,7 @@ func TestResume(t *testing.T) {
 		n.Config.Context = drafttest.GenWindow(r)
 		d := drafttest.Must(merge.New(merge.Default(), drafttest.Vocab,
 			merge.Part{Name: "lookup", Drafter: drafttest.Must(lookup.New(lookup.Default()))(r)},
-			merge.Part{Name: "head", Drafter: drafttest.Must(jet.New(jet.Options{Tree: jet.DDTree}, n, drafttest.As(m)))(r)}))(r)
+			merge.Part{Name: "head", Drafter: drafttest.Must(jet.New(jet.Options{Tree: onepass.DDTree}, n, drafttest.As(m)))(r)}))(r)
 		o := draft.Options{Sampling: drafttest.GenParams(r)}
 		drafttest.Resumes(r, d, d, o, n.Hidden, n.Config.Context) // one drafter: trees are ranked by what it has learned
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/adapt"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/sample"
@@ -33,7 +34,7 @@ func newLearner(t *testing.T, m *model.Model, seed uint64) learn.Learner {
 
 func drafter(t *testing.T, n *jet.Network, m *model.Model) learn.Learner {
 	t.Helper()
-	d, err := jet.New(jet.Options{Tree: jet.DDTree}, n, drafttest.As(m))
+	d, err := jet.New(jet.Options{Tree: onepass.DDTree}, n, drafttest.As(m))
 	if err != nil {
 		t.Fatal(err)
 	}

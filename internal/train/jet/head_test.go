@@ -45,7 +45,7 @@ func TestJet(t *testing.T) {
 			t.Fatal(err)
 		}
 		if last.Step != r.Steps || last.Loss > 0.8*first.Loss || last.Validation["held"] == 0 || last.Figures["held chain"] < 1 ||
-			last.Figures[fmt.Sprintf("held tree of %d", heldBudget)] < last.Figures["held chain"] {
+			last.Figures["held "+train.HeldTree] < last.Figures["held chain"] {
 			t.Errorf("%s: loss %.3f at first, %.3f at step %d; held out %v %v", name, first.Loss, last.Loss, last.Step, last.Validation, last.Figures)
 		}
 

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/grovellm/grove/internal/train"
-	"github.com/grovellm/grove/internal/train/bpe"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tokenizer"
 )
 
 // learner is a block head as a learner.
@@ -19,7 +17,7 @@ type learner struct {
 
 // open makes the head of a recipe, and the texts that are not there yet.
 func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
-	l, mask := &learner{r: r}, maskToken(text.Tok)
+	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
 	var warm func() error
 	if len(r.From) > 0 {
 		warm = func() error { return l.head.warm(r.From, l.Examples()) }
@@ -30,24 +28,6 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 		}
 		return train.Made{Over: &l.head.OverTarget, Shape: l.head.Config(), Output: &l.head.net.Head}, nil
 	}, warm)
-}
-
-// maskToken is the token that stands for what a block drafts: the vocabulary's own, or the last of
-// its control tokens, which text has seldom, or the last token of all. Its row of the embedding is
-// the target's, and is not trained.
-func maskToken(tok *tokenizer.Tokenizer) int32 {
-	for _, name := range []string{bpe.Mask, "<mask>", "[MASK]"} {
-		if id, ok := tok.Find(name); ok {
-			return id
-		}
-	}
-	last := int32(tok.VocabSize() - 1)
-	for id := last; id >= 0; id-- {
-		if tok.IsSpecial(id) && id != tok.EOS() && id != tok.BOS() {
-			return id
-		}
-	}
-	return last
 }
 
 // Work counts the target's distributions, the context's products and the blocks.

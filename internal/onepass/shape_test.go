@@ -1,4 +1,4 @@
-package jet_test
+package onepass_test
 
 import (
 	"cmp"
@@ -6,8 +6,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft/jet"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/onepass"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -31,9 +31,9 @@ func genLevels(r *rapid.T, depths, width int) [][]sample.Candidate {
 	return levels
 }
 
-func shape(t Fataler, name string, width int, lambda float64) *jet.Shape {
+func shape(t Fataler, name string, width int, lambda float64) *onepass.Shape {
 	t.Helper()
-	s, err := jet.NewShape(name, width, lambda)
+	s, err := onepass.NewShape(name, width, lambda)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func TestTreesAreOfTheirLevels(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		levels := genLevels(r, 6, 6)
 		budget := rapid.IntRange(1, 60).Draw(r, "budget")
-		name := rapid.SampledFrom([]string{jet.AccumLogP, jet.Entropy, jet.Hybrid, jet.DDTree, jet.Chain}).Draw(r, "shape")
+		name := rapid.SampledFrom([]string{onepass.AccumLogP, onepass.Entropy, onepass.Hybrid, onepass.DDTree, onepass.Chain}).Draw(r, "shape")
 		s := shape(r, name, rapid.IntRange(1, 7).Draw(r, "width"), rapid.Float64Range(0.1, 5).Draw(r, "lambda"))
 		tr := tree.New(3)
 		s.Build(tr, levels, budget, nil)
@@ -101,7 +101,7 @@ func TestDDTreeIsTheMostProbablePrefixes(t *testing.T) {
 		levels := genLevels(r, 4, 4)
 		budget, width := rapid.IntRange(1, 50).Draw(r, "budget"), rapid.IntRange(0, 5).Draw(r, "width")
 		tr := tree.New(3)
-		shape(r, jet.DDTree, width, 0).Build(tr, levels, budget, nil)
+		shape(r, onepass.DDTree, width, 0).Build(tr, levels, budget, nil)
 		if width == 0 {
 			width = math.MaxInt
 		}
@@ -173,9 +173,9 @@ func TestExpansionIsAlgorithm1(t *testing.T) {
 			entropy = append(entropy, h)
 		}
 		for name, score := range map[string]func(t *tree.Tree, node int) float64{
-			jet.AccumLogP: func(t *tree.Tree, i int) float64 { return pathScore(t, i, levels) },
-			jet.Entropy:   func(t *tree.Tree, i int) float64 { return entropy[t.Depth[i]] },
-			jet.Hybrid:    func(t *tree.Tree, i int) float64 { return pathScore(t, i, levels) + lambda*entropy[t.Depth[i]] },
+			onepass.AccumLogP: func(t *tree.Tree, i int) float64 { return pathScore(t, i, levels) },
+			onepass.Entropy:   func(t *tree.Tree, i int) float64 { return entropy[t.Depth[i]] },
+			onepass.Hybrid:    func(t *tree.Tree, i int) float64 { return pathScore(t, i, levels) + lambda*entropy[t.Depth[i]] },
 		} {
 			got, want := tree.New(3), tree.New(3)
 			shape(r, name, width, lambda).Build(got, levels, budget, nil)
@@ -200,8 +200,8 @@ func TestShapesMeet(t *testing.T) {
 				r.Fatalf("%s and %s of width %d: %v, %v", name, other, width, a, b)
 			}
 		}
-		same(jet.AccumLogP, 1, jet.Chain)
-		same(jet.DDTree, 1, jet.Chain)
+		same(onepass.AccumLogP, 1, onepass.Chain)
+		same(onepass.DDTree, 1, onepass.Chain)
 	})
 }
 
@@ -211,9 +211,9 @@ func TestShapesRefuse(t *testing.T) {
 		width  int
 		lambda float64
 	}{
-		{"", 4, 0}, {"fixed", 4, 0}, {jet.AccumLogP, -1, 0}, {jet.DDTree, -1, 0}, {jet.Hybrid, 4, 0}, {jet.Hybrid, 4, -1}, {jet.Hybrid, 4, math.NaN()}, {jet.Entropy, 1 << 20, 0},
+		{"", 4, 0}, {"fixed", 4, 0}, {onepass.AccumLogP, -1, 0}, {onepass.DDTree, -1, 0}, {onepass.Hybrid, 4, 0}, {onepass.Hybrid, 4, -1}, {onepass.Hybrid, 4, math.NaN()}, {onepass.Entropy, 1 << 20, 0},
 	} {
-		if _, err := jet.NewShape(o.name, o.width, o.lambda); err == nil {
+		if _, err := onepass.NewShape(o.name, o.width, o.lambda); err == nil {
 			t.Errorf("%+v makes a shape", o)
 		}
 	}

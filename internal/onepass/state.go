@@ -1,6 +1,6 @@
 // One sequence: its context, and what the next proposal will add to it.
 
-package jet
+package onepass
 
 import (
 	"github.com/grovellm/grove/draft"
@@ -12,7 +12,7 @@ import (
 
 // state is one sequence.
 type state struct {
-	d       *drafter
+	d       *Drafter
 	sampler *sample.Sampler // chooses as the target will
 	history *sample.History // the committed text, where penalties look at it
 	warm    int             // 1 above temperature 0
@@ -57,16 +57,18 @@ func (s *state) commit(r *draft.Rows) {
 const readRows = 512
 
 // read brings the rows of the live sequences that wait into their contexts.
-func (d *drafter) read() {
-	width := len(d.n.Taps) * d.n.Hidden
+func (d *Drafter) read() {
+	width := len(d.Model.Taps()) * d.hidden
 	for {
 		d.forest.Reset()
+		d.tokens = d.tokens[:0]
 		room := readRows
 		for _, s := range d.live {
 			n := min(s.read.Waiting(), room)
 			if n > 0 {
 				n = min(n, s.read.Room())
-				s.chain.ResetChain(s.read.Tokens[:n])
+				s.chain.ResetChain(s.read.Todo()[:n])
+				d.tokens = append(d.tokens, s.chain.Token...)
 				d.forest.Add(s.read.Cache, &s.chain, 0)
 				s.read.Cache.Reserve(0, n)
 				room -= n
@@ -80,7 +82,7 @@ func (d *drafter) read() {
 		for _, s := range d.live {
 			at += copy(taps.Data[at:], s.read.Taps[:s.take*width])
 		}
-		d.n.Context(d.exec, &d.forest, taps, &d.bufs)
+		d.Model.Read(d.exec, &d.forest, d.tokens, taps)
 		for _, s := range d.live {
 			s.read.Cache.CommitAll()
 			s.read.Read(s.take)

@@ -1,6 +1,6 @@
 // The head over part of the vocabulary: package shortlist.
 
-package jet
+package onepass
 
 import (
 	"slices"
@@ -23,11 +23,12 @@ type listing struct {
 func (l *listing) ListStats() draft.ListStats { return l.stats.OfHead() }
 
 // head computes the logits of the rows that are wanted of all blocks.
-func (d *drafter) head(rows nn.Mat) {
-	src := nn.Source{X: rows, Norm: &d.n.Norm}
+func (d *Drafter) head(rows nn.Mat) {
+	norm, head, _ := d.Model.Output()
+	src := nn.Source{X: rows, Norm: norm}
 	if d.method == nil {
-		d.out = d.logits.Mat(rows.Rows, d.n.Vocab)
-		d.exec.Linear(src, nn.Proj{Linear: &d.n.Head, Dst: d.out})
+		d.out = d.logits.Mat(rows.Rows, d.outputs)
+		d.exec.Linear(src, nn.Proj{Linear: head, Dst: d.out})
 		return
 	}
 	d.queries, d.listed = d.queries[:0], d.listed[:0]
@@ -78,13 +79,15 @@ func (s *state) tell(r *draft.Rows) {
 // not listed nothing is known: listed is false.
 func (s *state) Above(depth int, token, other int32) (difference float32, listed bool) {
 	row := s.d.out.Row(s.first + depth - 1)
-	l := s.list(depth)
-	if l == nil {
-		return row[token] - row[other], true
+	at := func(token int32) int { return int(token) }
+	if l := s.list(depth); l != nil {
+		at = l.Find
+	} else if place := s.d.place; place != nil {
+		at = func(token int32) int { return int(place[token]) }
 	}
-	at := l.Find(token)
-	if at < 0 {
+	i := at(token)
+	if i < 0 {
 		return 0, false
 	}
-	return row[at] - row[l.Find(other)], true
+	return row[i] - row[at(other)], true
 }

@@ -1,6 +1,6 @@
 // How deep a causal block is worth drafting, which must be said before its pass.
 
-package jet
+package onepass
 
 import (
 	"github.com/grovellm/grove/draft"

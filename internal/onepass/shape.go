@@ -1,6 +1,6 @@
 // Trees from a block: one pass gives a distribution for each depth, and a shape combines their tokens to paths.
 
-package jet
+package onepass
 
 import (
 	"fmt"

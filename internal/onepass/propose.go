@@ -1,9 +1,10 @@
 // A proposal: the blocks of all sequences in one pass, and a tree of each.
 
-package jet
+package onepass
 
 import (
 	"context"
+	"math"
 	"slices"
 
 	"github.com/grovellm/grove/draft"
@@ -28,7 +29,7 @@ type growth struct {
 }
 
 // Propose computes every sequence's block.
-func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+func (d *Drafter) Propose(ctx context.Context, requests []draft.Request) ([]draft.Proposal, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -61,25 +62,29 @@ func (d *drafter) Propose(ctx context.Context, requests []draft.Request) ([]draf
 func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
-	s.depth = min(r.Depth, r.Budget-1, d.rows)
-	if s.depth < 1 || int(r.Tree.Token[0]) >= d.n.Vocab {
+	s.depth = min(r.Depth, r.Budget-1, d.block.Depths)
+	if s.depth < 1 || int(r.Tree.Token[0]) >= d.Vocab {
 		s.depth = 0
 		return false
 	}
+	blind := s.read.Ahead && len(s.read.Tokens) == 0 // there is nothing to draft from yet
 	if r.Guide == nil {
-		return true
+		if blind {
+			s.depth = 0
+		}
+		return !blind
 	}
 	more := d.reach[s.warm].ratio[0]
 	if s.text != nil {
-		s.expectedByText = d.byText.BuildByText(r, s.text, d.shape.Builder.Width)
+		s.expectedByText = d.byText.BuildByText(r, s.text, d.Shape.Builder.Width)
 		more = d.first[s.warm].Gain(s.expectedByText)
 	}
-	if !r.Guide.Deeper(s.expectedByText, more) {
+	if blind || !r.Guide.Deeper(s.expectedByText, more) {
 		s.depth = 0
 		return false
 	}
 	r.Tree.Reset(r.Tree.Token[0])
-	if d.n.Causal {
+	if d.block.Causal {
 		s.depth = d.reach[s.warm].deepen(r.Guide, s.depth)
 	}
 	return true
@@ -87,34 +92,34 @@ func (s *state) begin(r *draft.Request) bool {
 
 // run computes the blocks, and the logits of the rows that are wanted of them. A row of a causal block knows nothing of those after it,
 // so that its block ends with the last that is wanted; of a block that looks both ways every row is computed.
-func (d *drafter) run() {
-	n := d.n
+func (d *Drafter) run() {
 	d.forest.Reset()
-	d.tokens = d.tokens[:0]
-	wanted := 0
+	d.tokens, d.anchors, d.from = d.tokens[:0], d.anchors[:0], d.from[:0]
+	width, ahead := len(d.Model.Taps())*d.hidden, 0
 	for _, s := range d.live {
-		rows := n.Block
-		if n.Causal {
-			rows = s.depth + 1
+		rows := d.whole
+		if d.block.Causal {
+			rows = s.depth + d.block.Skip
 		}
-		n.LayOut(&s.block, s.request.Tree.Token[0], rows)
+		d.Model.LayOut(&s.block, s.request.Tree.Token[0], rows)
 		d.forest.Add(s.read.Cache, &s.block, 0)
 		s.read.Cache.Reserve(0, rows)
-		d.tokens = append(d.tokens, s.block.Token...)
-		s.first = wanted
-		wanted += s.depth
-	}
-	d.from = d.from[:0]
-	at := int32(0)
-	for _, s := range d.live {
-		for i := range int32(s.depth) { // row i+1 is of the token at its own place
-			d.from = append(d.from, at+i+1)
+		s.first = len(d.from)
+		first := len(d.tokens)
+		d.anchors = append(d.anchors, int32(first))
+		for i := range s.depth {
+			d.from = append(d.from, int32(first+d.block.Skip+i))
 		}
-		at += int32(s.block.Len())
+		d.tokens = append(d.tokens, s.block.Token...)
+		ahead += len(s.read.Tokens) // what waits for the anchor
 	}
-	x, rows := d.x.Mat(len(d.tokens), n.Hidden), d.wanted.Mat(wanted, n.Hidden)
+	taps, at := d.taps.Mat(ahead, width), 0
+	for _, s := range d.live {
+		at += copy(taps.Data[at:], s.read.Taps)
+	}
+	x, rows := d.x.Mat(len(d.tokens), d.hidden), d.wanted.Mat(len(d.from), d.hidden)
 	d.exec.Hold()
-	n.Run(d.exec, &d.forest, d.tokens, x, &d.bufs)
+	d.Model.Run(d.exec, &d.forest, d.tokens, d.anchors, taps, x)
 	d.exec.Gather(x, d.from, rows)
 	d.head(rows)
 	d.exec.Release()
@@ -133,12 +138,12 @@ type task struct {
 const rankedLeast = 8
 
 // rank finds the candidates of all depths, on all workers.
-func (d *drafter) rank() {
+func (d *Drafter) rank() {
 	d.tasks = d.tasks[:0]
 	for _, s := range d.live {
-		s.ranked = min(max(d.shape.Ranked(s.budget), rankedLeast), d.n.Vocab)
+		s.ranked = min(max(d.Shape.Ranked(s.budget), rankedLeast), d.outputs)
 		if s.text != nil {
-			s.ranked = min(textrank.RowMost, d.n.Vocab)
+			s.ranked = min(textrank.RowMost, d.outputs)
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
@@ -149,7 +154,7 @@ func (d *drafter) rank() {
 			d.tasks = append(d.tasks, task{s, depth})
 		}
 	}
-	d.pool.Run(len(d.tasks), (*ranking)(d))
+	d.Pool.Run(len(d.tasks), (*ranking)(d))
 	for _, s := range d.live {
 		if s.history != nil {
 			s.history.Pop()
@@ -158,7 +163,7 @@ func (d *drafter) rank() {
 }
 
 // ranking is the drafter as the pool's job.
-type ranking drafter
+type ranking Drafter
 
 // Do ranks by the logits at temperature 0; above, by the race that the target's choice will be, with the noise of the position.
 // Penalties are those of the text up to the root: which tokens will stand between is not known.
@@ -168,9 +173,13 @@ func (d *ranking) Do(worker, number int) {
 	sampler := d.workers[worker]
 	sampler.Like(s.sampler)
 	c, row := s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], d.out.Row(s.first+i)
-	if l := s.list(t.depth); l != nil {
+	_, _, tokens := d.Model.Output()
+	switch l := s.list(t.depth); {
+	case l != nil:
 		c = sampler.TopOf(c, row[:l.Len()], l.Tokens(), l.LogOutside(row, s.sampler.Params().Temperature), s.at+t.depth, s.history)
-	} else {
+	case tokens != nil:
+		c = sampler.TopOf(c, row, tokens, math.Inf(-1), s.at+t.depth, s.history)
+	default:
 		c = sampler.Top(c, row, s.at+t.depth, s.history)
 	}
 	if s.warm > 0 && s.text == nil {
@@ -180,18 +189,18 @@ func (d *ranking) Do(worker, number int) {
 }
 
 // grow makes the sequence's tree. Where there is a guide, its chances say which nodes are worth most.
-func (d *drafter) grow(s *state) {
+func (d *Drafter) grow(s *state) {
 	g, t := s.request.Guide, s.request.Tree
 	if s.text != nil {
 		deepest := s.request.Depth
-		if d.deepest > 0 {
-			deepest = min(deepest, d.deepest)
+		if d.Depth > 0 {
+			deepest = min(deepest, d.Depth)
 		}
-		d.shape.setLevels(s.levels)
+		d.Shape.setLevels(s.levels)
 		d.text.Guide = g
 		d.text.Build(t, s.text, (*rows)(s), s.budget, deepest)
 	} else {
-		d.shape.Build(t, s.levels, s.budget, g)
+		d.Shape.Build(t, s.levels, s.budget, g)
 	}
 	if g != nil {
 		var expected float32

@@ -1,0 +1,118 @@
+package train
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/grovellm/grove/internal/onepass"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/tree"
+)
+
+// heldBudget is the nodes of a tree that held-out text is drafted with, the root included.
+const heldBudget = 64
+
+// HeldTree is what measures on the way call that tree.
+var HeldTree = fmt.Sprintf("tree of %d", heldBudget)
+
+// Blocks is what a head that drafts all depths in one pass makes of held-out text.
+type Blocks struct {
+	Loss nn.Loss
+
+	blocks int
+	right  []int // first guesses by depth, from 0
+
+	shapes         []heldShape
+	tokens, rounds []float64 // of each shape
+}
+
+type heldShape struct {
+	name string
+	*onepass.Shape
+}
+
+// NewBlocks measures blocks of so many depths.
+func NewBlocks(depths int) (*Blocks, error) {
+	m := &Blocks{right: make([]int, depths)}
+	for _, s := range []struct{ name, shape string }{{"chain", onepass.Chain}, {HeldTree, onepass.DDTree}} {
+		shape, err := onepass.NewShape(s.shape, 0, 0)
+		if err != nil {
+			return nil, err
+		}
+		m.shapes = append(m.shapes, heldShape{s.name, shape})
+	}
+	m.tokens, m.rounds = make([]float64, len(m.shapes)), make([]float64, len(m.shapes))
+	return m, nil
+}
+
+// Rank lists for every row its likeliest tokens, as many as a shape looks at. tokens are those of a draft vocabulary of a target
+// with so many; nil: it is the whole one.
+func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32, vocab int) [][]sample.Candidate {
+	n := 1
+	for _, s := range m.shapes {
+		n = max(n, s.Ranked(heldBudget))
+	}
+	x := src.X
+	ranked := make([][]sample.Candidate, x.Rows)
+	samplers := make([]*sample.Sampler, e.Threads())
+	for i := range samplers {
+		samplers[i], _ = sample.New(sample.Params{}, vocab) // the zero Params are valid
+	}
+	var buf nn.Buffer
+	const part = 256 // rows whose logits live at a time
+	for from := 0; from < x.Rows; from += part {
+		rows := min(part, x.Rows-from)
+		logits := buf.Mat(rows, head.W.Out())
+		src.X = x.Slice(from, from+rows)
+		e.Linear(src, nn.Proj{Linear: head, Dst: logits})
+		e.Pool().Run(rows, Tasks(func(worker, i int) {
+			c := make([]sample.Candidate, 0, n)
+			if tokens != nil {
+				ranked[from+i] = samplers[worker].TopOf(c, logits.Row(i), tokens, math.Inf(-1), 0, nil)
+			} else {
+				ranked[from+i] = samplers[worker].Top(c, logits.Row(i), 0, nil)
+			}
+		}))
+	}
+	return ranked
+}
+
+// Add goes through a text as decoding would with each shape. levels are the candidates by depth of the block at every token from
+// first on.
+func (m *Blocks) Add(text []int32, first int, levels [][][]sample.Candidate) {
+	for n, level := range levels {
+		m.blocks++
+		for d := range m.right {
+			if level[d][0].Token == text[first+n+1+d] {
+				m.right[d]++
+			}
+		}
+	}
+	var t tree.Tree
+	for s, shape := range m.shapes {
+		for n := 0; n < len(levels); {
+			t.Reset(text[first+n])
+			shape.Build(&t, levels[n], heldBudget, nil)
+			node, k := 0, 1
+			for ; k <= len(m.right); k++ {
+				if node = t.Child(node, text[first+n+k]); node < 0 {
+					break
+				}
+			}
+			m.rounds[s]++
+			m.tokens[s] += math.Min(float64(k), float64(len(levels)-n)) // those accepted, and the target's own
+			n += k
+		}
+	}
+}
+
+// Figures are τ of every shape, and the share of right first guesses by depth.
+func (m *Blocks) Figures(figure func(name string, v float64)) {
+	for s, shape := range m.shapes {
+		figure(shape.name, m.tokens[s]/m.rounds[s])
+	}
+	for d, n := range m.right {
+		figure(fmt.Sprintf("depth %02d", d+1), float64(n)/float64(m.blocks))
+	}
+}
