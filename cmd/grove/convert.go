@@ -17,7 +17,7 @@ type convertCmd struct {
 	To          string `arg:"" help:"GGUF file or folder to write."`
 	Type        string `help:"Type of the matrices: keep, f32, f16, bf16; in GGUF files also q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4." default:"keep" placeholder:"TYPE"`
 	Target      string `hub:"" help:"For a draft head: the model that it drafts for, whose tokenizer and output matrix are added." placeholder:"FILE"`
-	Speculators bool   `help:"Write an EAGLE-3 or DFlash head in the format of vLLM's speculators; needs --target."`
+	Speculators bool   `help:"Write an EAGLE-3, P-EAGLE or DFlash head in the format of vLLM's speculators; needs --target."`
 	Force       bool   `short:"f" help:"Replace an existing file."`
 }
 
@@ -25,8 +25,8 @@ func (convertCmd) Help() string {
 	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer. A tokenizer that
 would encode text differently afterwards is an error.
 
-It also converts draft heads: JetSpec, DFlash, EAGLE-2, EAGLE-3 and SpecBlock. With --target, GGUF files of block
-heads and EAGLE-3 heads run in llama.cpp (--spec-type draft-dflash, draft-eagle3).
+It also converts draft heads: JetSpec, DFlash, EAGLE-2, EAGLE-3, P-EAGLE and SpecBlock. With --target, GGUF files of
+block heads and EAGLE-3 heads run in llama.cpp (--spec-type draft-dflash, draft-eagle3).
 
 Examples:
     grove convert ./Qwen3-0.6B qwen3-0.6b.gguf --type bf16

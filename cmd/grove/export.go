@@ -35,19 +35,19 @@ Examples:
 }
 
 type exportVLLMCmd struct {
-	Head     string `arg:"" hub:"" help:"EAGLE-3, DFlash or JetSpec head: GGUF file or folder."`
+	Head     string `arg:"" hub:"" help:"EAGLE-3, P-EAGLE, DFlash or JetSpec head: GGUF file or folder."`
 	To       string `arg:"" help:"Folder to write."`
 	Target   string `hub:"" required:"" help:"The model that the head drafts for." placeholder:"FILE"`
 	Verifier string `help:"What vLLM is to serve as the target, such as ORG/REPO; default: --target, if that is a folder or ORG/REPO." placeholder:"NAME"`
-	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 head, and the block less its anchor of others." default:"0" placeholder:"N"`
+	Tokens   int    `help:"Tokens that a draft has; 0 means 5 of an EAGLE-3 or P-EAGLE head, and the block less its anchor of others." default:"0" placeholder:"N"`
 	Type     string `help:"Type of the matrices: bf16, f16 or f32." enum:"bf16,f16,f32" default:"bf16" placeholder:"TYPE"`
 	Image    string `help:"Image of the manifest's container (${default})." default:"vllm/vllm-openai:latest" placeholder:"IMAGE"`
 }
 
 func (exportVLLMCmd) Help() string {
 	return `Writes a draft head as vLLM reads it, and kubernetes.yaml beside it, and prints the command that serves the target
-with it. EAGLE-3 and DFlash heads have the format of vLLM's speculators. That has no causal heads, so JetSpec's
-have the format of DFlash's authors with the field dflash_config.causal, which vLLM reads.
+with it. EAGLE-3, P-EAGLE and DFlash heads have the format of vLLM's speculators. That has no causal block heads,
+so JetSpec's have the format of DFlash's authors with the field dflash_config.causal, which vLLM reads.
 
 vLLM drafts chains: of each head the most probable line of tokens, and no tree. It brings less there than in grove.
 
@@ -64,6 +64,7 @@ type vllmServing struct {
 	Name, Verifier, Image string
 	Method                string
 	Tokens                int
+	Parallel              bool // all tokens come from one pass
 }
 
 // config is the value of --speculative-config, where the head lies at a path.
@@ -72,7 +73,8 @@ func (s *vllmServing) config(path string) string {
 		Method string `json:"method"`
 		Model  string `json:"model"`
 		Tokens int    `json:"num_speculative_tokens"`
-	}{s.Method, path, s.Tokens})
+		One    bool   `json:"parallel_drafting,omitempty"`
+	}{s.Method, path, s.Tokens, s.Parallel})
 	return string(text)
 }
 
@@ -141,7 +143,7 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 	}
 	h, err := heads.Read(draft.Head{Name: cmd.Head})
 	if errors.Is(err, headfile.ErrKind) {
-		err = fmt.Errorf("%s: want an EAGLE-3, DFlash or JetSpec head", cmd.Head)
+		err = fmt.Errorf("%s: want an EAGLE-3, P-EAGLE, DFlash or JetSpec head", cmd.Head)
 	}
 	if err != nil {
 		return nil, false, err
@@ -154,6 +156,9 @@ func (cmd *exportVLLMCmd) serving() (s *vllmServing, speculators bool, err error
 		if most > 0 && cmd.Tokens > most {
 			err = usagef("--tokens %d: the head drafts %d at most", cmd.Tokens, most)
 		}
+	}
+	if v, ok := h.Shape.(headfile.Parallel); ok {
+		s.Parallel = v.Parallel()
 	}
 	if s.Method == "" {
 		err = fmt.Errorf("%s: vLLM has no %s like this one: %s", cmd.Head, h.Shape.Kind().Name, h.Shape.Describe(false))

@@ -16,6 +16,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
@@ -59,9 +60,10 @@ func TestExportVLLM(t *testing.T) {
 	flash.Causal, flash.Block, flash.Taps, flash.TargetLayers, flash.Layers = false, 8, []int{1, 2, 4}, m.Layers, 1
 	causal := flash
 	causal.Causal = true
+	parallel := peagle.Config{Config: e3, Depths: 4, Mask: 7}
 	e2 := synthetic.Config[eagle.Config](rng, "eagle2", m, tensor.F32)
 	block := synthetic.Config[specblock.Config](rng, "specblock", m, tensor.F32)
-	for name, s := range map[string]headfile.Shape{"eagle3": &e3, "flash": &flash, "jet": &causal, "eagle2": &e2, "block": &block} {
+	for name, s := range map[string]headfile.Shape{"eagle3": &e3, "flash": &flash, "jet": &causal, "peagle": &parallel, "eagle2": &e2, "block": &block} {
 		writeHead(t, at(name+".gguf"), s)
 	}
 	layer := []string{"self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj", "mlp.gate_proj", "mlp.up_proj", "mlp.down_proj",
@@ -92,6 +94,11 @@ func TestExportVLLM(t *testing.T) {
 			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
 			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "target_hidden_size": float64(m.Hidden), "tie_word_embeddings": false,
 		}, true, names(append([]string{"hidden_norm"}, layer...), "fc.weight", "norm.weight", "lm_head.weight", "d2t", "t2d")},
+		{"peagle", "eagle3", `4,"parallel_drafting":true`, nil, map[string]any{
+			"architectures": []any{"PEagleSpeculator"}, "speculators_model_type": "peagle", "speculators_config": config("peagle", 4), "torch_dtype": "bfloat16",
+			"draft_vocab_size": 40.0, "eagle_aux_hidden_state_layer_ids": []any{1.0, 2.0, 3.0}, "norm_before_residual": e3.NormBeforeResidual,
+			"norm_before_fc": false, "fc_norm": false, "norm_output": e3.NormOutput, "mask_token_id": 7.0,
+		}, true, names(append([]string{"hidden_norm"}, layer...), "fc.weight", "mask_hidden", "norm.weight", "lm_head.weight", "d2t", "t2d")},
 		{"flash", "dflash", "3", []string{"--tokens", "3"}, map[string]any{
 			"architectures": []any{"DFlashSpeculator"}, "speculators_model_type": "dflash", "speculators_config": config("dflash", 7), "torch_dtype": "bfloat16",
 			"block_size": 8.0, "mask_token_id": float64(flash.Mask), "aux_hidden_state_layer_ids": []any{1.0, 2.0, 4.0}, "draft_vocab_size": float64(m.Vocab),
@@ -130,7 +137,7 @@ func TestExportVLLM(t *testing.T) {
 			fields, _ = fields["transformer_layer_config"].(map[string]any)
 		}
 		for name, want := range map[string]any{"hidden_size": float64(m.Hidden), "vocab_size": float64(m.Vocab), "num_hidden_layers": 1.0,
-			"model_type": map[string]any{"eagle3": "llama", "flash": "qwen3", "jet": "qwen3"}[c.head]} {
+			"model_type": map[string]any{"eagle3": "llama", "peagle": "llama", "flash": "qwen3", "jet": "qwen3"}[c.head]} {
 			if fields[name] != want {
 				t.Errorf("%s: field %s of the layers is %v, want %v", c.head, name, fields[name], want)
 			}
@@ -151,7 +158,7 @@ func TestExportVLLM(t *testing.T) {
 			t.Errorf("%s: %s", c.head, d)
 		}
 		manifest, err := os.ReadFile(filepath.Join(to, "kubernetes.yaml"))
-		for _, want := range []string{"name: for-" + c.head, `"org/target"`, `\"model\":\"/heads/for-` + c.head, `\"num_speculative_tokens\":` + c.tokens, "nvidia.com/gpu"} {
+		for _, want := range []string{"name: for-" + c.head, `"org/target"`, `\"model\":\"/heads/for-` + c.head, `\"num_speculative_tokens\":` + strings.ReplaceAll(c.tokens, `"`, `\"`), "nvidia.com/gpu"} {
 			if err != nil || !strings.Contains(string(manifest), want) {
 				t.Errorf("%s: %v, no %s in\n%s", c.head, err, want, manifest)
 			}
@@ -165,12 +172,12 @@ func TestExportVLLM(t *testing.T) {
 		sameHead(t, at(c.head+".gguf"), at(c.head+"-again.gguf"))
 	}
 	for wrong, args := range map[string][]string{
-		"--verifier":              {at("eagle3.gguf"), at("x"), "--target", target},
-		"like this one: EAGLE-2":  {at("eagle2.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
-		"no SpecBlock head":       {at("block.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
-		"drafts 7 at most":        {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "8"},
-		"want 1 or more":          {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
-		"want an EAGLE-3, DFlash": {target, at("x"), "--target", target, "--verifier", "a/b"},
+		"--verifier":               {at("eagle3.gguf"), at("x"), "--target", target},
+		"like this one: EAGLE-2":   {at("eagle2.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
+		"no SpecBlock head":        {at("block.gguf"), at("x"), "--target", target, "--verifier", "a/b"},
+		"drafts 7 at most":         {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "8"},
+		"want 1 or more":           {at("flash.gguf"), at("x"), "--target", target, "--verifier", "a/b", "--tokens", "-1"},
+		"want an EAGLE-3, P-EAGLE": {target, at("x"), "--target", target, "--verifier", "a/b"},
 	} {
 		if code, _, stderr := command("", append([]string{"export", "vllm"}, args...)...); code == exitOK || !strings.Contains(stderr, wrong) {
 			t.Errorf("%q: status %d, %s; want %q", args, code, stderr, wrong)

@@ -26,7 +26,7 @@ func (d *drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 // trainable is a network as a learn.Head.
 type trainable struct{ *Network }
 
-func (h trainable) Weights(yield func(headfile.Weight)) { h.parts().Weights(yield) }
+func (h trainable) Weights(yield func(headfile.Weight)) { h.Tensors().Weights(yield) }
 
 func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	n := h.Network
@@ -74,7 +74,7 @@ func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) 
 		}
 		at := part{states: states, wanted: p.wanted}
 		if h.again(b) {
-			n.attend(e, p.along.Forest, tokens, in, states, &p.bufs)
+			n.attend(e, p.along.Forest, n.embed(e, tokens, &p.bufs), in, states, &p.bufs)
 			at.before = nn.NewMat(states.Rows, states.Cols)
 			e.Normalise(nil, states, at.before)
 			n.finish(e, p.along.Forest, states, &p.bufs)

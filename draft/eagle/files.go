@@ -132,8 +132,6 @@ type folderConfig struct {
 // Check refuses heads that are not of this kind, before fields that they may not have are missed.
 func (f *folderConfig) Check() error {
 	switch {
-	case f.Speculators != "" && f.Speculators != "eagle3" && f.Speculators != "eagle":
-		return kind.Refuse("speculators_model_type is %q: want eagle or eagle3", f.Speculators)
 	case f.LayerNorms:
 		return fmt.Errorf("field \"layernorms\" is true: " +
 			"EAGLE heads with norms of the embedding and before the output are not supported")
@@ -156,8 +154,19 @@ const (
 	transformer = "transformer."
 )
 
+// maskHidden is a tensor that P-EAGLE's heads have beside those of EAGLE-3 (package peagle).
+const maskHidden = "mask_hidden"
+
 // ReadFolder reads the shape from config.json of an open folder.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
+	if x.Has(maskHidden) {
+		return "", kind.Refuse("there is a tensor %s", maskHidden)
+	}
+	return c.ReadFolderAs(x, kind.Speculators...)
+}
+
+// ReadFolderAs is ReadFolder of heads that have further tensors. types are those that speculators_model_type may have.
+func (c *Config) ReadFolderAs(x *headfile.File, types ...string) (layout string, err error) {
 	first := layer0
 	for _, name := range []string{midlayer, transformer} {
 		if x.Has(name + "self_attn.q_proj.weight") {
@@ -177,6 +186,9 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	base, err := x.FolderLayers(first+"self_attn.q_norm.weight", &f)
 	if err != nil {
 		return "", err
+	}
+	if f.Speculators != "" && !slices.Contains(types, f.Speculators) {
+		return "", kind.Refuse("speculators_model_type is %q: want %s", f.Speculators, strings.Join(types, " or "))
 	}
 	*c = Config{Config: base, Version: version, DraftVocab: base.Vocab, TargetLayers: f.TargetLayers}
 	if f.DraftVocab != nil {

@@ -164,7 +164,8 @@ func TestRefusedFolders(t *testing.T) {
 		tokens []int32
 	}{
 		"":                            {nil, good, sixTokens},
-		"is a P-EAGLE head":           {map[string]any{"speculators_model_type": "peagle"}, good, sixTokens},
+		"another head of vLLM's":      {map[string]any{"speculators_model_type": "peagle"}, good, sixTokens},
+		"is a tensor mask_hidden":     {nil, with("mask_hidden", 1, 1, 24), sixTokens},
 		"is a Medusa head":            {map[string]any{"speculators_model_type": "medusa"}, good, sixTokens},
 		"target_hidden_size\" is 16":  {map[string]any{"target_hidden_size": 16}, good, sixTokens},
 		"draft_vocab_size\" is 0":     {map[string]any{"draft_vocab_size": 0}, good, sixTokens},

@@ -44,19 +44,19 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 
 // newNetwork is NewNetwork of what it has checked.
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
-	n := layOut(c)
+	n := LayOut(c)
 	n.Tokens, n.Ends = tokens, headfile.EndsOf(target)
 	if c.Version == 2 {
 		n.GNorm = target.Norm
 	}
-	if err := n.parts().Load(w); err != nil {
+	if err := n.Tensors().Load(w); err != nil {
 		return nil, err
 	}
 	return n, nil
 }
 
-// layOut is a network without weights.
-func layOut(c Config) *Network {
+// LayOut returns a network without weights: Tensors fills them in.
+func LayOut(c Config) *Network {
 	norm := nn.Norm{Eps: c.NormEps}
 	n := &Network{Config: c, GNorm: norm}
 	if c.Version == 3 {
@@ -79,7 +79,7 @@ func layOut(c Config) *Network {
 }
 
 // Parts lists the tensors of a head.
-func (c *Config) Parts() headfile.Parts { return layOut(*c).parts() }
+func (c *Config) Parts() headfile.Parts { return LayOut(*c).Tensors() }
 
 // Names of norms: of the feature, and of the joined taps.
 const (
@@ -87,8 +87,8 @@ const (
 	inputNorm   = "enc.output_norm"
 )
 
-// parts lists the network's tensors, in the order in which random weights are drawn.
-func (n *Network) parts() headfile.Parts {
+// Tensors lists the network's tensors, in the order in which random weights are drawn.
+func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	list := headfile.Parts{n.Ends.Part(c, true)}
 	if c.Version == 2 {

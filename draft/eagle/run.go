@@ -42,8 +42,20 @@ func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
 // Depth is all that tells a row its position, and ancestors what it sees. So the training-time test (reference §5.4) is a forest
 // whose trunk is the text's entries, and in which what an entry drafts j tokens on is a chain of j rows below it.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
-	n.attend(e, f, tokens, g, x, m)
+	n.RunInputs(e, f, n.embed(e, tokens, m), g, x, m)
+}
+
+// RunInputs is Run of rows whose embeddings are given (rows × Hidden).
+func (n *Network) RunInputs(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
+	n.attend(e, f, embed, g, x, m)
 	n.finish(e, f, x, m)
+}
+
+// embed is the embeddings of tokens.
+func (n *Network) embed(e *nn.Exec, tokens []int32, m *Buffers) nn.Mat {
+	embed := e.Mat(&m.embed, len(tokens), n.Hidden)
+	e.Embed(n.Embed, tokens, embed)
+	return embed
 }
 
 // Keep leaves in the forest's caches what Run does, for rows of whose states nothing is wanted: of a head of one layer that is
@@ -57,14 +69,12 @@ func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Bu
 	half := first.Attn.KVHeads * first.Attn.Dim
 	kv := e.Mat(&m.x, g.Rows, 2*half)
 	m.projs = [2]nn.Proj{{Linear: &first.QKV[1], Dst: kv.Columns(0, half)}, {Linear: &first.QKV[2], Dst: kv.Columns(half, 2*half)}}
-	e.Linear(n.source(e, tokens, g, m), m.projs[:]...)
+	e.Linear(n.source(e, n.embed(e, tokens, m), g, m), m.projs[:]...)
 	e.Keys(&first.Attn, 0, f, kv)
 }
 
 // source is what the first layer's attention reads.
-func (n *Network) source(e *nn.Exec, tokens []int32, g nn.Mat, m *Buffers) nn.Source {
-	embed := e.Mat(&m.embed, len(tokens), n.Hidden)
-	e.Embed(n.Embed, tokens, embed)
+func (n *Network) source(e *nn.Exec, embed, g nn.Mat, m *Buffers) nn.Source {
 	if n.Version == 2 {
 		fused := e.Mat(&m.fused, g.Rows, g.Cols)
 		e.Linear(nn.Source{X: embed, With: g}, nn.Proj{Linear: &n.Fuse, Dst: fused})
@@ -74,8 +84,8 @@ func (n *Network) source(e *nn.Exec, tokens []int32, g nn.Mat, m *Buffers) nn.So
 }
 
 // attend is Run up to the end of the first layer's attention.
-func (n *Network) attend(e *nn.Exec, f *nn.Forest, tokens []int32, g, x nn.Mat, m *Buffers) {
-	src := n.source(e, tokens, g, m)
+func (n *Network) attend(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
+	src := n.source(e, embed, g, m)
 	switch {
 	case n.Version == 2:
 		e.Normalise(nil, src.X, x)
@@ -93,6 +103,23 @@ func (n *Network) finish(e *nn.Exec, f *nn.Forest, x nn.Mat, m *Buffers) {
 	for i := 1; i < len(n.Blocks); i++ {
 		e.Block(&n.Blocks[i], i, f, x, &m.block)
 	}
+	if n.outNorm != nil {
+		e.Normalise(n.outNorm, x, x)
+	}
+}
+
+// RunToMLP is RunInputs up to the end of the last layer's attention, and LastMLP is the rest, row by row.
+func (n *Network) RunToMLP(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
+	n.attend(e, f, embed, g, x, m)
+	for i := 1; i < len(n.Blocks); i++ {
+		e.MLP(&n.Blocks[i-1], x, &m.block)
+		e.Attention(&n.Blocks[i], i, f, nn.Source{X: x, Norm: &n.Blocks[i].AttnNorm}, x, &m.block)
+	}
+}
+
+// LastMLP ends what RunToMLP began, in place.
+func (n *Network) LastMLP(e *nn.Exec, x nn.Mat, m *Buffers) {
+	e.MLP(&n.Blocks[len(n.Blocks)-1], x, &m.block)
 	if n.outNorm != nil {
 		e.Normalise(n.outNorm, x, x)
 	}

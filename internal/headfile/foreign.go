@@ -32,11 +32,6 @@ var foreign = []struct {
 		types: []string{"hydra"}, fields: []string{"hydra_num_heads"},
 	},
 	{
-		kind:    "a P-EAGLE head",
-		types:   []string{"peagle", "PEagleDraftModel", "PeagleLlamaForCausalLM", "PeagleQwen3ForCausalLM"},
-		tensors: []string{"mask_hidden"},
-	},
-	{
 		kind:   "a Falcon head",
 		fields: []string{"k_mask"}, tensors: []string{"lstm."},
 	},

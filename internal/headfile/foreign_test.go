@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
@@ -26,10 +27,6 @@ func TestForeignKinds(t *testing.T) {
 		{`{"model_type": "medusa", "num_heads": 4, "truncated_vocab_size": 20}`, "blocks.0.layers.0.weight",
 			"a Medusa head"},
 		{`{"hydra_num_heads": 4, "hydra_num_layers": 4}`, "", "a Hydra head"},
-		{`{"speculators_model_type": "peagle", "mask_token_id": 5, "transformer_layer_config": {` + layer + `}}`,
-			"fc.weight", "a P-EAGLE head"},
-		{`{"architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": 20, ` + layer + `}`, "mask_hidden",
-			"a P-EAGLE head"},
 		{`{"k_mask": 2, ` + layer + `}`, "fc.weight", "a Falcon head"},
 		{`{` + layer + `}`, "lstm.weight_ih_l0", "a Falcon head"},
 		{`{"speculators_model_type": "mtp", "num_nextn_predict_layers": 1}`, "mtp_layers.0.input_proj.weight",
@@ -60,7 +57,7 @@ func TestForeignKinds(t *testing.T) {
 		_, shown := heads.Describe(h)
 		for _, err := range []error{shown, heads.Check(h, model.Config{Hidden: 8, Vocab: 20, Layers: 4})} {
 			if err == nil || !strings.Contains(err.Error(), c.kind) || !strings.Contains(err.Error(), dir) ||
-				!strings.Contains(err.Error(), "want a EAGLE head, block head or SpecBlock head") {
+				!strings.Contains(err.Error(), "want a "+headfile.Names()) {
 				t.Errorf("folder %d: %v: want %s", i, err, c.kind)
 			}
 		}

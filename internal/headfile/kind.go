@@ -61,6 +61,9 @@ type VLLM interface {
 	VLLM() (method string, tokens, most int)
 }
 
+// Parallel is a VLLM that drafts all tokens in one pass, of which vLLM is told.
+type Parallel interface{ Parallel() bool }
+
 // Common points at what the shapes of all kinds have.
 type Common struct {
 	Layers       *model.Config // of the head's layers; Vocab and Hidden are the target's
@@ -78,10 +81,12 @@ func (c *Common) Output() int {
 	return c.Layers.Vocab
 }
 
-// Place is where a folder has a tensor: under which name, and which of its columns; To 0: all of them.
+// Place is where a folder has a tensor: under which name, and which of its columns; To 0: all of them. Ones is how many
+// dimensions of 1 stand before the head's own there; folders with fewer are read too.
 type Place struct {
 	Name     string
 	From, To int
+	Ones     int
 }
 
 // ErrKind is the error of a file that is no head of the kinds asked for.

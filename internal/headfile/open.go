@@ -166,6 +166,11 @@ func (x *Head) readFolder() (err error) {
 		}
 		used[p.Name] = true
 		t.Name = name
+		for range p.Ones {
+			if len(t.Shape) > len(shapes[name].Dims) && t.Shape[0] == 1 {
+				t.Shape = t.Shape[1:]
+			}
+		}
 		x.Weights = append(x.Weights, t)
 	}
 	for _, name := range x.Names() {

@@ -176,6 +176,7 @@ func folderTensors(s Shape, weights []tensor.Tensor, layout string) ([]Out, erro
 			}
 		}
 		o.Name = name
+		o.Shape = append(slices.Repeat([]int{1}, of[0].Ones), o.Shape...)
 		list = append(list, o)
 	}
 	return list, nil

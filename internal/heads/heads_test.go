@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
@@ -46,8 +47,12 @@ func TestKinds(t *testing.T) {
 	j.Causal, j.Taps = true, []int{1, 2}
 	e3.DraftVocab, e3.TargetLayers, e3.Taps = 40, target.Layers, []int{1, 2, 3}
 	jw, bw := must(synthetic.Tensors(&j, tensor.F32, 1)), must(synthetic.Tensors(&b, tensor.F32, 1))
+	p := synthetic.Config[peagle.Config](rng, "peagle", target, tensor.F32)
+	p.Config, p.Depths = e3, 5
 	w3, w2 := must(synthetic.Tensors(&e3, tensor.F32, 1)), must(synthetic.Tensors(&e2, tensor.F32, 3))
+	wp := must(synthetic.Tensors(&p, tensor.F32, 1))
 	if err := errors.Join(
+		headfile.WriteGGUF(at("peagle.gguf"), "x", &p, wp, synthetic.Tokens(&p, 1), nil, tensor.F32), headfile.WriteSpeculators(at("peagle"), &p, wp, synthetic.Tokens(&p, 1), target),
 		headfile.WriteGGUF(at("jet.gguf"), "x", &j, jw, nil, nil, tensor.F32), headfile.WriteFolder(at("jet"), &j, jw, nil),
 		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
 		headfile.WriteFolder(at("second"), &e2, w2, nil),
@@ -58,6 +63,7 @@ func TestKinds(t *testing.T) {
 	}
 	for name, want := range map[string]string{
 		"jet": "block head, causal (JetSpec)", "jet.gguf": "taps after layers [1 2]", "eagle": "EAGLE-3 head: layers", "eagle.gguf": "an output head of 40 tokens",
+		"peagle": "P-EAGLE head: 5 tokens a pass", "peagle.gguf": "P-EAGLE head: 5 tokens a pass",
 		"second": "EAGLE-2 head: layers", "block": "SpecBlock head: blocks of", "block.gguf": "SpecBlock head: blocks of", "router.gguf": "router of",
 	} {
 		h := draft.Head{Name: at(name)}

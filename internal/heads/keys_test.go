@@ -10,6 +10,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
@@ -33,16 +34,19 @@ func TestKeysAndTensors(t *testing.T) {
 	jw, err0 := synthetic.Tensors(&j, tensor.F32, 1)
 	w3, err1 := synthetic.Tensors(&e3, tensor.F32, 1)
 	w2, err2 := synthetic.Tensors(&e2, tensor.F32, 1)
+	p := synthetic.Config[peagle.Config](rng, "parallelspec", target, tensor.F32)
+	pw, err4 := synthetic.Tensors(&p, tensor.F32, 1)
 	bw, err3 := synthetic.Tensors(&b, tensor.F32, 1)
-	if err := errors.Join(err0, err1, err2, err3,
+	if err := errors.Join(err0, err1, err2, err3, err4,
 		headfile.WriteGGUF(at("dflash"), "x", &j, jw, nil, nil, tensor.F32),
 		headfile.WriteGGUF(at("eagle3"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32),
 		headfile.WriteGGUF(at("eagle2"), "x", &e2, w2, synthetic.Tokens(&e2, 1), nil, tensor.F32),
+		headfile.WriteGGUF(at("peagle"), "x", &p, pw, synthetic.Tokens(&p, 1), nil, tensor.F32),
 		headfile.WriteGGUF(at("specblock"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32),
 		routersynth.Write(at("router"), rng, target.Vocab, target.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
-	for _, arch := range []string{"dflash", "eagle3", "eagle2", "specblock", "router"} {
+	for _, arch := range []string{"dflash", "eagle3", "eagle2", "peagle", "specblock", "router"} {
 		f, err := gguf.Open(at(arch))
 		if err != nil {
 			t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"slices"
 
+	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/train"
 )
 
@@ -16,9 +17,16 @@ import (
 // block, which turns nearly such rows into such states. Of an EAGLE-2 head fc reads embedding and state, and is that function by itself;
 // what comes after it begins small.
 
-// warm makes the layer begin as the linear function, and its MLP as the longest units of those of some blocks. first is the first token of
-// the texts that is an example.
-func (h *Head) warm(from []int, seed uint64, texts [][]int32, first int) error {
+// warmth is a head whose layer is to begin as something.
+type warmth struct {
+	*train.OverTarget
+	net *eagle.Network
+}
+
+// Warm makes the first layer of a head over a target begin as the linear function, and its MLP as the longest units of those of some blocks.
+// first is the first token of the texts that is an example.
+func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, texts [][]int32, first int) error {
+	h := &warmth{over, net}
 	w := h.Begin()
 	s := h.samples(texts, first)
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
@@ -36,7 +44,7 @@ func (h *Head) warm(from []int, seed uint64, texts [][]int32, first int) error {
 }
 
 // warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm.
-func (h *Head) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
+func (h *warmth) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
 	norm := func(v []float32) []float32 { // as the target's last leaves it
 		u := train.Unit(v)
 		for i, g := range h.net.GNorm.Weight {
@@ -58,7 +66,7 @@ func (h *Head) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
 }
 
 // warm3 solves for fc and attention of an EAGLE-3 head.
-func (h *Head) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
+func (h *warmth) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
 	w.Copy("output_norm.weight", "output_norm.weight")
 	if err := w.Fit("fc.weight", s.taps, s.before); err != nil {
 		return err
@@ -69,7 +77,7 @@ func (h *Head) warm3(w *train.Warming, s *samples, r *rand.Rand) error {
 // samples are rows of text: the taps and the target's last state at the token before, the embedding of the token, and the state there.
 type samples struct{ taps, before, embed, here [][]float32 }
 
-func (h *Head) samples(texts [][]int32, first int) *samples {
+func (h *warmth) samples(texts [][]int32, first int) *samples {
 	layers, hidden := h.Target.Config.Layers, h.net.Hidden
 	look := train.NewFrozen(h.Target.Model, append(slices.Clone(h.net.Taps), layers))
 	width := h.net.Width()
@@ -95,7 +103,7 @@ const sharpness = 1.25
 
 // lookAtSelf makes the first query head of every group read its own row, and its values what is missing of the next state in the
 // feature. The other queries begin as they were drawn, and put out less.
-func (h *Head) lookAtSelf(w *train.Warming, s *samples, fc []float32, r *rand.Rand) error {
+func (h *warmth) lookAtSelf(w *train.Warming, s *samples, fc []float32, r *rand.Rand) error {
 	hidden, dim := h.net.Hidden, h.net.HeadDim
 	var rows, missing, said [][]float32
 	for i, taps := range s.taps {

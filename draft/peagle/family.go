@@ -1,0 +1,79 @@
+// The drafters' names.
+
+package peagle
+
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/onepass"
+	"github.com/grovellm/grove/shortlist"
+)
+
+// Options of the drafters. They take no dynaspec, whose router reads the state of a node's parent: one pass has states of depths
+// alone.
+type Options struct {
+	Tree  string `draft:"tree" help:"ddtree, accum-logp or chain"`
+	Width int    `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
+	Depth int    `draft:"depth" help:"maximum depth (0 to the tokens that a pass drafts); 0: those, and with +text beyond them"`
+	Model string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
+
+	draft.Modifiers
+}
+
+func init() {
+	for _, f := range []struct {
+		name, help, about, paper, needs string
+		masks                           bool
+	}{
+		{pEagle, "a P-EAGLE head: a tree of the tokens that one pass drafts",
+			`The head is EAGLE-3's, with mask rows for the places where the target has not been: one pass gives the distributions
+of the next tokens. The tree has the paths whose product of probabilities is the largest; the paper's chain is tree=chain.`,
+			"P-EAGLE: Parallel-Drafting EAGLE with Scalable Training, arXiv 2602.01469", "a P-EAGLE head", false},
+		{parallelSpec, "a ParallelSpec head: a tree of the tokens that one pass drafts",
+			`As peagle, with an embedding of its own for each mask row. The paper's code is not published: the layers are
+P-EAGLE's.`,
+			"ParallelSpec: Parallel Drafter for Efficient Speculative Decoding, arXiv 2410.05589", "a ParallelSpec head", true},
+	} {
+		defaults := Options{Tree: onepass.DDTree}
+		family := draft.Family{
+			Name: f.name, Help: f.help, About: f.about, Paper: f.paper, Needs: f.needs, Options: &defaults,
+			Modifiers: draft.HeadModifiers, Auto: f.name + "+text", Rank: 6,
+		}
+		family.New = func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
+			o := defaults
+			o.Modifiers = mods
+			if err := draft.Parse(text, &o); err != nil {
+				return nil, err
+			}
+			if target.Model == nil {
+				return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
+			}
+			h, err := find(o.Model, f.masks, target)
+			if err != nil {
+				return nil, err
+			}
+			n, m := h.Network, target.Model
+			lists, err := draft.Shortlists(o.List, shortlist.Drafter{
+				Pool: m.Pool(), Head: &n.Base.Head, Norm: n.Base.Norm, Tokens: n.Base.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
+			}, h, target)
+			if err != nil {
+				return nil, err
+			}
+			return New(o, n, lists, target)
+		}
+		draft.Register(family)
+	}
+}
+
+// find opens the head at path, or the target's own.
+func find(path string, masks bool, target draft.Target) (*Head, error) {
+	if path == "" {
+		return Find(target, masks)
+	}
+	h, err := Open(draft.Head{Name: path}, target)
+	if err == nil && h.Masks > 0 != masks {
+		err = fmt.Errorf("model=%s is a %s head: want the drafter of that name", path, h.method())
+	}
+	return h, err
+}

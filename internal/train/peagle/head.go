@@ -1,0 +1,123 @@
+// Package peagle trains P-EAGLE heads, and ParallelSpec's.
+package peagle
+
+import (
+	"github.com/grovellm/grove/draft/peagle"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head is a P-EAGLE head in training over a frozen target.
+//
+// Every token of a text but the first is an entry, and below some entries hang mask rows. All rows of some texts run in one pass. The
+// row of an entry learns what the target says next, and the d-th mask row below it what the target says d places later.
+type Head struct {
+	train.OverTarget
+
+	net   *peagle.Network
+	trees []*tree.Tree // of texts
+
+	forest                nn.Forest
+	entries, from, wanted []int32
+	taps, x, asked        nn.Buffer
+	bufs                  peagle.Buffers
+
+	said    train.OutputRows
+	soft    nn.Soft
+	targets nn.Targets
+}
+
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
+// vocabulary; nil: all.
+func NewHead(c peagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
+	w := train.Trained{Params: h.Params}
+	var err error
+	if h.said, w.Output, err = h.Target.OutputOf(tokens, kind); err != nil {
+		return nil, err
+	}
+	if h.net, err = peagle.NewNetwork(c, w, tokens, &target.Network); err != nil {
+		return nil, err
+	}
+	h.Made(h.net.Base.Pages)
+	return h, c.Fits(target.Config)
+}
+
+// Config is the head's shape.
+func (h *Head) Config() *peagle.Config { return &h.net.Config }
+
+// output is the states x as the output matrix reads them.
+func (h *Head) output(x nn.Mat) nn.Source { return h.net.Base.Output(x) }
+
+// gradient runs some texts of one length, each with its group of rows, and adds scale times the loss's gradient to the parameters'.
+func (h *Head) gradient(texts [][]int32, groups []group, scale float32) nn.Loss {
+	h.Tape.Reset()
+	h.Tape.Attach()
+	x := h.forward(texts, groups)
+	l := h.Exec.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, scale)
+	h.Tape.Backward()
+	return l
+}
+
+// forward computes the states of the groups' rows, in the order of texts and places, of each place its entry's row first. It
+// leaves their targets in h.targets.
+func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
+	length := len(texts[0])
+	first := length
+	for _, g := range groups {
+		first = min(first, g.places[0])
+	}
+	last := h.Target.Read(texts)
+	t := &h.targets
+	t.Token, t.Soft, t.Share = t.Token[:0], &h.soft, 1
+	h.soft.Temperature, h.soft.Row = 1, h.soft.Row[:0]
+	h.Target.Distributions(&h.soft, last, len(texts), first, length-1, &h.net.Base.Head)
+	taps := h.layOut(texts, groups)
+	for i, text := range texts {
+		for n, p := range groups[i].places {
+			for d := range groups[i].depths[n] {
+				t.Token = append(t.Token, h.said.Row(text[p+d+1]))
+				h.soft.Row = append(h.soft.Row, int32(i*(length-1-first)+p+d-first))
+			}
+		}
+	}
+	all := h.Exec.Mat(&h.x, len(h.from), h.net.Hidden)
+	h.net.Run(h.Exec, &h.forest, h.entries, taps, h.from, all, &h.bufs)
+	x := h.Exec.Mat(&h.asked, len(h.wanted), h.net.Hidden)
+	h.Exec.Gather(all, h.wanted, x)
+	return x
+}
+
+// layOut makes a trunk of every text's entries, hangs the mask rows of its group below them, and returns the taps of the entries.
+func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
+	length, width := len(texts[0]), h.net.Width()
+	taps := h.taps.Mat(len(texts)*(length-1), width)
+	h.forest.Reset()
+	h.entries, h.from, h.wanted = h.entries[:0], h.from[:0], h.wanted[:0]
+	for i, text := range texts {
+		if i == len(h.trees) {
+			h.trees = append(h.trees, new(tree.Tree))
+		}
+		t, cache, trunk := h.trees[i], h.Cache(i), len(h.from)
+		copy(taps.Data[i*(length-1)*width:], h.Target.Taps.Data[i*length*width:][:(length-1)*width])
+		t.ResetChain(text[1:])
+		for _, token := range text[1:] {
+			h.from = append(h.from, int32(len(h.entries)))
+			h.entries = append(h.entries, token)
+		}
+		for n, p := range groups[i].places {
+			h.wanted = append(h.wanted, int32(trunk+p-1))
+			for d := range groups[i].depths[n] - 1 {
+				h.wanted = append(h.wanted, int32(len(h.from)))
+				h.from = append(h.from, int32(taps.Rows+d))
+			}
+			h.net.Branch(t, p-1, groups[i].depths[n]-1)
+		}
+		cache.Reserve(0, t.Len())
+		h.forest.Add(cache, t, 0)
+	}
+	return taps
+}

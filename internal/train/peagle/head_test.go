@@ -1,0 +1,189 @@
+package peagle
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/draft/peagle"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/nn"
+)
+
+// tiny is a recipe for the tiny target of traintest.
+func tiny(steps int) Recipe {
+	r := Recipe{
+		Layers: 2, Heads: 4, KVHeads: 2, HeadDim: 16, FFN: 64, RopeBase: 10000, Taps: []int{0, 1, 2}, Seed: 3, Precision: "f32",
+		Course:   train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10},
+		HeadText: traintest.HeadText(), Depths: 4, Places: 12, Keep: 0.7, KeepLeast: 0.2,
+	}
+	r.Optimizer.MuonRate = 0.01
+	return r
+}
+
+// Heads of either method, and one of a draft vocabulary, learn what the target says; one that was interrupted ends in the weights of
+// one left alone, on another number of threads; and what is exported opens as a head of the target.
+func TestTrain(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	for name, change := range map[string]func(r *Recipe){
+		"peagle":       func(r *Recipe) { r.Precision = "bf16" },
+		"parallelspec": func(r *Recipe) { r.Masks, r.Steps = true, 20 },
+		"short":        func(r *Recipe) { r.DraftVocab, r.Text, r.Steps = 96, "corpus", 20 },
+	} {
+		r := tiny(30)
+		change(&r)
+		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
+		if err := Train(context.Background(), alone, name, r); err != nil {
+			t.Fatal(err)
+		}
+		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 ||
+			last.Figures["held "+train.HeldTree] < last.Figures["held chain"] {
+			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, last.Figures, last.Step)
+		}
+		if name == "peagle" {
+			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"speculators/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
+				return Train(ctx, j, name, r)
+			})
+		}
+		other := r
+		other.Keep = 0.5
+		if err := Train(context.Background(), j, name, other); err == nil {
+			t.Errorf("%s: another recipe goes on with its checkpoint", name)
+		}
+		files := []string{"model-f32.gguf", "model-q8_0.gguf", "speculators"}
+		if r.Masks {
+			files = files[:2]
+		}
+		for _, file := range files {
+			h := traintest.Opened(t, &j, name, file, j.Target, peagle.Open)
+			if h.Depths != r.Depths || h.Masks > 0 != r.Masks || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 && len(h.Base.Tokens) != r.DraftVocab {
+				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
+			}
+		}
+	}
+}
+
+// A head that begins as EAGLE-3's does says the next token before it has learned anything; one that begins as random numbers does not.
+func TestWarm(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	right := func(from []int) float64 {
+		r := tiny(1)
+		r.From, r.Layers = from, 1
+		text, err := j.OpenCorpus(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer text.Close()
+		l, err := open(context.Background(), &j, &r, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, figures, err := l.Validate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return figures["held depth 01"]
+	}
+	if warm, cold := right([]int{1}), right(nil); warm < 0.3 || cold > 0.2 {
+		t.Errorf("first guesses are right %.2f of the time for a head that begins as its target has it, %.2f for a random one", warm, cold)
+	}
+}
+
+// The drop keeps blocks without gaps, within the text, and of every depth the share that the paper names, as far as there are places.
+func TestDrop(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		last := rapid.IntRange(1, 60).Draw(t, "last")
+		places := rapid.SliceOfNDistinct(rapid.IntRange(1, last), 1, 40, rapid.ID[int]).Draw(t, "places")
+		slices.Sort(places)
+		depths := rapid.IntRange(1, 9).Draw(t, "depths")
+		keep, least := rapid.Float64Range(0.1, 1).Draw(t, "keep"), rapid.Float64Range(0, 0.5).Draw(t, "least")
+		seed := rapid.Uint64().Draw(t, "seed")
+		g := drop(seed, 1, places, depths, last, keep, least)
+		if again := drop(seed, 1, places, depths, last, keep, least); !slices.Equal(again.depths, g.depths) || !slices.Equal(g.places, places) {
+			t.Fatal("not a function of the seed")
+		}
+		total := 0
+		for d := range depths {
+			rows, could := 0, 0
+			for i, p := range places {
+				if g.depths[i] > d {
+					rows++
+					if p+d > last {
+						t.Fatalf("depth %d of place %d is beyond %d", d, p, last)
+					}
+				}
+				if p+d <= last && g.depths[i] >= d {
+					could++
+				}
+			}
+			if want := min(could, int(float64(len(places))*max(math.Pow(keep, float64(d)), least))); rows != want {
+				t.Fatalf("depth %d has %d rows of %d places, want %d", d, rows, len(places), want)
+			}
+			total += rows
+		}
+		if total != g.rows() {
+			t.Fatalf("%d rows, said to be %d", total, g.rows())
+		}
+	})
+}
+
+// The loss and the gradient of all blocks of some texts in one pass are the sums of those of each row alone, in a block of its own
+// after the entries that it sees.
+func TestBlocksAreIndependent(t *testing.T) {
+	target := traintest.Target(t, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		r := tiny(1)
+		r.HeadDim, r.FFN = 8, 24
+		r.Layers, r.Masks = rapid.IntRange(1, 2).Draw(t, "layers"), rapid.Bool().Draw(t, "masks")
+		var tokens []int32
+		if rapid.Bool().Draw(t, "draft vocabulary") {
+			r.DraftVocab = 30
+			for i := range int32(30) {
+				tokens = append(tokens, 59-2*i)
+			}
+		}
+		h, err := NewHead(r.config(&target.Config, 59), tokens, target, gemm.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Init(rapid.Uint64().Draw(t, "seed"))
+		length := rapid.IntRange(6, 16).Draw(t, "length")
+		var texts [][]int32
+		var groups []group
+		for i := range rapid.IntRange(1, 3).Draw(t, "texts") {
+			texts = append(texts, rapid.SliceOfN(rapid.Int32Range(0, 59), length, length).Draw(t, "text"))
+			places := rapid.SliceOfNDistinct(rapid.IntRange(1, length-2), 1, 4, rapid.ID[int]).Draw(t, "places")
+			slices.Sort(places)
+			groups = append(groups, drop(1, uint64(i), places, r.Depths, length-2, r.Keep, 0.5))
+		}
+		h.Params.ZeroGrad()
+		got := h.gradient(texts, groups, 1)
+		together := traintest.Gradients(h.Params)
+
+		h.Params.ZeroGrad()
+		var want nn.Loss
+		for i, text := range texts {
+			for n, p := range groups[i].places {
+				for d := range groups[i].depths[n] {
+					// The block up to the row, less the block up to the row before.
+					block := group{[]int{p}, []int{d + 1}}
+					want.Add(h.gradient([][]int32{text[:p+d+2]}, []group{block}, 1))
+					if d > 0 {
+						block.depths[0] = d
+						less := h.gradient([][]int32{text[:p+d+2]}, []group{block}, -1)
+						want.Sum, want.Rows, want.Weight = want.Sum-less.Sum, want.Rows-less.Rows, want.Weight-less.Weight
+					}
+				}
+			}
+		}
+		if math.Abs(got.Sum-want.Sum) > 1e-4*(1+want.Sum) || got.Rows != want.Rows || math.Abs(got.Weight-want.Weight) > 1e-4*(1+want.Weight) {
+			t.Fatalf("loss %+v together, %+v one by one", got, want)
+		}
+		traintest.SameGradients(t, together, traintest.Gradients(h.Params), 4e-4)
+	})
+}

@@ -1,0 +1,106 @@
+package peagle
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/internal/train"
+	traineagle "github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+)
+
+// learner is a P-EAGLE head as a learner.
+type learner struct {
+	train.Heads
+	r    *Recipe
+	head *Head
+}
+
+// open makes the head of a recipe, and the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+	l, mask := &learner{r: r}, train.MaskToken(text.Tok)
+	var warm func() error
+	if len(r.From) > 0 {
+		warm = func() error {
+			return traineagle.Warm(&l.head.OverTarget, l.head.net.Base, r.From, r.Seed, l.Sample(32), l.FirstPlace())
+		}
+	}
+	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
+		if l.head, err = NewHead(r.config(&j.Target.Config, mask), m.Tokens, j.Target, train.KindOf(r.Precision)); err != nil {
+			return m, err
+		}
+		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Base.Head
+		return m, nil
+	}, warm)
+}
+
+// Work counts the target's distributions, and the head's rows.
+func (l *learner) Work() (tokens int, operations float64) {
+	c, r := l.head.Config(), l.r
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	layer := c.Hidden*(q+2*kv) + q*c.Hidden + 3*c.Hidden*c.FFN
+	places := make([]int, r.Places)
+	g := drop(r.Seed, 0, places, r.Depths, r.Depths, r.Keep, r.KeepLeast)
+	text := float64(l.TextLength())
+	learn := float64(g.rows()) / text                     // rows per token of text that learn
+	rows := 1 + float64(g.rows()-len(g.places))/text      // and all
+	said := float64(l.TextLength()-l.FirstPlace()) / text // distributions
+	return l.Heads.Work(6*float64(len(c.Taps)*c.Hidden*c.Hidden) + rows*6*float64(c.Layers*layer+c.Hidden*(q+2*kv)) +
+		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
+}
+
+// Gradient is that of a step's texts: the mean over all rows of all groups.
+func (l *learner) Gradient(step int) (nn.Loss, error) {
+	r := l.r
+	d, first, texts := l.Step(step)
+	var groups []group
+	rows := 0
+	for i, text := range texts {
+		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
+		places := train.DrawAnchors(seed, number, text, max(d.First, 1), d.Length-2, r.Depths, r.Places, r.Circles)
+		groups = append(groups, drop(seed+1, number, places, r.Depths, d.Length-2, r.Keep, r.KeepLeast))
+		rows += groups[i].rows()
+	}
+	var total nn.Loss
+	for at := 0; at < len(texts); at += r.MicroRows {
+		total.Add(l.head.gradient(texts[at:at+r.MicroRows], groups[at:at+r.MicroRows], 1/float32(rows)))
+	}
+	return total, nil
+}
+
+// Validate measures on every held-out source the loss, the share of right first guesses by depth, and τ: the tokens that a
+// verified chain, or tree, of the head's brings per round.
+func (l *learner) Validate() (losses, figures map[string]float64, err error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+		m, err := l.head.measure(t)
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		m.Figures(figure)
+		return m.Loss, nil
+	})
+}
+
+// measure has the head draft at every token that the target said.
+func (h *Head) measure(t *train.HeldText) (*train.Blocks, error) {
+	h.Tape.Detach()
+	depths := h.net.Depths
+	m, err := train.NewBlocks(depths)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Each(train.HeldTexts, train.HeldTokens, depths+1, func(text []int32, places []int) error {
+		whole := drop(0, 0, places, depths, len(text), 1, 1)
+		x := h.forward([][]int32{text}, []group{whole})
+		m.Loss.Add(h.Exec.CrossEntropy(h.output(x), &h.net.Base.Head, h.targets, 1))
+		ranked := m.Rank(h.Exec, h.output(x), &h.net.Base.Head, h.net.Base.Tokens, h.net.Vocab)
+		var levels [][][]sample.Candidate
+		for n := range places {
+			levels = append(levels, ranked[n*depths:(n+1)*depths])
+		}
+		m.Add(text, places[0], levels)
+		return nil
+	})
+	return m, err
+}
