@@ -45,7 +45,8 @@ func (h trainable) Write(path, name string) error {
 	return learn.WriteHead(path, name, &h.Config, h, h.Base.Tokens)
 }
 
-// Run lays the texts out as trunks of entries, with the mask rows of each round below the entry of its root.
+// Run lays the texts out as trunks of entries, with the mask rows of each round below the entry of
+// its root.
 func (h trainable) Run(e *nn.Exec, b *learn.Batch) (x nn.Mat, rows []learn.Row) {
 	n, taps := h.Network, b.Taps()
 	var forest nn.Forest

@@ -10,13 +10,13 @@ import (
 	"github.com/grovellm/grove/shortlist"
 )
 
-// Options of the drafters. They take no dynaspec, whose router reads the state of a node's parent: one pass has states of depths
-// alone.
+// Options of the drafters. They take no dynaspec, whose router reads the state of a node's parent:
+// one pass has states of depths alone.
 type Options struct {
 	Tree  string `draft:"tree" help:"ddtree, accum-logp or chain"`
 	Width int    `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
-	Depth int    `draft:"depth" help:"maximum depth (0 to the tokens that a pass drafts); 0: those, and with +text beyond them"`
-	Model string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
+	Depth int    `draft:"depth" help:"maximum depth; 0: the tokens that a pass drafts, and with +text beyond them"`
+	Model string `draft:"model" help:"GGUF file or folder of the head; empty: the one the model was opened with"`
 
 	draft.Modifiers
 }
@@ -27,8 +27,9 @@ func init() {
 		masks                           bool
 	}{
 		{pEagle, "a P-EAGLE head: a tree of the tokens that one pass drafts",
-			`The head is EAGLE-3's, with mask rows for the places where the target has not been: one pass gives the distributions
-of the next tokens. The tree has the paths whose product of probabilities is the largest; the paper's chain is tree=chain.`,
+			`The head is EAGLE-3's, with mask rows for the places where the target has not been: one pass gives the
+distributions of the next tokens. The tree has the paths whose product of probabilities is the largest; the paper's
+chain is tree=chain.`,
 			"P-EAGLE: Parallel-Drafting EAGLE with Scalable Training, arXiv 2602.01469", "a P-EAGLE head", false},
 		{parallelSpec, "a ParallelSpec head: a tree of the tokens that one pass drafts",
 			`As peagle, with an embedding of its own for each mask row. The paper's code is not published: the layers are
@@ -54,8 +55,9 @@ P-EAGLE's.`,
 				return nil, err
 			}
 			n, m := h.Network, target.Model
+			norm, head, tokens := trainable{n}.Output()
 			lists, err := draft.Shortlists(o.List, shortlist.Drafter{
-				Pool: m.Pool(), Head: &n.Base.Head, Norm: n.Base.Norm, Tokens: n.Base.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
+				Pool: m.Pool(), Head: head, Norm: norm, Tokens: tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
 			}, h, target)
 			if err != nil {
 				return nil, err

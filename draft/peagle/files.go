@@ -1,5 +1,6 @@
-// Heads in files: GGUF in the likeness of llama.cpp's eagle3, and the Hugging Face folders of vLLM's speculators (reference
-// baselines.md) and of vLLM itself, which describe the layer apart or not, and name the mask token in several ways.
+// Heads in files: GGUF in the likeness of llama.cpp's eagle3, and the Hugging Face folders of
+// vLLM's speculators (reference baselines.md) and of vLLM itself, which describe the layer apart or
+// not, and name the mask token in several ways.
 
 package peagle
 
@@ -33,7 +34,9 @@ var kind = headfile.Kind{
 	Name: "P-EAGLE head", Drafters: []string{pEagle, parallelSpec}, Archs: []string{arch},
 	New: func() headfile.Shape { return new(Config) }, Pairs: true, Output: true,
 	Speculators: []string{"peagle"},
-	Examples:    []string{"peagle:width=4", "peagle:tree=chain,depth=1", "parallelspec", "parallelspec:tree=accum-logp,width=3"},
+	Examples: []string{
+		"peagle:width=4", "peagle:tree=chain,depth=1", "parallelspec", "parallelspec:tree=accum-logp,width=3",
+	},
 }
 
 func init() { headfile.Register(&kind) }
@@ -41,15 +44,18 @@ func init() { headfile.Register(&kind) }
 // Kind is that of P-EAGLE heads.
 func (*Config) Kind() *headfile.Kind { return &kind }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
+// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
+// once for all drafters of a target.
 func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
 		n, err := NewNetwork(*s.(*Config), w, tokens, m)
 		return &Head{n, h.Name}, err
-	})
+	}
+	return headfile.Load(h, &kind, target, build)
 }
 
-// Find opens the first of the target's heads that has mask embeddings of its own (ParallelSpec), or has none.
+// Find opens the first of the target's heads that has mask embeddings of its own (ParallelSpec), or
+// has none.
 func Find(target draft.Target, masks bool) (*Head, error) {
 	called := map[bool]string{true: "ParallelSpec", false: "P-EAGLE"}[masks]
 	h, err := headfile.Find(target, &kind, called, func(s headfile.Shape) bool { return s.(*Config).Masks > 0 == masks })
@@ -129,7 +135,8 @@ func (c *Config) Place(name, layout string) headfile.Place {
 	return c.Config.Place(name, layout)
 }
 
-// Folders says which folders can be written: vLLM's speculators, for heads without mask embeddings of their own.
+// Folders says which folders can be written: vLLM's speculators, for heads without mask embeddings
+// of their own.
 func (c *Config) Folders() (authors, speculators bool) { return false, c.Masks == 0 }
 
 // VLLM is headfile.VLLM's.
@@ -144,9 +151,11 @@ func (c *Config) VLLM() (method string, tokens, most int) {
 func (*Config) Parallel() bool { return true }
 
 // FolderFields is config.json.
-func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor, target *model.Config) (_ map[string]any, layout string, err error) {
+func (c *Config) FolderFields(m map[string]any, typ tensor.Type, weights []tensor.Tensor,
+	target *model.Config) (_ map[string]any, layout string, err error) {
 	if target == nil {
-		return nil, "", fmt.Errorf("a folder of a %s is vLLM's speculators', which name its target: say which (--speculators --target FILE)", kind.Name)
+		return nil, "", fmt.Errorf("a folder of a %s is vLLM's speculators', which name its target: "+
+			"say which (--speculators --target FILE)", kind.Name)
 	}
 	if m, layout, err = c.Config.FolderFields(m, typ, weights, target); err != nil {
 		return nil, "", err

@@ -27,8 +27,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The published forms, with small numbers in place of theirs: vLLM's speculators, with embeddings of the head's own, and the folders
-// that vLLM reads without them.
+// The published forms, with small numbers in place of theirs: vLLM's speculators, with embeddings
+// of the head's own, and the folders that vLLM reads without them.
 const (
 	speculators = `{"architectures": ["PEagleSpeculator"], "speculators_model_type": "peagle", "speculators_version": "0.5.0", "draft_vocab_size": 6,
 		"target_hidden_size": null, "norm_before_residual": false, "norm_before_fc": false, "fc_norm": false, "norm_output": false,
@@ -59,7 +59,8 @@ func shapes() map[string][]int {
 	return list
 }
 
-// folder writes a config.json, some of its fields changed (a nil deletes one), and tensors of zeros.
+// folder writes a config.json, some of its fields changed (a nil deletes one), and tensors of
+// zeros.
 func folder(t testing.TB, config string, change map[string]any, list map[string][]int) string {
 	t.Helper()
 	var m map[string]any
@@ -233,7 +234,8 @@ func TestForms(t *testing.T) {
 	})
 }
 
-// The drafters take the first head of their method, or the file they are given, and say what does not fit.
+// The drafters take the first head of their method, or the file they are given, and say what does
+// not fit.
 func TestFamilies(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()
@@ -279,7 +281,8 @@ func TestFamilies(t *testing.T) {
 	}
 }
 
-// Whatever config.json says, reading it ends in an error that names the folder or in a shape that its tensors have.
+// Whatever config.json says, reading it ends in an error that names the folder or in a shape that
+// its tensors have.
 func FuzzConfig(f *testing.F) {
 	dir := folder(f, speculators, nil, shapes())
 	f.Add([]byte(speculators))

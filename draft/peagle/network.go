@@ -9,9 +9,10 @@ import (
 
 // Network is the layers of a head, over loaded weights to serve or trained ones to train.
 //
-// Its text is EAGLE-3's entries: of a token its embedding, and the feature of the token before it. Below an entry hang mask rows, at
-// the places after it: of the mask token its embedding, and the feature that fc makes of MaskHidden, which stands for the taps
-// there. Row d of such a block, the entry's first, gives the token d+1 places after the entry's.
+// Its text is EAGLE-3's entries: of a token its embedding, and the feature of the token before it.
+// Below an entry hang mask rows, at the places after it: of the mask token its embedding, and the
+// feature that fc makes of MaskHidden, which stands for the taps there. Row d of such a block, the
+// entry's first, gives the token d+1 places after the entry's.
 type Network struct {
 	Config
 	Base *eagle.Network // EAGLE-3's layers
@@ -22,8 +23,8 @@ type Network struct {
 	mask []int32 // Config.Mask
 }
 
-// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its own. tokens are those of a
-// draft vocabulary, nil where it is the whole one.
+// NewNetwork builds the head that c describes, for a target of which it uses what it has not of its
+// own. tokens are those of a draft vocabulary, nil where it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -68,7 +69,8 @@ type Buffers struct {
 	base                                  eagle.Buffers
 }
 
-// Read leaves keys and values of entries in the forest's caches, pending: tokens, and the taps of the token before each.
+// Read leaves keys and values of entries in the forest's caches, pending: tokens, and the taps of
+// the token before each.
 func (n *Network) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat, m *Buffers) {
 	g := e.Mat(&m.features, taps.Rows, n.Hidden)
 	e.Hold()
@@ -77,9 +79,10 @@ func (n *Network) Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat, m 
 	e.Release()
 }
 
-// Run computes rows of a forest and leaves their states in x (rows × Hidden). entries and taps (entries × Width) are what the
-// entries among the rows are made of. from says what each row is: the number of its entry, or of the d-th mask row of a block
-// len(entries)+d−1. It lasts as long as a tape.
+// Run computes rows of a forest and leaves their states in x (rows × Hidden). entries and taps
+// (entries × Width) are what the entries among the rows are made of. from says what each row is:
+// the number of its entry, or of the d-th mask row of a block len(entries)+d−1. It lasts as long as
+// a tape.
 func (n *Network) Run(e *nn.Exec, f *nn.Forest, entries []int32, taps nn.Mat, from []int32, x nn.Mat, m *Buffers) {
 	embed, g := n.inputs(e, entries, taps, from, m)
 	n.Base.RunInputs(e, f, embed, g, x, &m.base)

@@ -1,8 +1,10 @@
-// Package peagle drafts with a P-EAGLE head: EAGLE-3's layers, of which one pass gives the next tokens at once. Where the target
-// has not been, mask rows stand for token and feature (arXiv 2602.01469). ParallelSpec's reading (arXiv 2410.05589) has an embedding
-// for each mask row. Trees are made of the distributions as of a block head's (package onepass).
+// Package peagle drafts with a P-EAGLE head: EAGLE-3's layers, of which one pass gives the next
+// tokens at once. Where the target has not been, mask rows stand for token and feature (arXiv
+// 2602.01469). ParallelSpec's reading (arXiv 2410.05589) has an embedding for each mask row. Trees
+// are made of the distributions as of a block head's (package onepass).
 //
-// The entry of the last committed token is computed again when the next is committed, as one of the text.
+// The entry of the last committed token is computed again when the next is committed, as one of the
+// text.
 package peagle
 
 import (
@@ -22,14 +24,15 @@ type drafter struct {
 	blocks *blocks
 }
 
-// New returns a drafter with a head that fits the target; the rows of its output are those of a shortlist where lists is not nil.
+// New returns a drafter with a head that fits the target; the rows of its output are those of a
+// shortlist where lists is not nil.
 func New(o Options, n *Network, lists shortlist.Method, target draft.Target) (draft.Drafter, error) {
 	shape, err := onepass.NewShape(o.Tree, o.Width, 0)
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Depth < 0 || o.Depth > n.Depths:
-		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", o.Depth, n.Depths)
+		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all", o.Depth, n.Depths)
 	}
 	if err := n.Fits(target.Model.Config); err != nil {
 		return nil, err

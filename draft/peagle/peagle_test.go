@@ -13,10 +13,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks of a prompt or at once, by
-// rounds that accept any number of nodes, with or without proposals between them, among other sequences or alone; and from where
-// rows came without a pass, on nothing before them but their number.
-// The head's window may be shorter than the text.
+// What a sequence is proposed does not depend on how its context came about, to the bit: in chunks
+// of a prompt or at once, by rounds that accept any number of nodes, with or without proposals
+// between them, among other sequences or alone; and from where rows came without a pass, on nothing
+// before them but their number. The head's window may be shorter than the text.
 func TestContextIsItsText(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -93,7 +93,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// Nothing is drafted before the target has told anything, and once it has the first token of a text is enough.
+// Nothing is drafted before the target has told anything, and once it has the first token of a text
+// is enough.
 func TestNothingIsDraftedBlindly(t *testing.T) {
 	m := OpenTarget(t, 400)
 	n := head(t, m, 1)
@@ -168,8 +169,9 @@ func TestByText(t *testing.T) {
 	}
 }
 
-// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with heads of either method and vocabulary,
-// under a controller and without one, whether heads are right or wrong. They are right where a bias leaves the choice to the noise.
+// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with heads of
+// either method and vocabulary, under a controller and without one, whether heads are right or
+// wrong. They are right where a bias leaves the choice to the noise.
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 512)
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}

@@ -23,8 +23,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// reference computes a head in the plainest way, in float64, from a folder of vLLM's speculators by the names that are used there.
-// It is written after the description of the format, and shares no code with the network.
+// reference computes a head in the plainest way, in float64, from a folder of vLLM's speculators by
+// the names that are used there. It is written after the description of the format, and shares no
+// code with the network.
 type reference struct {
 	NormBeforeResidual bool    `json:"norm_before_residual"`
 	NormBeforeFC       bool    `json:"norm_before_fc"`
@@ -206,8 +207,9 @@ func (ref *reference) logits(rows []refRow) (out [][]float64) {
 	return out
 }
 
-// Heads in vLLM's speculators format compute what the format's description says, to 1e-4 of the largest logit: all blocks of a
-// text in one pass, as in training, and the chain that the drafter makes of the last.
+// Heads in vLLM's speculators format compute what the format's description says, to 1e-4 of the
+// largest logit: all blocks of a text in one pass, as in training, and the chain that the drafter
+// makes of the last.
 func TestReference(t *testing.T) {
 	m := OpenTarget(t, 400)
 	dir := t.TempDir()

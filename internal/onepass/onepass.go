@@ -1,14 +1,15 @@
-// Package onepass drafts with a network of which one pass gives the distributions of all depths, and makes a tree of them:
-// JetSpec's, DDTree's or a chain. Which network that is, is a Model's affair: a block head's (package jet) is one.
-// A row is the same below every node of a depth, though it was computed for one path (JetSpec, appendix A.4). The
-// modifier +text ranks its candidates anew at every node (package textrank), and goes on by the text beyond the block.
+// Package onepass drafts with a network of which one pass gives the distributions of all depths,
+// and makes a tree of them: JetSpec's, DDTree's or a chain. Which network that is, is a Model's
+// affair: a block head's (package jet) is one. A row is the same below every node of a depth,
+// though it was computed for one path (JetSpec, appendix A.4). The modifier +text ranks its
+// candidates anew at every node (package textrank), and goes on by the text beyond the block.
 //
-// Above temperature 0 candidates are drawn with the noise of the target's own choice instead of being the most probable, which
-// is what they are at temperature 0.
+// Above temperature 0 candidates are drawn with the noise of the target's own choice instead of
+// being the most probable, which is what they are at temperature 0.
 //
-// The drafter keeps, for each sequence, the keys and values that the network makes of committed rows (the context), and
-// computes of every row only what is new. The block's own rows last for one proposal. The context is a window of
-// as many rows as the network was made for (draft.Text).
+// The drafter keeps, for each sequence, the keys and values that the network makes of committed
+// rows (the context), and computes of every row only what is new. The block's own rows last for one
+// proposal. The context is a window of as many rows as the network was made for (draft.Text).
 package onepass
 
 import (
@@ -22,25 +23,29 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Model computes blocks: rows below a text of which each gives the distribution of one depth. One goroutine uses it at a time.
+// Model computes blocks: rows below a text of which each gives the distribution of one depth. One
+// goroutine uses it at a time.
 type Model interface {
 	Block() Block
 	Taps() []int             // layers of the target that it reads; see draft.Drafter
 	Pages() nn.Pages         // of the contexts
 	Text() draft.TextOptions // of a sequence
 
-	// LayOut makes t a block of so many rows, the first of which is of the anchor, the last committed token.
+	// LayOut makes t a block of so many rows, the first of which is of the anchor, the last
+	// committed token.
 	LayOut(t *tree.Tree, anchor int32, rows int)
 
-	// Read leaves keys and values of rows of text in the forest's caches, pending: tokens and taps (rows × all taps) of their
-	// entries (draft.Text.Todo).
+	// Read leaves keys and values of rows of text in the forest's caches, pending: tokens and taps
+	// (rows × all taps) of their entries (draft.Text.Todo).
 	Read(e *nn.Exec, f *nn.Forest, tokens []int32, taps nn.Mat)
 
-	// Run computes blocks and leaves in x (rows × width) what Output reads. first[i] is the row of the i-th block's anchor. Where
-	// entries are made Ahead, row i of taps has those of the token before it.
+	// Run computes blocks and leaves in x (rows × width) what Output reads. first[i] is the row of
+	// the i-th block's anchor. Where entries are made Ahead, row i of taps has those of the token
+	// before it.
 	Run(e *nn.Exec, f *nn.Forest, tokens, first []int32, taps, x nn.Mat)
 
-	// Output makes logits of states: Head·Norm(x). tokens are the target's for each logit; nil: the same.
+	// Output makes logits of states: Head·Norm(x). tokens are the target's for each logit; nil: the
+	// same.
 	Output() (norm *nn.Norm, head *nn.Linear, tokens []int32)
 }
 
@@ -65,7 +70,8 @@ type Config struct {
 // New returns a drafter.
 func New(c Config) (_ *Drafter, err error) {
 	d := &Drafter{
-		Config: c, listing: listing{method: c.Lists}, block: c.Model.Block(), exec: nn.NewExec(c.Pool), pages: c.Model.Pages(),
+		Config: c, listing: listing{method: c.Lists}, block: c.Model.Block(),
+		exec: nn.NewExec(c.Pool), pages: c.Model.Pages(),
 	}
 	if c.Depth > 0 {
 		d.block.Depths = min(c.Depth, d.block.Depths)
@@ -165,8 +171,9 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	return s, nil
 }
 
-// most rows of a sequence wait for the next proposal to be read: then they are read in any case. A sequence that is decoded plainly costs
-// copies of its taps, and from time to time a product of so many rows.
+// most rows of a sequence wait for the next proposal to be read: then they are read in any case. A
+// sequence that is decoded plainly costs copies of its taps, and from time to time a product of so
+// many rows.
 const mostWaiting = 64
 
 // Commit takes the rows' taps. Those of a prompt are read at once, many in a pass.
@@ -188,7 +195,8 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 // Learned is the weights of +text; see draft.Drafter.
 func (d *Drafter) Learned() [][]float32 { return d.Text.Learned() }
 
-// Chance is what the row of the depth where the walk stopped gave to the target's choice; see learn.Learner.
+// Chance is what the row of the depth where the walk stopped gave to the target's choice; see
+// learn.Learner.
 func (d *Drafter) Chance(r *draft.Rows) (p float32, ok bool) {
 	s, depth := r.State.(*state), len(r.Nodes)
 	if depth > len(s.levels) {

@@ -46,8 +46,8 @@ func NewBlocks(depths int) (*Blocks, error) {
 	return m, nil
 }
 
-// Rank lists for every row its likeliest tokens, as many as a shape looks at. tokens are those of a draft vocabulary of a target
-// with so many; nil: it is the whole one.
+// Rank lists for every row its likeliest tokens, as many as a shape looks at. tokens are those of a
+// draft vocabulary of a target with so many; nil: it is the whole one.
 func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32, vocab int) [][]sample.Candidate {
 	n := 1
 	for _, s := range m.shapes {
@@ -78,8 +78,8 @@ func (m *Blocks) Rank(e *nn.Exec, src nn.Source, head *nn.Linear, tokens []int32
 	return ranked
 }
 
-// Add goes through a text as decoding would with each shape. levels are the candidates by depth of the block at every token from
-// first on.
+// Add goes through a text as decoding would with each shape. levels are the candidates by depth of
+// the block at every token from first on.
 func (m *Blocks) Add(text []int32, first int, levels [][][]sample.Candidate) {
 	for n, level := range levels {
 		m.blocks++

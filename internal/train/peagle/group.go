@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// group is the rows of a text that learn: places are the tokens whose entries do, in ascending order, and depths how many rows each
-// has, the entry's included.
+// group is the rows of a text that learn: places are the tokens whose entries do, in ascending
+// order, and depths how many rows each has, the entry's included.
 type group struct {
 	places, depths []int
 }
@@ -20,8 +20,9 @@ func (g *group) rows() (n int) {
 	return n
 }
 
-// drop is P-EAGLE's conditional drop: of the places of depth 0, depth d keeps a share of keep^d, and at least of least, drawn from
-// those that depth d−1 keeps and that have a target. last is the last place with one.
+// drop is P-EAGLE's conditional drop: of the places of depth 0, depth d keeps a share of keep^d,
+// and at least of least, drawn from those that depth d−1 keeps and that have a target. last is the
+// last place with one.
 func drop(seed, number uint64, places []int, depths, last int, keep, least float64) group {
 	g := group{places, make([]int, len(places))}
 	random := rand.New(rand.NewPCG(seed, number))

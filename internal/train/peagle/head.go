@@ -12,8 +12,9 @@ import (
 
 // Head is a P-EAGLE head in training over a frozen target.
 //
-// Every token of a text but the first is an entry, and below some entries hang mask rows. All rows of some texts run in one pass. The
-// row of an entry learns what the target says next, and the d-th mask row below it what the target says d places later.
+// Every token of a text but the first is an entry, and below some entries hang mask rows. All rows
+// of some texts run in one pass. The row of an entry learns what the target says next, and the d-th
+// mask row below it what the target says d places later.
 type Head struct {
 	train.OverTarget
 
@@ -30,8 +31,8 @@ type Head struct {
 	targets nn.Targets
 }
 
-// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens are those of its draft
-// vocabulary; nil: all.
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16). tokens
+// are those of its draft vocabulary; nil: all.
 func NewHead(c peagle.Config, tokens []int32, target *model.Model, kind gemm.Type) (*Head, error) {
 	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
 	w := train.Trained{Params: h.Params}
@@ -52,7 +53,8 @@ func (h *Head) Config() *peagle.Config { return &h.net.Config }
 // output is the states x as the output matrix reads them.
 func (h *Head) output(x nn.Mat) nn.Source { return h.net.Base.Output(x) }
 
-// gradient runs some texts of one length, each with its group of rows, and adds scale times the loss's gradient to the parameters'.
+// gradient runs some texts of one length, each with its group of rows, and adds scale times the
+// loss's gradient to the parameters'.
 func (h *Head) gradient(texts [][]int32, groups []group, scale float32) nn.Loss {
 	h.Tape.Reset()
 	h.Tape.Attach()
@@ -62,8 +64,8 @@ func (h *Head) gradient(texts [][]int32, groups []group, scale float32) nn.Loss 
 	return l
 }
 
-// forward computes the states of the groups' rows, in the order of texts and places, of each place its entry's row first. It
-// leaves their targets in h.targets.
+// forward computes the states of the groups' rows, in the order of texts and places, of each place
+// its entry's row first. It leaves their targets in h.targets.
 func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	length := len(texts[0])
 	first := length
@@ -91,7 +93,8 @@ func (h *Head) forward(texts [][]int32, groups []group) nn.Mat {
 	return x
 }
 
-// layOut makes a trunk of every text's entries, hangs the mask rows of its group below them, and returns the taps of the entries.
+// layOut makes a trunk of every text's entries, hangs the mask rows of its group below them, and
+// returns the taps of the entries.
 func (h *Head) layOut(texts [][]int32, groups []group) nn.Mat {
 	length, width := len(texts[0]), h.net.Width()
 	taps := h.taps.Mat(len(texts)*(length-1), width)

@@ -26,8 +26,9 @@ func tiny(steps int) Recipe {
 	return r
 }
 
-// Heads of either method, and one of a draft vocabulary, learn what the target says; one that was interrupted ends in the weights of
-// one left alone, on another number of threads; and what is exported opens as a head of the target.
+// Heads of either method, and one of a draft vocabulary, learn what the target says; one that was
+// interrupted ends in the weights of one left alone, on another number of threads; and what is
+// exported opens as a head of the target.
 func TestTrain(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
@@ -68,7 +69,8 @@ func TestTrain(t *testing.T) {
 	}
 }
 
-// A head that begins as EAGLE-3's does says the next token before it has learned anything; one that begins as random numbers does not.
+// A head that begins as EAGLE-3's does says the next token before it has learned anything; one that
+// begins as random numbers does not.
 func TestWarm(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	right := func(from []int) float64 {
@@ -94,7 +96,8 @@ func TestWarm(t *testing.T) {
 	}
 }
 
-// The drop keeps blocks without gaps, within the text, and of every depth the share that the paper names, as far as there are places.
+// The drop keeps blocks without gaps, within the text, and of every depth the share that the paper
+// names, as far as there are places.
 func TestDrop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		last := rapid.IntRange(1, 60).Draw(t, "last")
@@ -132,8 +135,8 @@ func TestDrop(t *testing.T) {
 	})
 }
 
-// The loss and the gradient of all blocks of some texts in one pass are the sums of those of each row alone, in a block of its own
-// after the entries that it sees.
+// The loss and the gradient of all blocks of some texts in one pass are the sums of those of each
+// row alone, in a block of its own after the entries that it sees.
 func TestBlocksAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {

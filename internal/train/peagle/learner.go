@@ -27,7 +27,8 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 	}
 	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
 		m.Tokens = l.FrequentTokens(r.DraftVocab, text)
-		if l.head, err = NewHead(r.config(&j.Target.Config, mask), m.Tokens, j.Target, train.KindOf(r.Precision)); err != nil {
+		c, kind := r.config(&j.Target.Config, mask), train.KindOf(r.Precision)
+		if l.head, err = NewHead(c, m.Tokens, j.Target, kind); err != nil {
 			return m, err
 		}
 		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Base.Head
@@ -46,7 +47,8 @@ func (l *learner) Work() (tokens int, operations float64) {
 	learn := float64(g.rows()) / text                     // rows per token of text that learn
 	rows := 1 + float64(g.rows()-len(g.places))/text      // and all
 	said := float64(l.TextLength()-l.FirstPlace()) / text // distributions
-	return l.Heads.Work(6*float64(len(c.Taps)*c.Hidden*c.Hidden) + rows*6*float64(c.Layers*layer+c.Hidden*(q+2*kv)) +
+	fuse := float64(len(c.Taps) * c.Hidden * c.Hidden)
+	return l.Heads.Work(6*fuse + rows*6*float64(c.Layers*layer+c.Hidden*(q+2*kv)) +
 		(learn*4+said*2)*float64(c.DraftVocab*c.Hidden))
 }
 
@@ -58,7 +60,7 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	rows := 0
 	for i, text := range texts {
 		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
-		places := train.DrawAnchors(seed, number, text, max(d.First, 1), d.Length-2, r.Depths, r.Places, r.Circles)
+		places := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths, r.Places, r.Circles)
 		groups = append(groups, drop(seed+1, number, places, r.Depths, d.Length-2, r.Keep, r.KeepLeast))
 		rows += groups[i].rows()
 	}
@@ -69,8 +71,8 @@ func (l *learner) Gradient(step int) (nn.Loss, error) {
 	return total, nil
 }
 
-// Validate measures on every held-out source the loss, the share of right first guesses by depth, and τ: the tokens that a
-// verified chain, or tree, of the head's brings per round.
+// Validate measures on every held-out source the loss, the share of right first guesses by depth,
+// and τ: the tokens that a verified chain, or tree, of the head's brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
 		m, err := l.head.measure(t)

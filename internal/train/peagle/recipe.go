@@ -32,14 +32,19 @@ type Recipe struct {
 // NewRecipe is the recipe of a head for the embedded target.
 func NewRecipe() Recipe {
 	return Recipe{
-		Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5}, Seed: 6, Precision: "bf16",
-		Course:   train.Course{Steps: 1300, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200},
+		Layers: 2, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5},
+		Seed: 6, Precision: "bf16",
+		Course: train.Course{
+			Steps: 1300, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200,
+		},
 		HeadText: train.DefaultHeadText(),
 		Depths:   8, Places: 256, Keep: 0.7, KeepLeast: 0.2,
 	}
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks are of that kind.
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks
+// are of that kind.
 func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads, r.FFN, r.RopeBase = 2*max(1, c.Hidden/r.HeadDim), 3*c.Hidden/32*32, c.Rope.Base
@@ -55,8 +60,10 @@ func (r Recipe) For(m *model.Model) Recipe {
 
 // Basis is what recipes of all heads have.
 func (r *Recipe) Basis() train.Basis {
-	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course,
-		Layers: train.Layering{Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase}}
+	layers := train.Layering{
+		Layers: r.Layers, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase,
+	}
+	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course, Layers: layers}
 }
 
 // Check refuses a recipe that cannot be followed to its end for a target.
@@ -68,9 +75,11 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.Places < 1:
 		return fmt.Errorf("texts with %d rows each that learn: want a positive number", r.Places)
 	case !(r.Keep > 0 && r.Keep <= 1) || !(r.KeepLeast >= 0 && r.KeepLeast <= 1):
-		return fmt.Errorf("a share %g of the places, and %g at least, at the next depth: want above 0 up to 1, and 0 to 1", r.Keep, r.KeepLeast)
+		return fmt.Errorf("a share %g of the places, and %g at least, at the next depth: want above 0 up to 1, and 0 to 1",
+			r.Keep, r.KeepLeast)
 	case r.Held.Length-r.Depths-1 <= r.Held.Prompt:
-		return fmt.Errorf("%d depths: held-out texts of %d tokens have no room for them after the %d that are given", r.Depths, r.Held.Length, r.Held.Prompt)
+		return fmt.Errorf("%d depths: held-out texts of %d tokens have no room for them after the %d that are given",
+			r.Depths, r.Held.Length, r.Held.Prompt)
 	case r.DraftVocab < 0 || r.DraftVocab > target.Vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens: want up to %d, or 0 for all", r.DraftVocab, target.Vocab)
 	}
@@ -81,12 +90,13 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// config is the head's shape over a target. Its attention has no norms of queries and keys, as EAGLE-3's has none.
+// config is the head's shape over a target. Its attention has no norms of queries and keys, as
+// EAGLE-3's has none.
 func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
-	c := peagle.Config{
-		Config: eagle.Config{Config: r.Basis().Layers.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers},
-		Depths: r.Depths, Mask: mask,
+	base := eagle.Config{
+		Config: r.Basis().Layers.Config(target), Version: 3, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers,
 	}
+	c := peagle.Config{Config: base, Depths: r.Depths, Mask: mask}
 	if r.DraftVocab > 0 {
 		c.DraftVocab = r.DraftVocab
 	}
@@ -97,7 +107,8 @@ func (r *Recipe) config(target *model.Config, mask int32) peagle.Config {
 	return c
 }
 
-// Train trains a P-EAGLE head for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
+// Train trains a P-EAGLE head for the target of the job, in DIR/NAME, on text that is in
+// DIR/generated for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
