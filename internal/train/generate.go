@@ -50,7 +50,7 @@ func (g Generated) set(ctx context.Context, j *Job, path, dir string, train []*d
 	var docs []data.Document
 	for file := range g.Files {
 		n := g.Texts * g.Length
-		docs = append(docs, documents(g.path(dir, file), tokens[file*n:(file+1)*n], m.Tokenizer)...)
+		docs = append(docs, documents(fmt.Sprintf("generated file %d", file), tokens[file*n:(file+1)*n], m.Tokenizer)...)
 	}
 	set, err := data.FromDocuments(ctx, "generated", docs, m.Tokenizer, data.LoadOptions{Threads: j.Threads})
 	if err != nil {
@@ -64,19 +64,25 @@ func (g Generated) path(dir string, file int) string {
 	return filepath.Join(dir, fmt.Sprintf("%03d.tokens", file))
 }
 
-// tokens returns the texts one after the other, each of Length tokens, making the files that are
-// not in the folder yet. A folder is of one model, with this fingerprint, of one recipe and of
-// beginnings of one text: of others it is emptied.
-func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string, prompts []*data.Set) ([]int32, error) {
+// folder is where the texts are that a model, with this fingerprint, makes of beginnings of one
+// text: below dir, named by a fingerprint of them all.
+func (g Generated) folder(dir, source string, prompts []*data.Set) (string, *data.Mix, error) {
 	mix, err := g.beginnings(prompts)
+	if err != nil {
+		return "", nil, err
+	}
+	return filepath.Join(dir, Fingerprint([]any{g.Texts, g.Prompt, g.Length, g.Greedy}, source, mix.Fingerprint())), mix, nil
+}
+
+// tokens returns the texts one after the other, each of Length tokens, making the files that are
+// not in their folder yet.
+func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, source string, prompts []*data.Set) ([]int32, error) {
+	dir, mix, err := g.folder(dir, source, prompts)
 	if err != nil {
 		return nil, err
 	}
-	of := Fingerprint([]any{g.Texts, g.Prompt, g.Length, g.Greedy}, source, mix.Fingerprint())
-	if b, err := os.ReadFile(filepath.Join(dir, "source")); err != nil || string(b) != of {
-		if err := errors.Join(os.RemoveAll(dir), os.MkdirAll(dir, 0o777), os.WriteFile(filepath.Join(dir, "source"), []byte(of), 0o666)); err != nil {
-			return nil, err
-		}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
 	}
 	var all []int32
 	for file := range g.Files {
@@ -107,14 +113,18 @@ func (g Generated) tokens(ctx context.Context, j *Job, m *model.Model, dir, sour
 	return all, nil
 }
 
-// missing is how many tokens the model is still to generate, for files that a folder lacks.
-func (g Generated) missing(dir string) (tokens int) {
+// missing is how many tokens the model is still to generate, for files that the folder lacks.
+func (g Generated) missing(dir, source string, prompts []*data.Set) (tokens int, err error) {
+	if g.Files == 0 {
+		return 0, nil
+	}
+	dir, _, err = g.folder(dir, source, prompts)
 	for file := range g.Files {
 		if _, err := os.Stat(g.path(dir, file)); err != nil {
 			tokens += g.Texts * (g.Length - g.Prompt)
 		}
 	}
-	return tokens
+	return tokens, err
 }
 
 // generationTime is how long a model takes at least to generate so many tokens: by the time of a

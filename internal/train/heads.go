@@ -165,13 +165,7 @@ type Made struct {
 // nil, makes of them.
 func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Corpus, build func() (Made, error), warm func() error) (err error) {
 	l.Job, l.recipe = j, recipe
-	if j.Answers != nil {
-		b.Text.Text = "corpus"
-	}
-	if j.Sparing {
-		b.Text.fit(b.Course.Steps)
-	}
-	if l.HeadTexts, err = j.OpenTexts(ctx, b.Text, b.Seed, text); err != nil {
+	if l.HeadTexts, err = j.OpenTexts(ctx, b.Text, b.Course.Steps, b.Seed, text); err != nil {
 		return err
 	}
 	m, err := build()

@@ -2,6 +2,7 @@ package train
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -110,21 +111,25 @@ type HeldText struct {
 	Length, Prompt int
 }
 
-// OpenTexts gets the texts of a recipe with a seed: the target's own, in DIR/generated, made where
-// they are not there yet, or the corpus; and held-out text of the target's.
-func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corpus) (*HeadTexts, error) {
+// OpenTexts gets the texts of a recipe of so many steps with a seed: the target's own, in
+// DIR/generated, made where they are not there yet, or the corpus; and held-out text of the target's.
+func (j *Job) OpenTexts(ctx context.Context, t HeadText, steps int, seed uint64, text *Corpus) (*HeadTexts, error) {
 	m, source := j.Target, FingerprintModel(j.Target)
+	if j.Answers != nil {
+		t.Text = "corpus"
+	}
+	if j.Sparing {
+		t.fit(steps)
+	}
 	if t.long() && t.Long.Length > m.Context() {
 		t.Long.Files = 0
 	}
 	h, dir := &HeadTexts{HeadText: t}, filepath.Join(j.Dir, "generated")
-	if err := j.estimate(ctx, t, dir, len(text.valid)); err != nil {
+	if err := j.estimate(ctx, t, dir, source, text); err != nil {
 		return nil, err
 	}
 	for _, s := range text.valid {
-		alone := *s
-		alone.Weight = 1
-		tokens, err := t.Held.tokens(ctx, j, m, filepath.Join(dir, "heldout", s.Name), source, []*data.Set{&alone})
+		tokens, err := t.Held.tokens(ctx, j, m, filepath.Join(dir, "heldout", s.Name), source, alone(s))
 		if err != nil {
 			return nil, err
 		}
@@ -165,12 +170,31 @@ func (j *Job) OpenTexts(ctx context.Context, t HeadText, seed uint64, text *Corp
 	return h, nil
 }
 
+// alone is a source without others beside it.
+func alone(s *data.Set) []*data.Set {
+	one := *s
+	one.Weight = 1
+	return []*data.Set{&one}
+}
+
 // estimate says how long the target will take at least to generate what is missing, and how much of
 // the disk that takes.
-func (j *Job) estimate(ctx context.Context, t HeadText, dir string, held int) error {
-	tokens := held * t.Held.missing(filepath.Join(dir, "heldout"))
+func (j *Job) estimate(ctx context.Context, t HeadText, dir, source string, text *Corpus) error {
+	tokens := 0
+	add := func(g Generated, name string, prompts []*data.Set) error {
+		n, err := g.missing(filepath.Join(dir, name), source, prompts)
+		tokens += n
+		return err
+	}
+	for _, s := range text.valid {
+		if err := add(t.Held, filepath.Join("heldout", s.Name), alone(s)); err != nil {
+			return err
+		}
+	}
 	if t.Text != "corpus" {
-		tokens += t.Short.missing(filepath.Join(dir, "short")) + t.Long.missing(filepath.Join(dir, "long"))
+		if err := errors.Join(add(t.Short, "short", text.train), add(t.Long, "long", text.train)); err != nil {
+			return err
+		}
 	}
 	if tokens == 0 {
 		return nil

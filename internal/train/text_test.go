@@ -2,13 +2,16 @@ package train
 
 import (
 	"context"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/train/data"
+	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tokenizer"
 )
 
@@ -57,5 +60,46 @@ func TestOnly(t *testing.T) {
 	h := HeadText{Only: "Q"}
 	if _, err := h.begun(nil, Generated{Prompt: 2, Length: 3}, sets); err == nil || !strings.Contains(err.Error(), `"Q": want one of A, W`) {
 		t.Errorf("a source that is not there: %v", err)
+	}
+}
+
+// Texts of one recipe stay where another one generates below the same folder: nothing is generated twice.
+func TestGeneratedStays(t *testing.T) {
+	sets, _, _ := tinySets(t)
+	shape, err := synth.Lookup("tiny-qwen3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "random.gguf")
+	if err := synth.Write(t.Context(), file, shape, synth.Options{Seed: 1}); err != nil {
+		t.Fatal(err)
+	}
+	m, err := model.Open(file, model.Options{Threads: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	if m.Config.Vocab < 272 {
+		t.Fatalf("the model has %d tokens, and the text 272", m.Config.Vocab)
+	}
+	j, dir := &Job{Target: m}, t.TempDir()
+	one := Generated{Files: 2, Texts: 3, Prompt: 4, Length: 12, Greedy: 0.5}
+	other := Generated{Files: 1, Texts: 5, Prompt: 4, Length: 10}
+	var first []int32
+	for i, g := range []Generated{one, other, one} {
+		missing, err := g.missing(dir, "m", sets)
+		if want := g.Files * g.Texts * (g.Length - g.Prompt); err != nil || i < 2 && missing != want || i == 2 && missing != 0 {
+			t.Errorf("recipe %d: %d tokens are missing, %v", i, missing, err)
+		}
+		tokens, err := g.tokens(t.Context(), j, m, dir, "m", sets)
+		if err != nil || len(tokens) != g.Files*g.Texts*g.Length {
+			t.Fatalf("recipe %d: %d tokens, %v", i, len(tokens), err)
+		}
+		switch {
+		case i == 0:
+			first = tokens
+		case i == 2 && !slices.Equal(first, tokens):
+			t.Error("the same recipe has other texts the second time")
+		}
 	}
 }

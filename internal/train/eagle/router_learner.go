@@ -34,7 +34,7 @@ type routerLearner struct {
 func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head string, text *train.Corpus) (*routerLearner, error) {
 	l := &routerLearner{r: r}
 	var err error
-	if l.HeadTexts, err = j.OpenTexts(ctx, r.HeadText, r.Seed, text); err != nil {
+	if l.HeadTexts, err = j.OpenTexts(ctx, r.HeadText, r.Steps, r.Seed, text); err != nil {
 		return nil, err
 	}
 	m := j.Target
