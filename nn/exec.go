@@ -77,20 +77,50 @@ func (e *Exec) Threads() int { return e.pool.Threads() }
 // Add computes x += y, the residual stream taking in a block's output.
 func (e *Exec) Add(x, y Mat) {
 	if e.tape != nil {
-		e.tape.record(&addRecord{x, y})
+		e.tape.record(&addRecord{x, y, None})
 	}
 	e.add(x, y)
 }
 
-func (e *Exec) add(x, y Mat) {
+// AddSiLU computes x += y·σ(y).
+func (e *Exec) AddSiLU(x, y Mat) {
+	if e.tape != nil {
+		e.tape.record(&addRecord{x, y, SiLU})
+	}
+	e.addAct(x, y, SiLU)
+}
+
+func (e *Exec) add(x, y Mat) { e.addAct(x, y, None) }
+
+func (e *Exec) addAct(x, y Mat, act Activation) {
 	j := e.plan.adds.next()
-	*j = addJob{x, y}
+	*j = addJob{x, y, act}
 	e.OwnRows(x.Rows, x.Cols, j)
 }
 
-type addJob struct{ x, y Mat }
+// addJob adds rows of y, or of SiLU of y.
+type addJob struct {
+	x, y Mat
+	act  Activation
+}
 
-func (j *addJob) Do(_, i int) { simd.Add(j.x.Row(i), j.y.Row(i)) }
+func (j *addJob) Do(_, i int) {
+	x, y := j.x.Row(i), j.y.Row(i)
+	if j.act == None {
+		simd.Add(x, y)
+		return
+	}
+	var act [256]float32
+	for len(y) > 0 {
+		n := min(len(y), len(act))
+		for i := range n {
+			act[i] = 1
+		}
+		simd.SiLUMul(act[:n], y[:n], act[:n])
+		simd.Add(x[:n], act[:n])
+		x, y = x[n:], y[n:]
+	}
+}
 
 // grow returns s with at least n elements; contents are undefined. What grows once grows again, so it gets room to.
 func grow[T any](s []T, n int) []T {

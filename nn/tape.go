@@ -110,13 +110,24 @@ func (a *arena) mark() (slab, used int) { return a.slab, a.used }
 
 func (a *arena) release(slab, used int) { a.slab, a.used = slab, used }
 
-// addRecord is x += y, or dy += dx backwards; x's own gradient stays as it is.
-type addRecord struct{ x, y Mat }
+// addRecord is x += y, or dy += dx backwards; x's own gradient stays as it is. With SiLU it is x += y·σ(y).
+type addRecord struct {
+	x, y Mat
+	act  Activation
+}
 
 func (r *addRecord) backward(t *Tape) {
 	dx, ok := r.x.Grad()
 	dy, ok2 := r.y.Grad()
-	if ok && ok2 {
+	switch {
+	case !ok || !ok2:
+	case r.act == SiLU:
+		each(t.exec.pool, (dy.Rows+gradRows-1)/gradRows, func(_, c int) {
+			for i := c * gradRows; i < min((c+1)*gradRows, dy.Rows); i++ {
+				siluBackward(dy.Row(i), dx.Row(i), r.y.Row(i))
+			}
+		})
+	default:
 		t.exec.add(dy, dx)
 	}
 }
