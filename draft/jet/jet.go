@@ -48,7 +48,10 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 		return nil, err
 	}
 	b := &blocks{n: n}
-	c := onepass.Config{Model: b, Shape: shape, Depth: o.Depth, Pool: target.Model.Pool(), Vocab: n.Vocab, Lists: lists}
+	c := onepass.Config{Model: b, Shape: shape, Depth: o.Depth, Pool: target.Model.Pool(), Vocab: n.Vocab}
+	if lists != nil {
+		c.Lists = []shortlist.Method{lists}
+	}
 	if o.Text {
 		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
 			return nil, err

@@ -12,8 +12,10 @@ import (
 
 // listing is the shortlists of a proposal.
 type listing struct {
-	method  shortlist.Method // nil: the head computes all tokens
+	methods []shortlist.Method // of all depths, or of each; none: the head computes all tokens
 	queries []shortlist.Query
+	rows    []int32           // of the queries, or of the wanted rows of a depth
+	chosen  []*shortlist.List // of each query
 	lists   []*shortlist.List // of each wanted row
 	listed  []*nn.Shortlist   // the same, for the product
 	stats   draft.ListStats
@@ -26,19 +28,33 @@ func (l *listing) ListStats() draft.ListStats { return l.stats.OfHead() }
 func (d *Drafter) head(rows nn.Mat) {
 	norm, head, _ := d.Model.Output()
 	src := nn.Source{X: rows, Norm: norm}
-	if d.method == nil {
+	if len(d.methods) == 0 {
 		d.out = d.logits.Mat(rows.Rows, d.outputs)
-		d.exec.Linear(src, nn.Proj{Linear: head, Dst: d.out})
+		if heads, ok := d.Model.(Heads); ok && len(heads.Heads()) > 0 {
+			d.eachHead(src, heads.Heads())
+		} else {
+			d.exec.Linear(src, nn.Proj{Linear: head, Dst: d.out})
+		}
 		return
 	}
-	d.queries, d.listed = d.queries[:0], d.listed[:0]
-	for _, s := range d.live {
-		for step := range s.depth {
-			d.queries = append(d.queries, shortlist.Query{State: s.words, Step: step, Token: s.request.Tree.Token[0]})
+	d.lists = slices.Grow(d.lists[:0], rows.Rows)[:rows.Rows]
+	for i, m := range d.methods {
+		d.queries, d.rows = d.queries[:0], d.rows[:0]
+		for _, s := range d.live {
+			for step := range s.depth {
+				if len(d.methods) == 1 || step == i {
+					d.queries = append(d.queries, shortlist.Query{State: s.words[i], Step: step, Token: s.request.Tree.Token[0]})
+					d.rows = append(d.rows, int32(s.first+step))
+				}
+			}
+		}
+		d.chosen = slices.Grow(d.chosen[:0], len(d.queries))[:len(d.queries)]
+		m.Choose(d.queries, d.chosen)
+		for k, row := range d.rows {
+			d.lists[row] = d.chosen[k]
 		}
 	}
-	d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
-	d.method.Choose(d.queries, d.lists)
+	d.listed = d.listed[:0]
 	for _, s := range d.live {
 		s.lists = append(s.lists[:0], d.lists[s.first:s.first+s.depth]...)
 	}
@@ -52,9 +68,34 @@ func (d *Drafter) head(rows nn.Mat) {
 	d.exec.Shortlist(src, d.listed, d.out)
 }
 
+// eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are put in the rows' order.
+func (d *Drafter) eachHead(src nn.Source, heads []nn.Linear) {
+	ordered := d.ordered.Mat(d.out.Rows, d.out.Cols)
+	d.rows = d.rows[:0]
+	for step := range heads {
+		from := len(d.rows)
+		for _, s := range d.live {
+			if step < s.depth {
+				d.rows = append(d.rows, int32(s.first+step))
+			}
+		}
+		if src.At = d.rows[from:]; len(src.At) > 0 {
+			d.exec.Linear(src, nn.Proj{Linear: &heads[step], Dst: ordered.Slice(from, len(d.rows))})
+		}
+	}
+	d.exec.PerRow(len(d.rows), d.out.Cols, (*ordering)(d))
+}
+
+// ordering is the drafter as the job that puts results of eachHead in order.
+type ordering Drafter
+
+func (d *ordering) Do(_, i int) {
+	copy(d.out.Row(int(d.rows[i])), d.ordered.Mat(d.out.Rows, d.out.Cols).Row(i))
+}
+
 // list is the shortlist of a depth; nil where the head computes all tokens.
 func (s *state) list(depth int) *shortlist.List {
-	if s.words == nil {
+	if len(s.words) == 0 {
 		return nil
 	}
 	return s.lists[depth-1]
@@ -72,7 +113,9 @@ func (s *state) tell(r *draft.Rows) {
 		}
 	}
 	s.lists = s.lists[:0]
-	draft.Tell(s.words, r)
+	for _, words := range s.words {
+		draft.Tell(words, r)
+	}
 }
 
 // Above is by how much the logit of a token is above that of another, which has one, in the head's row of a depth. Of a token that is

@@ -49,6 +49,12 @@ type Model interface {
 	Output() (norm *nn.Norm, head *nn.Linear, tokens []int32)
 }
 
+// Heads is a Model whose depths may have an output matrix each.
+type Heads interface {
+	Model
+	Heads() []nn.Linear // of each depth; none: that of Output is all depths'
+}
+
 // Block is the layout of a Model's blocks.
 type Block struct {
 	Depths int  // that a block drafts at most
@@ -62,15 +68,15 @@ type Config struct {
 	Shape *Shape
 	Depth int // of nodes at most; 0: the block's, and with +text beyond it
 	Pool  *par.Pool
-	Vocab int              // of the target
-	Lists shortlist.Method // nil: all tokens' logits are computed
-	Text  *textrank.Model  // the weights of +text; nil: without that modifier
+	Vocab int                // of the target
+	Lists []shortlist.Method // one for all depths, or of Heads one for each; none: all tokens' logits are computed
+	Text  *textrank.Model    // the weights of +text; nil: without that modifier
 }
 
 // New returns a drafter.
 func New(c Config) (_ *Drafter, err error) {
 	d := &Drafter{
-		Config: c, listing: listing{method: c.Lists}, block: c.Model.Block(),
+		Config: c, listing: listing{methods: c.Lists}, block: c.Model.Block(),
 		exec: nn.NewExec(c.Pool), pages: c.Model.Pages(),
 	}
 	if c.Depth > 0 {
@@ -125,7 +131,7 @@ type Drafter struct {
 	tokens          []int32
 	anchors, from   []int32 // rows of the anchors, and of the blocks' rows that are wanted
 	taps, x, wanted nn.Buffer
-	logits          nn.Buffer
+	logits, ordered nn.Buffer
 	out             nn.Mat // logits, or what shortlists ask for
 	tasks           []task
 	path            []float32
@@ -162,8 +168,8 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	if d.text != nil {
 		s.text = textrank.NewText(&p, d.Text, o.Memory)
 	}
-	if d.method != nil {
-		s.words = d.method.Begin(&p)
+	for _, m := range d.methods {
+		s.words = append(s.words, m.Begin(&p))
 	}
 	if p.Penalised() {
 		s.history = sample.NewHistory(p.PenaltyLast)

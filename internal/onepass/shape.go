@@ -77,6 +77,17 @@ func NewShape(name string, width int, lambda float64) (*Shape, error) {
 	return s, nil
 }
 
+// NewStatic returns the shape of a static tree with a template; see treebuild.Builder.
+func NewStatic(template []int32) *Shape {
+	s, children := &Shape{}, make([]int, len(template)+1)
+	s.Builder.Template = template
+	for _, parent := range template {
+		children[parent]++
+		s.Builder.Width = max(s.Builder.Width, children[parent])
+	}
+	return s
+}
+
 // Ranked is how many candidates of a depth Build looks at, for trees of a budget.
 func (s *Shape) Ranked(budget int) int {
 	n := max(budget-1, 0)

@@ -22,7 +22,7 @@ type state struct {
 	chain tree.Tree   // the rows that a pass reads
 	take  int         // how many they are
 
-	words  shortlist.State   // what shortlists know of the text; nil: the head computes all tokens
+	words  []shortlist.State // what each shortlist method knows of the text; none: the head computes all tokens
 	lists  []*shortlist.List // of each depth of the last draft
 	text   *textrank.Text    // of +text; nil without it
 	offTop []bool            // with +text, of each node: its path left the head's first candidates
@@ -32,10 +32,10 @@ type state struct {
 func (s *state) Close() {
 	s.read.Close()
 	s.text = nil
-	if s.words != nil {
-		s.words.Close()
-		s.words = nil
+	for _, words := range s.words {
+		words.Close()
 	}
+	s.words = nil
 }
 
 // commit takes in rows of the target; they wait to be read.

@@ -4,6 +4,7 @@
 //   - The most probable prefixes, one node at a time (DDTree, arXiv 2604.12989): the zero Builder.
 //   - All children of the best node at once (JetSpec's Algorithm 1): Whole, with a Width.
 //   - A chain: a Width of 1.
+//   - A static tree (Medusa, arXiv 2401.10774): a Template.
 //
 // A path is less probable than its beginning, and than the path whose last token ranks before its own. So the next node of all is
 // always the next child of a node in the tree, or the first child of the node that was added last: one heap holds them.
@@ -36,16 +37,27 @@ type Builder struct {
 	Whole bool
 	Order func(path float64, depth int) float64
 
+	// Template is the shape of a static tree, whatever the probabilities are: of nodes 1, 2 and so on their parents. The k-th child
+	// of a node there is its candidate of rank k; a node without one has no place, and neither have those below it. Nil: trees
+	// are built best first.
+	Template []int32
+
 	heap  heap
 	least float64              // logarithm of Least
 	lists [][]sample.Candidate // below each node
+
+	places, ranks []int32 // of the template's nodes: where they are in the tree, -1: nowhere; children so far
 }
 
 // Build appends to t, which holds its root, up to budget nodes in all.
 func (b *Builder) Build(t *tree.Tree, from Source, budget int) {
+	b.lists = append(b.lists[:0], from.Below(t, 0))
+	if b.Template != nil {
+		b.fill(t, from, budget)
+		return
+	}
 	b.heap.entries, b.heap.pushed = b.heap.entries[:0], 0
 	b.least = math.Log(b.Least)
-	b.lists = append(b.lists[:0], from.Below(t, 0))
 	b.offer(t, 0, 0, 0)
 	for len(b.heap.entries) > 0 && t.Len() < budget {
 		e := b.heap.pop()
@@ -64,6 +76,24 @@ func (b *Builder) Build(t *tree.Tree, from Source, budget int) {
 				break
 			}
 		}
+	}
+}
+
+// fill gives the template's nodes their candidates, up to the budget.
+func (b *Builder) fill(t *tree.Tree, from Source, budget int) {
+	b.places, b.ranks = append(b.places[:0], 0), append(b.ranks[:0], 0)
+	for _, parent := range b.Template {
+		node, rank := b.places[parent], b.ranks[parent]
+		b.ranks[parent]++
+		place := int32(-1)
+		if node >= 0 && t.Len() < budget && b.has(t, int(node), int(rank)) {
+			c := b.lists[node][rank]
+			place = int32(t.Append(int(node), c.Token, c.LogProb))
+			if int(place) == len(b.lists) {
+				b.lists = append(b.lists, from.Below(t, int(place)))
+			}
+		}
+		b.places, b.ranks = append(b.places, place), append(b.ranks, 0)
 	}
 }
 

@@ -83,3 +83,46 @@ func TestBestFirst(t *testing.T) {
 		}
 	})
 }
+
+// A static tree has the nodes of its template whose ranks there are, in the template's order, up to the budget.
+func TestTemplate(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		from := &byPath{seed: rapid.Uint64().Draw(r, "seed"), deep: rapid.IntRange(1, 4).Draw(r, "deep")}
+		budget := rapid.IntRange(1, 20).Draw(r, "budget")
+		var template []int32
+		for i := range rapid.IntRange(0, 30).Draw(r, "nodes") {
+			template = append(template, rapid.Int32Range(0, int32(i)).Draw(r, "parent"))
+		}
+		tr := tree.New(9)
+		(&treebuild.Builder{Template: append([]int32{}, template...)}).Build(tr, from, budget)
+
+		paths, ranks := [][]int32{{9}}, make([]int, len(template)+1) // a node that there is not has no path
+		want := [][]int32{{9}}
+		for _, parent := range template {
+			var path []int32
+			if above := paths[parent]; above != nil && len(want) < budget {
+				if list := from.of(above); ranks[parent] < len(list) {
+					path = append(slices.Clone(above), list[ranks[parent]].Token)
+					want = append(want, path)
+				}
+			}
+			ranks[parent]++
+			paths = append(paths, path)
+		}
+		if tr.Len() != len(want) {
+			r.Fatalf("%d nodes, want %d", tr.Len(), len(want))
+		}
+		for i, path := range want {
+			var got []int32
+			for _, n := range tr.Path(i, nil) {
+				got = append(got, tr.Token[n])
+			}
+			if !slices.Equal(got, path) {
+				r.Fatalf("node %d is at the path %v, want %v", i, got, path)
+			}
+			if from.called[i] != i || len(from.called) != tr.Len() {
+				r.Fatalf("nodes were asked for in the order %v", from.called)
+			}
+		}
+	})
+}
