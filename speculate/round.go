@@ -100,6 +100,9 @@ func (s *Sequence) accept(number int) error {
 			s.path = append(s.path, int32(i))
 		}
 	} else {
+		if r, ok := s.rule.(*typical); ok {
+			r.plan(s, func(node int) []float32 { return l.pass.Logits(number, node) })
+		}
 		for {
 			var err error
 			next, err = s.choose(l.pass.Logits(number, s.walk.Node()), s.walk.Nodes())

@@ -142,8 +142,14 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	if r.Budget == 0 {
 		r.Budget = l.o.Budget
 	}
-	if r.Accept == "" {
+	switch {
+	case r.Accept == Typical:
+		return nil, errTypical("is for measurements")
+	case r.Accept == "":
 		r.Accept = l.o.Accept
+	}
+	if r.Accept == Typical && r.Grammar != nil {
+		return nil, errTypical("knows no grammars")
 	}
 	if err := checkMethod(r.Budget, r.Accept); err != nil {
 		return nil, err
@@ -161,8 +167,11 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	}
 	if r.Sampling.Temperature > 0 {
 		s.number = coupled
-		if r.Accept == Rejection {
+		switch r.Accept {
+		case Rejection:
 			s.number, s.rule, s.sampled = rejecting, l.rejection, true
+		case Typical:
+			s.rule = l.typical
 		}
 	}
 	if err := s.beginGrammar(); err != nil {

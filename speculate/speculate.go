@@ -61,7 +61,7 @@ type Loop struct {
 	stats   Stats
 	now     func() time.Time
 
-	coupled, rejection rule
+	coupled, rejection, typical rule
 
 	// The step under way.
 	step   int
@@ -92,7 +92,7 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	}
 	l := &Loop{
 		target: target, drafter: drafter, o: o, pass: target.NewPass(), control: o.Controller, now: time.Now,
-		coupled: coupledRule{}, rejection: newRejection(target.Vocab()),
+		coupled: coupledRule{}, rejection: newRejection(target.Vocab()), typical: &typical{probs: make([]float32, target.Vocab())},
 	}
 	if l.control == nil {
 		l.control = NewController()
@@ -109,7 +109,7 @@ func checkMethod(budget int, accept string) error {
 	switch {
 	case budget < 0:
 		return fmt.Errorf("speculate: Budget is %d: want 1 (plain decoding) or more, or 0 for the default", budget)
-	case accept != Coupled && accept != Rejection:
+	case accept != Coupled && accept != Rejection && accept != Typical:
 		return fmt.Errorf("speculate: Accept is %q: want %q or %q", accept, Coupled, Rejection)
 	}
 	return nil

@@ -5,6 +5,8 @@ package bench
 import (
 	"fmt"
 	"strings"
+
+	"github.com/grovellm/grove/speculate"
 )
 
 // column is a column of a table: what stands above it, and a cell.
@@ -115,7 +117,10 @@ func spreadText(q Quartiles, format string) string {
 }
 
 func mismatches(m *MethodReport) string {
-	if m.Mismatches == nil {
+	switch {
+	case m.Mismatches == nil && m.Accept == speculate.Typical:
+		return "lossy"
+	case m.Mismatches == nil:
 		return "another sample"
 	}
 	return fmt.Sprint(*m.Mismatches)

@@ -181,7 +181,7 @@ func (p part) perSecond() float64 { return share(float64(p.tokens), p.time.Secon
 
 // compared reports whether a method's tokens must be those of plain decoding.
 func (m *Method) compared(p sample.Params) bool {
-	return m.Accept != speculate.Rejection || p.Temperature == 0
+	return m.Accept != speculate.Rejection && m.Accept != speculate.Typical || p.Temperature == 0
 }
 
 // differences counts the tokens of a that are not those of b.

@@ -20,7 +20,7 @@ type Method struct {
 	Name         string // of its row
 	Drafter      string // as package draft reads it; empty: plain decoding
 	Budget       int    // nodes of a tree at most; 0: the loop's
-	Accept       string // acceptance rule: speculate.Coupled or speculate.Rejection
+	Accept       string // acceptance rule: speculate.Coupled, speculate.Rejection or speculate.Typical
 	Uncontrolled bool   // no controller
 	Prefix       string // what is there of a prompt before it is read: Cached, Resumed, or empty: nothing
 }
@@ -33,9 +33,9 @@ const (
 
 // MethodUsage says how a method is written.
 const MethodUsage = `plain, or a drafter with its options (dynatree:d0=5,tau-h=0.9), then settings of its own: @budget=N, @coupled,
-@rejection, @controller, @no-controller, @cached (the target has read the prompt before, as at a prefix
-hit), @resumed (the drafter has read it too, as on a later turn of a chat), @name=NAME (settings after it
-are added to the name). {a,b} in it stands for one method with each`
+@rejection, @typical (Medusa's rule, which changes the text: lossy), @controller, @no-controller, @cached (the
+target has read the prompt before, as at a prefix hit), @resumed (the drafter has read it too, as on a later turn of
+a chat), @name=NAME (settings after it are added to the name). {a,b} in it stands for one method with each`
 
 // SplitList cuts a list of methods or suites at its commas. Those within {} or () do not count, nor do those before an option (key=value)
 // of what is being listed: lookup:min=3,branches=2,plain is two methods.
@@ -105,7 +105,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 	for _, setting := range parts[1:] {
 		key, value, _ := strings.Cut(strings.TrimSpace(setting), "=")
 		switch key {
-		case speculate.Coupled, speculate.Rejection:
+		case speculate.Coupled, speculate.Rejection, speculate.Typical:
 			m.Accept = key
 		case "controller", "no-controller":
 			m.Uncontrolled = key == "no-controller"
@@ -124,7 +124,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 			shown = nil
 			continue
 		default:
-			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @controller, "+
+			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @typical, @controller, "+
 				"@no-controller, @cached, @resumed or @name=NAME", setting)
 		}
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true

@@ -116,19 +116,26 @@ func TestTemperatures(t *testing.T) {
 	}
 }
 
-// Under the rejection rule tokens are another sample, so they are not compared; at temperature 0 there is one answer only.
-func TestSpecRejection(t *testing.T) {
+// Under the rejection rule tokens are another sample, and under the typical rule other than the target's, so they are not
+// compared; at temperature 0 there is one answer only.
+func TestSpecRules(t *testing.T) {
 	target := tinyPair(t)
 	for _, params := range []sample.Params{{}, {Temperature: 1}} {
 		r, err := Spec(context.Background(), SpecOptions{
-			Target: target, Runs: []SpecRun{{tinySuite("s", 2), methods(t, "plain,fixed:d=2,b=2@rejection@no-controller")}}, Sampling: params, MaxTokens: 16,
+			Target: target, Sampling: params, MaxTokens: 16,
+			Runs: []SpecRun{{tinySuite("s", 2), methods(t, "plain,fixed:d=2,b=2@{rejection,typical}@no-controller")}},
 		})
 		if err != nil {
 			t.Fatal(err)
 		}
-		switch wrong := r.Suites[0].Methods[1].Mismatches; {
-		case params.Temperature == 0 && (wrong == nil || *wrong != 0), params.Temperature > 0 && wrong != nil:
-			t.Errorf("temperature %g: mismatches %v", params.Temperature, wrong)
+		for i, said := range map[int]string{1: "another sample", 2: "lossy"} {
+			m := &r.Suites[0].Methods[i]
+			if params.Temperature == 0 {
+				said = "0"
+			}
+			if got := mismatches(m); got != said {
+				t.Errorf("temperature %g, %s: mismatches %s, want %s", params.Temperature, m.Name, got, said)
+			}
 		}
 	}
 }
