@@ -94,7 +94,7 @@ func TestFewFilesImportHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, most := range map[string]int{"specblock": 3, "eagle": 14, "jet": 6, "peagle": 2} {
+	for kind, most := range map[string]int{"specblock": 3, "eagle": 14, "jet": 6, "peagle": 2, "medusa": 2} {
 		var found []string
 		for file := range strings.FieldsSeq(string(out)) {
 			text, err := os.ReadFile(file)
@@ -115,7 +115,7 @@ func TestFewFilesImportHeads(t *testing.T) {
 // A family of heads is known by its packages alone: those named after it. Few other files name it:
 // the lists of what is registered, embedded and trained.
 func TestHeadFamiliesStayApart(t *testing.T) {
-	for family, most := range map[string]int{"eagle": 3, "peagle": 2, "specblock": 3, "jet": 6} {
+	for family, most := range map[string]int{"eagle": 3, "peagle": 2, "specblock": 3, "jet": 6, "medusa": 2} {
 		also := ""
 		if family == "eagle" { // P-EAGLE's layers are EAGLE-3's
 			also = "peagle"

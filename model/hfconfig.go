@@ -113,10 +113,12 @@ type headFields struct {
 	Architectures []string `json:"architectures"`
 	DraftVocab    *int     `json:"draft_vocab_size"`
 	Speculators   string   `json:"speculators_model_type"`
+	Heads         *int     `json:"medusa_num_heads"`
 }
 
 func (h *headFields) head() bool {
-	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Speculators != ""
+	return len(h.Architectures) > 0 && strings.HasSuffix(h.Architectures[0], "DraftModel") || h.DraftVocab != nil || h.Heads != nil ||
+		h.Speculators != ""
 }
 
 // maxConfig bounds config.json: published ones have some kilobytes.

@@ -68,17 +68,18 @@ var besideNames = []string{
 }
 
 // OpenFolder opens the weights of a Hugging Face model folder: model.safetensors, or the shards that
-// model.safetensors.index.json lists; without them pytorch_model.bin or its shards.
-func OpenFolder(dir string) (*File, error) {
+// model.safetensors.index.json lists; without them pytorch_model.bin or its shards; without those the
+// first file of other names.
+func OpenFolder(dir string, other ...string) (*File, error) {
 	f := newFile(dir)
-	if err := f.openFolder(); err != nil {
+	if err := f.openFolder(other); err != nil {
 		f.Close()
 		return nil, err
 	}
 	return f, nil
 }
 
-func (f *File) openFolder() error {
+func (f *File) openFolder(other []string) error {
 	for _, name := range besideNames {
 		path := filepath.Join(f.Path, name)
 		p, err := infile.Open(path)
@@ -101,6 +102,13 @@ func (f *File) openFolder() error {
 			return f.openShards(index)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return tensor.OpenError("safetensors", index, err)
+		}
+	}
+	for _, name := range other {
+		single := filepath.Join(f.Path, name)
+		if _, err := os.Stat(single); err == nil {
+			f.Path = single
+			return f.addPart(single)
 		}
 	}
 	return fault(f.Path, "", "give the folder of a model with its weights", "holds neither %s nor %s, nor an index of such files (%s)", singleName, torchName, indexEnd)

@@ -146,9 +146,9 @@ func TestPullRefuses(t *testing.T) {
 	weights := fakeHub(t, map[string]map[string]string{
 		"org/gguf":   {"m-Q8_0.gguf": "x"},
 		"org/folder": {"config.json": `{"model_type": "mamba", "architectures": ["MambaForCausalLM"]}`, "model.safetensors": "x"},
-		"org/head":   {"config.json": `{"architectures": ["MedusaModel"], "speculators_model_type": "medusa"}`, "model.safetensors": "x"},
+		"org/head":   {"config.json": `{"architectures": ["MLPSpeculator"], "speculators_model_type": "mlp"}`, "model.safetensors": "x"},
 	}, "mamba", 0)
-	for name, want := range map[string]string{"org/gguf": "mamba", "org/folder": "mamba", "org/head": "Medusa"} {
+	for name, want := range map[string]string{"org/gguf": "mamba", "org/folder": "mamba", "org/head": "an MLP speculator"} {
 		if code, _, stderr := command("", "pull", name); code != exitFailure || !strings.Contains(stderr, want) {
 			t.Errorf("%s: status %d: %s", name, code, stderr)
 		}

@@ -166,7 +166,7 @@ func TestRefusedFolders(t *testing.T) {
 		"":                            {nil, good, sixTokens},
 		"another head of vLLM's":      {map[string]any{"speculators_model_type": "peagle"}, good, sixTokens},
 		"is a tensor mask_hidden":     {nil, with("mask_hidden", 1, 1, 24), sixTokens},
-		"is a Medusa head":            {map[string]any{"speculators_model_type": "medusa"}, good, sixTokens},
+		"is a Hydra head":             {map[string]any{"speculators_model_type": "hydra"}, good, sixTokens},
 		"target_hidden_size\" is 16":  {map[string]any{"target_hidden_size": 16}, good, sixTokens},
 		"draft_vocab_size\" is 0":     {map[string]any{"draft_vocab_size": 0}, good, sixTokens},
 		"model_type \"\" is not one":  {map[string]any{"transformer_layer_config": nil}, good, sixTokens},

@@ -55,12 +55,16 @@ func (x *head) notes() []string {
 
 // main is the type of the head's matrices.
 func (x *head) main() tensor.Type {
+	main := tensor.F32
 	for _, w := range x.Weights {
-		if w.Name == "fc.weight" {
+		switch {
+		case w.Name == "fc.weight":
 			return w.Type
+		case len(w.Shape) > 1:
+			main = w.Type
 		}
 	}
-	return tensor.F32
+	return main
 }
 
 // toGGUF is ToGGUF of a head that was opened with an error.
@@ -172,7 +176,7 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 			}
 			w.Add(t.Name, typ, t.Shape, fill)
 		}
-		return notes, errors.Join(atomicfile.WriteJSON(filepath.Join(part, "config.json"), fields), w.WriteFile(filepath.Join(part, "model.safetensors")))
+		return notes, errors.Join(atomicfile.WriteJSON(filepath.Join(part, "config.json"), fields), w.WriteFile(filepath.Join(part, x.Shape.Kind().FileName())))
 	})
 }
 

@@ -23,11 +23,6 @@ var foreign = []struct {
 	tensors []string // beginnings of names
 }{
 	{
-		kind:  "a Medusa head",
-		types: []string{"medusa", "MedusaModel"}, fields: []string{"medusa_num_heads"},
-		tensors: []string{"medusa_head."},
-	},
-	{
 		kind:  "a Hydra head",
 		types: []string{"hydra"}, fields: []string{"hydra_num_heads"},
 	},

@@ -22,10 +22,6 @@ func TestForeignKinds(t *testing.T) {
 	"intermediate_size": 24, "vocab_size": 20,
 		"max_position_embeddings": 64`
 	for i, c := range []struct{ config, tensor, kind string }{
-		{`{"medusa_num_heads": 5, "medusa_num_layers": 1, "base_model_name_or_path": "lmsys/vicuna-7b-v1.3"}`, "",
-			"a Medusa head"},
-		{`{"model_type": "medusa", "num_heads": 4, "truncated_vocab_size": 20}`, "blocks.0.layers.0.weight",
-			"a Medusa head"},
 		{`{"hydra_num_heads": 4, "hydra_num_layers": 4}`, "", "a Hydra head"},
 		{`{"k_mask": 2, ` + layer + `}`, "fc.weight", "a Falcon head"},
 		{`{` + layer + `}`, "lstm.weight_ih_l0", "a Falcon head"},

@@ -44,7 +44,7 @@ func Open(h draft.Head) (*File, error) {
 	}
 	x := &File{Dir: h.Name}
 	var noWeights error
-	x.Folder, noWeights = safetensors.OpenFolder(h.Name) // before config.json is read: see CheckInPlace
+	x.Folder, noWeights = safetensors.OpenFolder(h.Name, fileNames()...) // before config.json is read: see CheckInPlace
 	if x.JSON, err = ReadFolder(h.Name); err == nil {
 		err = noWeights
 	}
@@ -62,6 +62,16 @@ func Open(h draft.Head) (*File, error) {
 		return nil, errors.Join(err, x.Close())
 	}
 	return x, nil
+}
+
+// fileNames are those of weights in folders of heads that are not called as those of models are.
+func fileNames() (names []string) {
+	for _, k := range kinds {
+		if k.File != "" {
+			names = append(names, k.File+".safetensors", k.File+".pt")
+		}
+	}
+	return names
 }
 
 // CheckInPlace returns an error where what was read is of files that do not belong together.
@@ -128,11 +138,17 @@ func (f *File) layerArch(norm string) string {
 	return "llama"
 }
 
-// readLayers reads from a GGUF file of an architecture what it says of the head's layers. The kind obeys further keys,
-// with the architecture before them or without.
-func (f *File) readLayers(arch string, keys []string) (model.Config, error) {
+// readLayers reads from a GGUF file of an architecture what it says of the head's layers, of a bare kind of the target's widths
+// alone. The kind obeys further keys, with the architecture before them or without.
+func (f *File) readLayers(arch string, keys []string, bare bool) (model.Config, error) {
 	for i, key := range keys {
 		keys[i] = strings.TrimPrefix(key, ".")
+	}
+	if bare {
+		k := f.GGUF.Keys()
+		c := model.Config{Name: k.String("general.name", ""), Vocab: k.Int(arch + vocabKey), Hidden: k.Int(arch + hiddenKey)}
+		obeyed := gguf.Rules{Obeyed: append(keys, vocabKey[1:], hiddenKey[1:], tapsKey[1:])}
+		return c, errors.Join(k.Err(), f.GGUF.CheckKeys(arch+".", obeyed))
 	}
 	layers := f.layerArch("blk.0.attn_q_norm.weight")
 	c, err := model.ReadGGUFKeys(f.GGUF, arch, layers, append(keys, tapsKey[1:])...)

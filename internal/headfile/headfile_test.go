@@ -92,7 +92,7 @@ func TestWritten(t *testing.T) {
 		t.Errorf("%v of shape %v, %v", joined.Type, joined.Shape, err)
 	}
 	dir := t.TempDir()
-	if err := writeOuts(dir, map[string]any{"x": 1}, append([]Out{{Tensor: ones("m", tensor.Q8_0, 2, 32)}}, FolderTokens([]int32{1}, 3)...)); err != nil {
+	if err := writeOuts(dir, "model.safetensors", map[string]any{"x": 1}, append([]Out{{Tensor: ones("m", tensor.Q8_0, 2, 32)}}, FolderTokens([]int32{1}, 3)...)); err != nil {
 		t.Fatal(err)
 	}
 	f, err := safetensors.OpenFolder(dir)
@@ -131,7 +131,7 @@ func TestFileChanges(t *testing.T) {
 		{config, "replaced", move},
 		{config, "removed", os.Remove},
 	} {
-		if err := writeOuts(filepath.Dir(weights), map[string]any{}, []Out{{Tensor: x}}); err != nil {
+		if err := writeOuts(filepath.Dir(weights), "model.safetensors", map[string]any{}, []Out{{Tensor: x}}); err != nil {
 			t.Fatal(err)
 		}
 		h := draft.Head{Name: filepath.Dir(weights)}

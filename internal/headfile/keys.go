@@ -1,6 +1,8 @@
 package headfile
 
 import (
+	"math"
+
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
 )
@@ -75,6 +77,19 @@ func (k *Keys) Floats(name string, v *[]float32) {
 	}
 }
 
+// Ints is a list of integers; where the key is missing it stays as it is, and an empty one is not written.
+func (k *Keys) Ints(name string, v *[]int32) {
+	key := k.key(name)
+	switch {
+	case k.from != nil:
+		for _, n := range k.from.Ints(key, nil) {
+			*v = append(*v, int32(min(max(n, math.MinInt32), math.MaxInt32)))
+		}
+	case k.into != nil && len(*v) > 0:
+		k.into.Set(key, *v)
+	}
+}
+
 // textWeights is the key of the weights of +text, which is grove's own.
 const textWeights = "grove.text.weights"
 
@@ -99,9 +114,25 @@ func (k *Keys) Taps(c Common) {
 	}
 }
 
+// Keys of the target's widths, after the architecture, which alone a kind that is Bare has.
+const (
+	vocabKey  = ".vocab_size"
+	hiddenKey = ".embedding_length"
+)
+
 // SetGGUF sets the keys of a head's file, all but the tokenizer's, after which it comes.
 func SetGGUF(w *gguf.Writer, s Shape, name string, typ tensor.Type) {
-	s.Common().Layers.SetGGUF(w, s.FileArch(), name, typ)
+	c := s.Common().Layers
+	if s.Kind().Bare {
+		w.Set("general.architecture", s.FileArch())
+		w.Set("general.type", "model")
+		w.Set("general.name", name)
+		w.SetFileType(typ)
+		w.Set(s.FileArch()+vocabKey, uint32(c.Vocab))
+		w.Set(s.FileArch()+hiddenKey, uint32(c.Hidden))
+	} else {
+		c.SetGGUF(w, s.FileArch(), name, typ)
+	}
 	k := Keys{Arch: s.FileArch(), into: w}
 	k.all(s)
 }

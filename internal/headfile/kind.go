@@ -23,6 +23,10 @@ type Kind struct {
 	// Examples are texts of the drafters. Checks draw other numbers for those in them: each below twice as large.
 	Examples []string
 
+	// File is what the weights in folders of such heads are called, "FILE.safetensors" or "FILE.pt"; empty: as those of models are.
+	File string
+
+	Bare   bool // heads have no layers of a model: GGUF files say the target's widths alone
 	Pairs  bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
 	Output bool // folders have an output matrix, because other programs want one
 }
@@ -71,6 +75,7 @@ type Common struct {
 	TargetLayers *int          // of the target that the head was made for; 0: not known
 	DraftVocab   *int          // tokens of the head's own output, 0 for all; nil: the kind has none
 	TextWeights  *[]float32    // of the modifier +text, fitted for the head; nil: the kind has none
+	OwnOutput    bool          // the head has output matrices of its own that are not called output.weight
 }
 
 // Output is the number of rows of the head's output.
@@ -123,10 +128,14 @@ func Names() string {
 	return b.String()
 }
 
-// For completes a shape for a target, whose depth says which layers are tapped where the file does not. It returns an
+// For completes a shape for a target, whose depth says which layers are tapped where the file does not, as its vocabulary
+// says how many tokens there are. It returns an
 // error that says why the head is not one for the target.
 func For(s Shape, target model.Config) (err error) {
 	c := s.Common()
+	if c.Layers.Vocab == 0 {
+		c.Layers.Vocab = target.Vocab
+	}
 	if *c.Taps, err = TapsFor(&target, *c.Taps, *c.TargetLayers, s.DefaultTaps); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (x *Head) readGGUF() error {
 	}
 	k := &Keys{Arch: arch}
 	k.all(x.Shape)
-	layers, err := x.readLayers(arch, k.names)
+	layers, err := x.readLayers(arch, k.names, kind.Bare)
 	if err != nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (x *Head) readFolder() (err error) {
 	}
 	c, used := x.Shape.Common(), map[string]bool{}
 	if c.DraftVocab != nil {
-		used[TokensName], used[MemberName] = true, true
+		used[TokensName], used[MemberName], used[plainName] = true, true, true
 		if x.Tokens, err = x.folderTokens(c); err != nil {
 			return err
 		}
@@ -187,6 +187,9 @@ const vocabularyName = "vocab_mapping.pt"
 // folderTokens reads the draft vocabulary of a folder, be it in a file of its own.
 func (x *Head) folderTokens(c Common) (tokens []int32, err error) {
 	tokens, err = x.File.Tokens(c.Layers.Vocab)
+	if len(tokens) < c.Output() && c.Output() == c.Layers.Vocab { // a part of the rows, which vLLM takes
+		tokens = nil
+	}
 	if err != nil || tokens != nil || c.Output() == c.Layers.Vocab {
 		return tokens, err
 	}

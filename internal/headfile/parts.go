@@ -274,6 +274,16 @@ func (e *Ends) Part(s Shape, bias bool) Part {
 	return &ends{e, c.Layers, c.Output(), bias}
 }
 
+// OutputPart is the output matrix alone, of a head that looks up no embedding.
+func (e *Ends) OutputPart(s Shape) Part {
+	c := s.Common()
+	return &output{ends{e, c.Layers, c.Output(), false}}
+}
+
+type output struct{ ends }
+
+func (p *output) shapes(s Shapes) { s.May("output.weight", p.output, p.c.Hidden) }
+
 type ends struct {
 	to     *Ends
 	c      *model.Config
@@ -321,9 +331,9 @@ func CheckWeights(s Shape, w model.Weights, tokens []int32) error {
 		return err
 	}
 	c := s.Common()
-	n, vocab, own := c.Output(), c.Layers.Vocab, w.Has("output.weight")
+	n, vocab, own := c.Output(), c.Layers.Vocab, c.OwnOutput || w.Has("output.weight")
 	switch {
-	case w.Has("output.bias") && !own:
+	case w.Has("output.bias") && !w.Has("output.weight"):
 		return fmt.Errorf("there is a tensor output.bias, but no output.weight: want both or neither")
 	case tokens == nil && n < vocab:
 		return fmt.Errorf("a draft vocabulary of %d tokens of %d, but not which: want their ids", n, vocab)

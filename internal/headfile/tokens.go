@@ -15,9 +15,17 @@ const (
 	MemberName = "t2d"
 )
 
+// plainName is what vLLM's Medusa heads call the list in folders: there it has the ids themselves.
+const plainName = "token_map"
+
 // Tokens reads the draft vocabulary of a file; nil where it has none, or all tokens in order.
 func (f *File) Tokens(vocab int) ([]int32, error) {
 	t, ok := f.Tensor(TokensName)
+	offset := f.GGUF == nil
+	if !ok && offset {
+		t, ok = f.Tensor(plainName)
+		offset = false
+	}
 	if !ok {
 		return nil, nil
 	}
@@ -31,7 +39,7 @@ func (f *File) Tokens(vocab int) ([]int32, error) {
 	if err := errors.Join(err1, err2); err != nil {
 		return nil, err
 	}
-	return readTokens(t, member, f.GGUF == nil, vocab)
+	return readTokens(t, member, offset, vocab)
 }
 
 func readTokens(t, member tensor.Tensor, offset bool, vocab int) ([]int32, error) {

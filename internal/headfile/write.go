@@ -1,6 +1,7 @@
 package headfile
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"os"
@@ -101,10 +102,13 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, t
 		return nil, nil, err
 	}
 	c := s.Common()
-	layers := *c.Layers
-	layers.Tied = false
-	if fields, err = layers.Fields(typ); err != nil {
-		return nil, nil, err
+	fields = map[string]any{}
+	if !s.Kind().Bare {
+		layers := *c.Layers
+		layers.Tied = false
+		if fields, err = layers.Fields(typ); err != nil {
+			return nil, nil, err
+		}
 	}
 	fields, layout, err := s.FolderFields(fields, typ, weights, target)
 	if err != nil {
@@ -201,15 +205,18 @@ func writeFolder(dir string, s Shape, weights []tensor.Tensor, tokens []int32, t
 	if err != nil {
 		return fmt.Errorf("%s: %w", dir, err)
 	}
-	return writeOuts(dir, fields, list)
+	return writeOuts(dir, s.Kind().FileName(), fields, list)
 }
+
+// FileName is what the weights are called in a folder that is written.
+func (k *Kind) FileName() string { return cmp.Or(k.File, "model") + ".safetensors" }
 
 func hasOutput(weights []tensor.Tensor) bool {
 	return slices.ContainsFunc(weights, func(t tensor.Tensor) bool { return t.Name == "output.weight" })
 }
 
-// writeOuts writes config.json with the fields, and model.safetensors in F32.
-func writeOuts(dir string, fields map[string]any, list []Out) error {
+// writeOuts writes config.json with the fields, and the weights in F32 to a file of the name.
+func writeOuts(dir, file string, fields map[string]any, list []Out) error {
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return err
 	}
@@ -231,7 +238,7 @@ func writeOuts(dir string, fields map[string]any, list []Out) error {
 			return err
 		})
 	}
-	if err := w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
+	if err := w.WriteFile(filepath.Join(dir, file)); err != nil {
 		return err
 	}
 	return atomicfile.WriteJSON(filepath.Join(dir, "config.json"), fields)

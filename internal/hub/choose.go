@@ -125,6 +125,7 @@ func folder(files []File, has map[string]File) (m Model, ok bool) {
 	}
 	for _, kind := range []struct{ typ, name, end string }{
 		{folderType, "model", ".safetensors"}, {torchType, "pytorch_model", ".bin"},
+		{folderType, "medusa_lm_head", ".safetensors"}, {torchType, "medusa_lm_head", ".pt"},
 	} {
 		m = Model{Path: ".", Type: kind.typ}
 		for _, name := range append(folderFiles, kind.name+kind.end+".index.json") {

@@ -41,6 +41,8 @@ func TestChoose(t *testing.T) {
 		{folder + " m-IQ1_S.gguf", "", ".", ""},
 		{"config.json model-00001-of-00002.safetensors", "", "", "1 of 2 parts"},
 		{"config.json pytorch_model.bin", "", ".", ""},
+		{"config.json medusa_lm_head.pt", "", ".", ""},
+		{"config.json medusa_lm_head.safetensors", "safetensors", ".", ""},
 		{"config.json", "", "", "no model"},
 		{"model.safetensors", "", "", "no model"},
 		{"", "", "", "no model"},

@@ -3,6 +3,7 @@ package synthetic
 import (
 	"math/rand/v2"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/model"
@@ -76,6 +77,12 @@ func Head(s headfile.Shape, t tensor.Type, seed uint64) *Weights {
 		"output.weight": own, "output.bias": own && seed%4 == 3, "token_embd.weight": seed%5 == 0, "fc.bias": seed%6 == 4,
 	} {
 		if _, may := shapes[name]; may && there {
+			w.Extra = append(w.Extra, name)
+		}
+	}
+	for name := range shapes { // of products that are no layer's
+		other := name != "output.bias" && name != "fc.bias" && !strings.HasPrefix(name, "blk.")
+		if other && strings.HasSuffix(name, ".bias") && seed%2 == 0 {
 			w.Extra = append(w.Extra, name)
 		}
 	}

@@ -1,0 +1,66 @@
+// The flags of the command that trains them.
+
+package medusa
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+)
+
+// Flags vary the recipe: what is not given is its.
+type Flags struct {
+	Name string `recipe:"-" help:"Folder below --dir for these heads (${default})." default:"medusa" placeholder:"NAME"`
+
+	TrainOn *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only    *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	Loss    *string  `enum:"ce,kl" help:"Loss: cross-entropy of the text (ce), or divergence from the target (kl)." placeholder:"ce|kl" group:"Training"`
+	Decay   *float64 `help:"Head i, from 0, has weight D^i: 1 as in the authors' code, 0.8 as in the paper." placeholder:"D" group:"Training"`
+	Places  *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
+	Steps   *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rows    *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	Rate    *float32 `recipe:"Optimizer.Rate" help:"Peak learning rate of AdamW." placeholder:"R" group:"Training"`
+	Seed    *uint64  `help:"Seed of first weights, order of texts and positions." placeholder:"N" group:"Training"`
+	Nodes   *int     `help:"Nodes of the tree template that is fitted at the end." placeholder:"N" group:"Training"`
+
+	Depths     *int  `name:"heads" help:"Heads, each of which drafts a token." placeholder:"N" group:"Shape"`
+	ResBlocks  *int  `name:"blocks" help:"Residual blocks of a head." placeholder:"N" group:"Shape"`
+	OwnOutputs *bool `help:"Give each head an output matrix of its own, as the paper does." group:"Shape"`
+}
+
+// Help explains the command.
+func (*Flags) Help() string {
+	r := NewRecipe()
+	return fmt.Sprintf(`Medusa heads read the last hidden state of a model, the target. Each drafts one of the next tokens, all in one pass. They
+are trained for any model that grove runs. The flags change the usual recipe, which is Medusa-1's: %d heads of %d
+residual block, %d steps, loss %s, AdamW at %g. docs/train-a-head.md walks through it.
+
+What they learn is what the model generates after passages of --text, or as answers to --prompts; --teacher asks a
+server of the same model for it. An interrupted command continues when it is given again, and ends in the same
+weights. Each folder holds one recipe: give another recipe another --name.
+
+Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/ as text-generation-inference reads it (with
+--own-outputs as the authors' code does), loss.png, metrics.jsonl.
+
+Examples:
+    grove train medusa -m model.gguf --text 'texts/*.txt'
+    grove train medusa --dir own --data DATA --own-outputs --name medusa-own`,
+		r.Depths, r.ResBlocks, r.Steps, r.Loss, r.Optimizer.Rate)
+}
+
+// Recipe is the one that the flags describe; it is the same for every target.
+func (f *Flags) Recipe(*model.Model) Recipe {
+	r := NewRecipe()
+	train.SetFlags(&r, f)
+	return r
+}
+
+// Folder is the folder below --dir.
+func (f *Flags) Folder() string { return f.Name }
+
+// Train trains the heads in DIR/name.
+func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
+	return Train(ctx, j, name, f.Recipe(j.Target))
+}

@@ -1,0 +1,83 @@
+package medusa
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft/medusa"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// learner is Medusa heads as a learner.
+type learner struct {
+	train.Heads
+	r     *Recipe
+	heads *Heads
+}
+
+// open makes the heads of a recipe, and the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+	l := &learner{r: r}
+	build := func() (m train.Made, err error) {
+		if l.heads, err = NewHeads(r.config(&j.Target.Config), j.Target, train.KindOf(r.Precision)); err != nil {
+			return m, err
+		}
+		return train.Made{Over: &l.heads.OverTarget, Shape: &l.heads.net.Config, Output: &l.heads.net.Head}, nil
+	}
+	return l, l.Open(ctx, j, r, r.Basis(), text, build, func() error {
+		l.heads.begin(r.Seed)
+		return nil
+	})
+}
+
+// goal is the recipe's.
+func (r *Recipe) goal() goal { return goal{r.Loss == "kl", r.Decay} }
+
+// Work counts the residual blocks, and the products with output matrices.
+func (l *learner) Work() (tokens int, operations float64) {
+	c := &l.heads.net.Config
+	outputs := 4.0
+	if c.OwnOutputs {
+		outputs = 6
+	}
+	rows := float64(l.r.Places*c.Depths) / float64(l.TextLength()) // per token of text
+	return l.Heads.Work(rows * (6*float64(c.ResBlocks*c.Hidden*c.Hidden) + outputs*float64(c.Vocab*c.Hidden)))
+}
+
+// Gradient is that of a step's texts: of the sum over the heads, each the mean of its rows.
+func (l *learner) Gradient(step int) (total nn.Loss, err error) {
+	r := l.r
+	d, first, texts := l.Step(step)
+	var places [][]int
+	rows := 0
+	for i, text := range texts {
+		of := train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First, d.Length-2, r.Depths+1, r.Places, r.Circles)
+		places = append(places, of)
+		rows += len(of)
+	}
+	for at := 0; at < len(texts); at += r.MicroRows {
+		l.heads.Tape.Reset()
+		l.heads.Tape.Attach()
+		total.Add(l.heads.gradient(texts[at:at+r.MicroRows], places[at:at+r.MicroRows], r.goal(), 1/float32(rows)))
+		l.heads.Tape.Backward()
+	}
+	return total, nil
+}
+
+// fitTexts are looked at to fit the tree template: the first that the heads have learned from.
+const fitTexts = 48
+
+// Finish fits the tree template to the heads' accuracies.
+func (l *learner) Finish(context.Context, string) error {
+	var ranks [][]int
+	depths := l.heads.net.Depths
+	for _, text := range l.Sample(fitTexts) {
+		var places []int
+		for p := l.FirstPlace(); p+depths < len(text); p++ {
+			places = append(places, p)
+		}
+		ranks = append(ranks, l.heads.ranks(text, places)...)
+	}
+	l.heads.net.Template = medusa.Fit(ranks, l.r.Nodes)
+	return nil
+}

@@ -1,0 +1,73 @@
+package medusa
+
+import (
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/sample"
+)
+
+// Validate measures on every held-out source the loss, the share of right first guesses by depth, and τ: the tokens that a
+// verified chain, or tree, brings per round.
+func (l *learner) Validate() (losses, figures map[string]float64, err error) {
+	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
+		m, err := l.heads.measure(t, l.r.goal())
+		if err != nil {
+			return nn.Loss{}, err
+		}
+		m.Figures(figure)
+		return m.Loss, nil
+	})
+}
+
+// measure has the heads draft at every token that the target said.
+func (h *Heads) measure(t *train.HeldText, o goal) (*train.Blocks, error) {
+	h.Tape.Detach()
+	depths := h.net.Depths
+	m, err := train.NewBlocks(depths)
+	if err != nil {
+		return nil, err
+	}
+	err = t.Each(train.HeldTexts, train.HeldTokens, depths+1, func(text []int32, places []int) error {
+		texts, at := [][]int32{text}, [][]int{places}
+		m.Loss.Add(h.gradient(texts, at, o, 1))
+		y, n := h.run(h.target(texts, at, goal{})), len(places)
+		levels := make([][][]sample.Candidate, n)
+		for i := range depths {
+			src := nn.Source{X: y.Slice(i*n, (i+1)*n)}
+			for k, candidates := range m.Rank(h.Exec, src, h.net.Matrix(i), nil, h.net.Vocab) {
+				levels[k] = append(levels[k], candidates)
+			}
+		}
+		m.Add(text, places[0], levels)
+		return nil
+	})
+	return m, err
+}
+
+// ranked is how many candidates of a head a tree template can have, as in the authors' code.
+const ranked = 10
+
+// ranks are, at every place of a text, the heads' ranks of the right tokens; -1 for those that are not among the first.
+func (h *Heads) ranks(text []int32, places []int) [][]int {
+	h.Tape.Detach()
+	y, n := h.run(h.target([][]int32{text}, [][]int{places}, goal{})), len(places)
+	ranks := make([][]int, n)
+	logits := nn.NewMat(n, h.net.Vocab)
+	for i := range h.net.Depths {
+		h.Exec.Linear(nn.Source{X: y.Slice(i*n, (i+1)*n)}, nn.Proj{Linear: h.net.Matrix(i), Dst: logits})
+		h.Exec.Pool().Run(n, train.Tasks(func(_, k int) {
+			row, rank := logits.Row(k), 0
+			right := row[text[places[k]+1+i]]
+			for _, v := range row {
+				if v > right {
+					rank++
+				}
+			}
+			if rank >= ranked {
+				rank = -1
+			}
+			ranks[k] = append(ranks[k], rank)
+		}))
+	}
+	return ranks
+}

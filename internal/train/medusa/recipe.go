@@ -1,0 +1,88 @@
+package medusa
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/grovellm/grove/draft/medusa"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+)
+
+// Recipe is what Medusa heads' weights are a function of, with the target and the text.
+type Recipe struct {
+	Depths, ResBlocks int
+	OwnOutputs        bool // each head has an output matrix of its own, which begins as the target's; else they use the target's
+	Seed              uint64
+	Precision         string // of products: f32 or bf16
+	train.Course
+	train.HeadText
+
+	Places int     // rows of a text that learn
+	Loss   string  // ce: cross-entropy of the text; kl: divergence from the target
+	Decay  float64 // head i, from 0, counts Decay^i
+	Nodes  int     // of the tree template that is fitted at the end
+}
+
+// NewRecipe is Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the target is frozen, the loss is the
+// sum of the heads' cross-entropies, AdamW's rate is 1e-3 after a warm-up of a tenth and falls as a cosine. The heads use the
+// target's output matrix, as text-generation-inference's do: for a small target, matrices of their own are most of the weights.
+func NewRecipe() Recipe {
+	r := Recipe{
+		Depths: 5, ResBlocks: 1, Seed: 8, Precision: "bf16",
+		Course:   train.Course{Steps: 1000, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}, Clip: 1, ValidateEvery: 200},
+		HeadText: train.DefaultHeadText(),
+		Places:   192, Loss: "ce", Decay: 1, Nodes: len(medusa.PaperTemplate),
+	}
+	r.Optimizer.AdamW = nn.AdamW{Rate: 1e-3, Beta1: 0.9, Beta2: 0.999, Eps: 1e-8}
+	return r
+}
+
+// Basis is what recipes of all heads have.
+func (r *Recipe) Basis() train.Basis {
+	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course}
+}
+
+// Check refuses a recipe that cannot be followed to its end for a target.
+func (r *Recipe) Check(target *model.Config) error {
+	if err := r.Basis().Check(); err != nil {
+		return err
+	}
+	c := r.config(target)
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	switch {
+	case r.Places < 1:
+		return fmt.Errorf("texts with %d rows each that learn: want a positive number", r.Places)
+	case !slices.Contains([]string{"ce", "kl"}, r.Loss):
+		return fmt.Errorf("loss %q: want ce or kl", r.Loss)
+	case !(r.Decay > 0 && r.Decay <= 1):
+		return fmt.Errorf("decay %g: want above 0 and up to 1", r.Decay)
+	case r.Nodes < 1 || r.Nodes > 1<<10:
+		return fmt.Errorf("a tree template of %d nodes: want 1 to %d", r.Nodes, 1<<10)
+	case r.Held.Length-r.Depths-1 <= r.Held.Prompt:
+		return fmt.Errorf("%d heads: held-out texts of %d tokens have no room for a draft after the %d that are given", r.Depths, r.Held.Length, r.Held.Prompt)
+	}
+	return nil
+}
+
+// config is the heads' shape over a target.
+func (r *Recipe) config(target *model.Config) medusa.Config {
+	return medusa.Config{
+		Config: model.Config{Vocab: target.Vocab, Hidden: target.Hidden}, Depths: r.Depths, ResBlocks: r.ResBlocks,
+		OwnOutputs: r.OwnOutputs, DraftVocab: target.Vocab, Taps: []int{target.Layers}, TargetLayers: target.Layers,
+	}
+}
+
+// Train trains Medusa heads for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	if err := r.Check(&j.Target.Config); err != nil {
+		return err
+	}
+	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, text)
+	})
+}
