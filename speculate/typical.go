@@ -5,11 +5,13 @@ import (
 	"math"
 )
 
-// Typical is Medusa's acceptance rule above temperature 0 (arXiv 2401.10774, section 2.3.1): a node is accepted where its token has
-// more than min(ε, δ·e^(−H)) of the target's distribution there, H being its entropy. Of all paths of such nodes the longest is
-// taken, of equally long ones the likeliest.
+// Typical is Medusa's acceptance rule above temperature 0 (arXiv 2401.10774, section 2.3.1): a node
+// is accepted where its token has more than min(ε, δ·e^(−H)) of the target's distribution there, H
+// being its entropy. Of all paths of such nodes the longest is taken, of equally long ones the
+// likeliest.
 //
-// It changes what is generated. So it is for measurements: Options may name it, and requests may not.
+// It changes what is generated. So it is for measurements: Options may name it, and requests may
+// not.
 const Typical = "typical"
 
 // The numbers of Medusa's release.
@@ -29,7 +31,8 @@ type typical struct {
 
 // errTypical says why a request cannot have the rule.
 func errTypical(why string) error {
-	return fmt.Errorf("speculate: the acceptance rule %s, which changes what is generated, %s: want %s or %s", Typical, why, Coupled, Rejection)
+	return fmt.Errorf("speculate: the acceptance rule %s, which changes what is generated, %s: want %s or %s",
+		Typical, why, Coupled, Rejection)
 }
 
 // plan chooses the path through the sequence's tree; logits are those of its nodes.

@@ -10,7 +10,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Of all paths of a tree whose every token is probable enough the longest is taken, of equally long ones the likeliest.
+// Of all paths of a tree whose every token is probable enough the longest is taken, of equally long
+// ones the likeliest.
 func TestTypicalPath(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		const vocab = 6

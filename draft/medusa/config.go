@@ -8,15 +8,20 @@ import (
 	"github.com/grovellm/grove/model"
 )
 
-// Config is the shape of Medusa heads. Of the model.Config only Vocab and Hidden count, which are the target's.
+// Config is the shape of Medusa heads. Of the model.Config only Vocab and Hidden count, which are
+// the target's.
 type Config struct {
 	model.Config
 
-	Depths    int // heads: each drafts the token of one depth, head i, from 0, that i+2 places after the row that it reads
+	// Depths is the number of heads. Each drafts the token of one depth: head i, from 0, that i+2
+	// places after the row that it reads.
+	Depths    int
 	ResBlocks int // residual blocks of a head
 
-	OwnOutputs bool // each head has an output matrix of its own; else they share one, the target's where the file has none
-	DraftVocab int  // tokens of the output matrices; 0 or Vocab: all
+	// OwnOutputs says that each head has an output matrix. Else they share one, which is the
+	// target's where the file has none.
+	OwnOutputs bool
+	DraftVocab int // tokens of the output matrices; 0 or Vocab: all
 
 	Template Template // fitted to the heads' accuracies by their training; nil: PaperTemplate
 

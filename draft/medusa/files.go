@@ -1,5 +1,6 @@
-// Heads in files: GGUF of grove's own, and the folders of Medusa's authors, of text-generation-inference (the authors' without
-// output matrices) and of vLLM (reference baselines.md).
+// Heads in files: GGUF of grove's own, and the folders of Medusa's authors, of
+// text-generation-inference (the authors' without output matrices) and of vLLM (reference
+// baselines.md).
 
 package medusa
 
@@ -25,9 +26,12 @@ type Head struct {
 const arch = "medusa"
 
 var kind = headfile.Kind{
-	Name: "Medusa head", Drafters: []string{arch}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
+	Name: "Medusa head", Drafters: []string{arch}, Archs: []string{arch},
+	New:  func() headfile.Shape { return new(Config) },
 	File: "medusa_lm_head", Bare: true,
-	Examples: []string{"medusa", "medusa:tree=mc_sim_7b_63,depth=1", "medusa:tree=best-first,width=8", "medusa:tree=chain"},
+	Examples: []string{
+		"medusa", "medusa:tree=mc_sim_7b_63,depth=1", "medusa:tree=best-first,width=8", "medusa:tree=chain",
+	},
 }
 
 func init() { headfile.Register(&kind) }
@@ -38,17 +42,19 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 // Common points at what heads of all kinds have.
 func (c *Config) Common() headfile.Common {
 	return headfile.Common{
-		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab, TextWeights: &c.TextWeights,
-		OwnOutput: c.OwnOutputs,
+		Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, DraftVocab: &c.DraftVocab,
+		TextWeights: &c.TextWeights, OwnOutput: c.OwnOutputs,
 	}
 }
 
-// Open loads heads for a target, of which they use what they have not of their own, once for all drafters of the target.
+// Open loads heads for a target, of which they use what they have not of their own, once for all
+// drafters of the target.
 func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
 		n, err := NewNetwork(*s.(*Config), w, tokens, m)
 		return &Head{n, h.Name}, err
-	})
+	}
+	return headfile.Load(h, &kind, target, build)
 }
 
 // Find opens the first of the target's heads that is of this kind.
@@ -75,7 +81,8 @@ func (c *Config) Keys(k *headfile.Keys) {
 	k.Taps(c.Common())
 }
 
-// folderConfig is what config.json says of heads. Medusa's authors and vLLM call the numbers otherwise; vLLM reads either.
+// folderConfig is what config.json says of heads. Medusa's authors and vLLM call the numbers
+// otherwise; vLLM reads either.
 type folderConfig struct {
 	Heads        *int    `json:"medusa_num_heads"`
 	Blocks       *int    `json:"medusa_num_layers"`
@@ -95,7 +102,8 @@ const (
 	vllmOne = vllm + "lm_heads.0" // vLLM's, where the first head's output matrix is that of all
 )
 
-// ReadFolder reads the shape from config.json of an open folder, and sizes from its tensors: config.json mostly lacks them.
+// ReadFolder reads the shape from config.json of an open folder, and sizes from its tensors:
+// config.json mostly lacks them.
 func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	find := func(head, block int) (tensor.Tensor, bool) {
 		return x.Tensor(c.Place(blockName(head, block)+".weight", layout).Name)
@@ -108,7 +116,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 		}
 	}
 	if !found || len(first.Shape) != 2 {
-		return "", kind.Refuse("the folder has no tensor 0.0.linear.weight, or blocks.0.layers.0.weight, as such heads have")
+		return "", kind.Refuse("the folder has no tensor 0.0.linear.weight or blocks.0.layers.0.weight")
 	}
 	var f folderConfig
 	if err := json.Unmarshal(x.JSON, &f); err != nil {
@@ -173,10 +181,14 @@ func (c *Config) Place(name, layout string) headfile.Place {
 // Folders says that the authors' folders can be written, which text-generation-inference reads too.
 func (*Config) Folders() (authors, speculators bool) { return true, false }
 
-// FolderFields is config.json. The authors' code reads the first two; it has no place for a draft vocabulary.
-func (c *Config) FolderFields(m map[string]any, typ tensor.Type, _ []tensor.Tensor, _ *model.Config) (map[string]any, string, error) {
+// FolderFields is config.json. The authors' code reads the first two; it has no place for a draft
+// vocabulary.
+func (c *Config) FolderFields(
+	m map[string]any, _ tensor.Type, _ []tensor.Tensor, _ *model.Config,
+) (map[string]any, string, error) {
 	if c.DraftVocab > 0 && c.DraftVocab < c.Vocab {
-		return nil, "", fmt.Errorf("a draft vocabulary of %d tokens, which folders of Medusa heads have no place for: write GGUF", c.DraftVocab)
+		return nil, "", fmt.Errorf("a draft vocabulary of %d tokens, for which folders of Medusa heads have no place: write GGUF",
+			c.DraftVocab)
 	}
 	m["medusa_num_heads"], m["medusa_num_layers"] = c.Depths, c.ResBlocks
 	m["hidden_size"], m["vocab_size"] = c.Hidden, c.Vocab

@@ -17,9 +17,10 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Heads that PyTorch 1.13 saved under the names of Medusa's code have the logits here that they have there: two heads of two residual
-// blocks, which are one module and so lie in the file twice, over a hidden size of 16 and 40 tokens. What is written of them
-// is read back with the same logits.
+// Heads that PyTorch 1.13 saved under the names of Medusa's code have the logits here that they
+// have there: two heads of two residual blocks, which are one module and so lie in the file twice,
+// over a hidden size of 16 and 40 tokens. What is written of them is read back with the same
+// logits.
 func TestAsPyTorch(t *testing.T) {
 	const saved = "testdata/pytorch"
 	var golden struct {

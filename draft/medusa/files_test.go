@@ -39,7 +39,8 @@ func afterText(t testing.TB, d draft.Drafter, hidden int) *tree.Tree {
 	return q.Tree
 }
 
-// Heads come back from a file of any type and from a folder as they were: their shape, and what they propose to the bit.
+// Heads come back from a file of any type and from a folder as they were: their shape, and what
+// they propose to the bit.
 func TestFilesRoundTrip(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := range uint64(24) {
@@ -168,7 +169,8 @@ func (l *layout) write(t *testing.T) string {
 	return dir
 }
 
-// Every published form is read, for a target that says what it leaves out. None of its tensors is left over.
+// Every published form is read, for a target that says what it leaves out. None of its tensors is
+// left over.
 func TestPublishedForms(t *testing.T) {
 	target := model.Config{Vocab: 20, Hidden: 8, Layers: 4}
 	for name, l := range published {
@@ -191,7 +193,8 @@ func TestPublishedForms(t *testing.T) {
 	}
 }
 
-// What is written has the names and shapes that the authors' code and text-generation-inference read.
+// What is written has the names and shapes that the authors' code and text-generation-inference
+// read.
 func TestWrittenNames(t *testing.T) {
 	for _, name := range []string{"the authors'", "text-generation-inference's"} {
 		l := published[name]

@@ -12,9 +12,10 @@ import (
 	"github.com/grovellm/grove/speculate"
 )
 
-// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every tree, with output matrices of their own
-// and without, over shortlists, under a controller and without one, whether heads are right or wrong. They are right where a bias
-// leaves the choice to the noise.
+// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with every tree,
+// with output matrices of their own and without, over shortlists, under a controller and without
+// one, whether heads are right or wrong. They are right where a bias leaves the choice to the
+// noise.
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 512)
 	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}

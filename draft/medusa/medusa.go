@@ -1,11 +1,13 @@
-// Package medusa drafts with Medusa heads (arXiv 2401.10774): each is a few residual blocks and an output matrix over the
-// target's last hidden state, and drafts the token of one depth. All depths come from one row in one pass, and a tree is made of
-// them (package onepass): the paper's static tree, or one of the most probable paths.
+// Package medusa drafts with Medusa heads (arXiv 2401.10774): each is a few residual blocks and an
+// output matrix over the target's last hidden state, and drafts the token of one depth. All depths
+// come from one row in one pass, and a tree is made of them (package onepass): the paper's static
+// tree, or one of the most probable paths.
 //
-// One deviation remains: above temperature 0 candidates are drawn with the noise of the target's own choice instead of being the
-// most probable, which is what they are at temperature 0.
+// One deviation remains: above temperature 0 candidates are drawn with the noise of the target's
+// own choice instead of being the most probable, which is what they are at temperature 0.
 //
-// The heads have no layers that look back: of a sequence the drafter keeps the target's row of the last committed token alone.
+// The heads have no layers that look back: of a sequence the drafter keeps the target's row of the
+// last committed token alone.
 package medusa
 
 import (

@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What a sequence is proposed does not depend on how its text came about, to the bit: in chunks of a prompt or at once, by rounds
-// that accept any number of nodes, with or without proposals between them, among other sequences or alone, over rows that came
-// without a pass.
+// What a sequence is proposed does not depend on how its text came about, to the bit: in chunks of
+// a prompt or at once, by rounds that accept any number of nodes, with or without proposals between
+// them, among other sequences or alone, over rows that came without a pass.
 func TestProposalsAreTheTexts(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -61,8 +61,8 @@ func TestResume(t *testing.T) {
 	})
 }
 
-// Trees keep to what was asked for. Under a guide they end where it says that another head does not pay, and are those of so many
-// heads.
+// Trees keep to what was asked for. Under a guide they end where it says that another head does not
+// pay, and are those of so many heads.
 func TestTreesKeepToTheRequest(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
@@ -95,7 +95,8 @@ func TestTreesKeepToTheRequest(t *testing.T) {
 	})
 }
 
-// oracle computes a head's logits for the state after the target's last norm, a row at a time, in float64.
+// oracle computes a head's logits for the state after the target's last norm, a row at a time, in
+// float64.
 func oracle(n *medusa.Network, m *model.Model, head int, tap []float32) []float64 {
 	e := nn.NewExec(m.Pool())
 	x, normed := nn.NewMat(1, n.Hidden), nn.NewMat(1, n.Hidden)
@@ -112,8 +113,9 @@ func oracle(n *medusa.Network, m *model.Model, head int, tap []float32) []float6
 	return product(n.Matrix(head), y)
 }
 
-// The chain that is proposed is what a target would choose that had the heads' logits: with the same processors, the same noise
-// at the same positions, and head i for the token i+2 places after the row that the heads read.
+// The chain that is proposed is what a target would choose that had the heads' logits: with the
+// same processors, the same noise at the same positions, and head i for the token i+2 places after
+// the row that the heads read.
 func TestChainMeetsTheNoise(t *testing.T) {
 	m := OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {

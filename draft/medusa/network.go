@@ -10,8 +10,9 @@ import (
 
 // Network is Medusa heads, over loaded weights to serve or trained ones to train.
 //
-// They read x, the target's hidden state of a token after its last norm. Head i is residual blocks y = y + SiLU(W·y + b), the
-// first of x, and its output matrix makes logits of what leaves them: of the token i+2 places after the one that x is of.
+// They read x, the target's hidden state of a token after its last norm. Head i is residual blocks
+// y = y + SiLU(W·y + b), the first of x, and its output matrix makes logits of what leaves them: of
+// the token i+2 places after the one that x is of.
 type Network struct {
 	Config
 	Residual [][]nn.Linear // of each head its residual blocks
@@ -23,8 +24,8 @@ type Network struct {
 	Tokens []int32 // of each row of an output matrix; nil: they are the vocabulary in order
 }
 
-// NewNetwork builds the heads that c describes, for a target of which they use what they have not of their own. tokens are
-// those of a draft vocabulary, nil where it is the whole one.
+// NewNetwork builds the heads that c describes, for a target of which they use what they have not
+// of their own. tokens are those of a draft vocabulary, nil where it is the whole one.
 func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	if err := headfile.CheckWeights(&c, w, tokens); err != nil {
 		return nil, err
@@ -92,8 +93,9 @@ type Buffers struct {
 	states [2]nn.Buffer // after blocks
 }
 
-// Run computes the first heads over rows x (rows × Hidden), which the target's last norm put out, and leaves in y what their
-// output matrices read: of head i rows [i·rows, (i+1)·rows). There are as many heads as y has room for.
+// Run computes the first heads over rows x (rows × Hidden), which the target's last norm put out,
+// and leaves in y what their output matrices read: of head i rows [i·rows, (i+1)·rows). There are
+// as many heads as y has room for.
 func (n *Network) Run(e *nn.Exec, x, y nn.Mat, m *Buffers) {
 	rows := x.Rows
 	part := func(a nn.Mat, head int) nn.Mat { return a.Slice(head*rows, (head+1)*rows) }

@@ -11,14 +11,15 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Template is the shape of a static tree: the parents of nodes 1, 2 and so on, the most valuable first. The k-th child of a node
-// on the list gets the candidate of rank k of its depth. A tree of fewer nodes is a beginning of the list.
+// Template is the shape of a static tree: the parents of nodes 1, 2 and so on, the most valuable
+// first. The k-th child of a node on the list gets the candidate of rank k of its depth. A tree of
+// fewer nodes is a beginning of the list.
 //
 //	Template{0, 1, 0}    the root's two likeliest candidates, and below the first the likeliest of the next depth
 type Template []int32
 
-// PaperTemplate is the tree of Medusa's release for models of 7B (mc_sim_7b_63): 63 nodes below the root, of depths 1 to 4
-// 10, 28, 23 and 2.
+// PaperTemplate is the tree of Medusa's release for models of 7B (mc_sim_7b_63): 63 nodes below the
+// root, of depths 1 to 4 10, 28, 23 and 2.
 var PaperTemplate = Template{
 	0, 1, 0, 1, 0, 2, 3, 1, 0, 1, 0, 1, 5, 1, 2, 0, 1, 0, 1, 4, 3, 0, 1, 2, 9, 1, 0, 0, 7, 8, 3, 2,
 	11, 5, 2, 2, 6, 4, 2, 10, 16, 3, 2, 2, 2, 18, 12, 3, 22, 4, 13, 9, 5, 27, 14, 3, 7, 8, 28, 17, 6, 3, 19,
@@ -33,7 +34,7 @@ func (t Template) check() error {
 	}
 	for i, parent := range t {
 		if parent < 0 || int(parent) > i {
-			return fmt.Errorf("tree template: the parent of node %d is %d: want 0 to %d, a node before it", i+1, parent, i)
+			return fmt.Errorf("tree template: the parent of node %d is %d: want a node before it", i+1, parent)
 		}
 	}
 	return nil
@@ -50,7 +51,8 @@ func (t Template) paths() [][]int {
 	return paths[1:]
 }
 
-// templateOf is the inverse of Template.paths. Paths may come in any order that has each after its beginnings.
+// templateOf is the inverse of Template.paths. Paths may come in any order that has each after its
+// beginnings.
 func templateOf(paths [][]int) (t Template, err error) {
 	nodes, children := map[string]int32{"[]": 0}, map[int32]int{}
 	for i, path := range paths {
@@ -59,7 +61,7 @@ func templateOf(paths [][]int) (t Template, err error) {
 		}
 		parent, ok := nodes[fmt.Sprint(path[:len(path)-1])]
 		if rank := path[len(path)-1]; !ok || rank != children[parent] {
-			return nil, fmt.Errorf("path %v of the tree template comes before its beginning or a lower rank: want it after them", path)
+			return nil, fmt.Errorf("path %v of the tree template: want its beginning and all lower ranks before it", path)
 		}
 		children[parent]++
 		t = append(t, parent)
@@ -68,10 +70,11 @@ func templateOf(paths [][]int) (t Template, err error) {
 	return t, t.check()
 }
 
-// Fit returns the template of so many nodes that is accepted most often, given at many places of a text the rank of the right
-// token at each depth; of a token that was not ranked it is negative. A path is as good as the share of places whose ranks
-// begin with it. The best are taken one after the other, as the paper does with products of the heads' accuracies
-// (section 2.3.3): counted together, what one head gets right may tell of the next.
+// Fit returns the template of so many nodes that is accepted most often, given at many places of a
+// text the rank of the right token at each depth; of a token that was not ranked it is negative. A
+// path is as good as the share of places whose ranks begin with it. The best are taken one after
+// the other, as the paper does with products of the heads' accuracies (section 2.3.3): counted
+// together, what one head gets right may tell of the next.
 func Fit(ranks [][]int, nodes int) Template {
 	f := &fitting{ranks: ranks, at: [][]int32{nil}}
 	for i := range ranks {
@@ -111,9 +114,9 @@ func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
 			}
 		}
 	}
-	list := make([]sample.Candidate, len(count))
+	list, all := make([]sample.Candidate, len(count)), float64(len(f.at[node]))
 	for rank, n := range count {
-		list[rank] = sample.Candidate{Token: int32(rank), LogProb: float32(math.Log(float64(n) / float64(len(f.at[node]))))}
+		list[rank] = sample.Candidate{Token: int32(rank), LogProb: float32(math.Log(float64(n) / all))}
 	}
 	return list
 }

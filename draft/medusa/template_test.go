@@ -8,8 +8,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The tree of Medusa's release has the counts that its authors' list has (reference baselines.md), and the paths that it begins and
-// ends with.
+// The tree of Medusa's release has the counts that its authors' list has (reference baselines.md),
+// and the paths that it begins and ends with.
 func TestPaperTemplate(t *testing.T) {
 	var depths [5]int
 	for _, path := range PaperTemplate.paths() {

@@ -138,15 +138,17 @@ func (f *File) layerArch(norm string) string {
 	return "llama"
 }
 
-// readLayers reads from a GGUF file of an architecture what it says of the head's layers, of a bare kind of the target's widths
-// alone. The kind obeys further keys, with the architecture before them or without.
+// readLayers reads from a GGUF file of an architecture what it says of the head's layers, of a bare
+// kind of the target's widths alone. The kind obeys further keys, with the architecture before them
+// or without.
 func (f *File) readLayers(arch string, keys []string, bare bool) (model.Config, error) {
 	for i, key := range keys {
 		keys[i] = strings.TrimPrefix(key, ".")
 	}
 	if bare {
 		k := f.GGUF.Keys()
-		c := model.Config{Name: k.String("general.name", ""), Vocab: k.Int(arch + vocabKey), Hidden: k.Int(arch + hiddenKey)}
+		c := model.Config{Name: k.String("general.name", "")}
+		c.Vocab, c.Hidden = k.Int(arch+vocabKey), k.Int(arch+hiddenKey)
 		obeyed := gguf.Rules{Obeyed: append(keys, vocabKey[1:], hiddenKey[1:], tapsKey[1:])}
 		return c, errors.Join(k.Err(), f.GGUF.CheckKeys(arch+".", obeyed))
 	}

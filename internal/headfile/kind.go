@@ -23,7 +23,8 @@ type Kind struct {
 	// Examples are texts of the drafters. Checks draw other numbers for those in them: each below twice as large.
 	Examples []string
 
-	// File is what the weights in folders of such heads are called, "FILE.safetensors" or "FILE.pt"; empty: as those of models are.
+	// File is what the weights in folders of such heads are called, "FILE.safetensors" or
+	// "FILE.pt"; empty: as those of models are.
 	File string
 
 	Bare   bool // heads have no layers of a model: GGUF files say the target's widths alone
@@ -128,9 +129,9 @@ func Names() string {
 	return b.String()
 }
 
-// For completes a shape for a target, whose depth says which layers are tapped where the file does not, as its vocabulary
-// says how many tokens there are. It returns an
-// error that says why the head is not one for the target.
+// For completes a shape for a target, whose depth says which layers are tapped where the file does
+// not, and whose vocabulary how many tokens there are. It returns an error that says why the head is
+// not one for the target.
 func For(s Shape, target model.Config) (err error) {
 	c := s.Common()
 	if c.Layers.Vocab == 0 {

@@ -43,7 +43,8 @@ func (d *Drafter) head(rows nn.Mat) {
 		for _, s := range d.live {
 			for step := range s.depth {
 				if len(d.methods) == 1 || step == i {
-					d.queries = append(d.queries, shortlist.Query{State: s.words[i], Step: step, Token: s.request.Tree.Token[0]})
+					q := shortlist.Query{State: s.words[i], Step: step, Token: s.request.Tree.Token[0]}
+					d.queries = append(d.queries, q)
 					d.rows = append(d.rows, int32(s.first+step))
 				}
 			}
@@ -68,7 +69,8 @@ func (d *Drafter) head(rows nn.Mat) {
 	d.exec.Shortlist(src, d.listed, d.out)
 }
 
-// eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are put in the rows' order.
+// eachHead multiplies the rows of each depth by its matrix. Results come depth by depth, and are put
+// in the rows' order.
 func (d *Drafter) eachHead(src nn.Source, heads []nn.Linear) {
 	ordered := d.ordered.Mat(d.out.Rows, d.out.Cols)
 	d.rows = d.rows[:0]

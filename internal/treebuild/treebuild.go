@@ -37,9 +37,9 @@ type Builder struct {
 	Whole bool
 	Order func(path float64, depth int) float64
 
-	// Template is the shape of a static tree, whatever the probabilities are: of nodes 1, 2 and so on their parents. The k-th child
-	// of a node there is its candidate of rank k; a node without one has no place, and neither have those below it. Nil: trees
-	// are built best first.
+	// Template is the shape of a static tree, whatever the probabilities are: of nodes 1, 2 and so
+	// on their parents. The k-th child of a node there is its candidate of rank k; a node without
+	// one has no place, and neither have those below it. Nil: trees are built best first.
 	Template []int32
 
 	heap  heap

@@ -33,8 +33,8 @@ type Flags struct {
 // Help explains the command.
 func (*Flags) Help() string {
 	r := NewRecipe()
-	return fmt.Sprintf(`Medusa heads read the last hidden state of a model, the target. Each drafts one of the next tokens, all in one pass. They
-are trained for any model that grove runs. The flags change the usual recipe, which is Medusa-1's: %d heads of %d
+	return fmt.Sprintf(`Medusa heads read the last hidden state of a model, the target. Each drafts one of the next tokens, all in one
+pass. They are trained for any model that grove runs. The flags change the usual recipe, Medusa-1: %d heads of %d
 residual block, %d steps, loss %s, AdamW at %g. docs/train-a-head.md walks through it.
 
 What they learn is what the model generates after passages of --text, or as answers to --prompts; --teacher asks a

@@ -13,8 +13,8 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Heads is Medusa heads in training over a frozen target. A place of a text is a root: the heads read the target's row before
-// it, and head i, from 0, learns the token i+1 places after it.
+// Heads is Medusa heads in training over a frozen target. A place of a text is a root: the heads
+// read the target's row before it, and head i, from 0, learns the token i+1 places after it.
 type Heads struct {
 	train.OverTarget
 
@@ -42,8 +42,8 @@ func NewHeads(c medusa.Config, target *model.Model, kind gemm.Type) (*Heads, err
 	return h, c.Fits(target.Config)
 }
 
-// begin makes the heads what the authors' begin as: residual blocks add next to nothing, since their matrices are zero and their
-// biases at most 1/√width, and output matrices are the target's.
+// begin makes the heads what the authors' begin as: residual blocks add next to nothing, since
+// their matrices are zero and their biases at most 1/√width, and output matrices are the target's.
 func (h *Heads) begin(seed uint64) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	width := 1 / math.Sqrt(float64(h.net.Hidden))
@@ -70,8 +70,8 @@ type goal struct {
 	decay float64 // head i counts decay^i
 }
 
-// gradient computes the heads at places of some texts of one length, adds scale times the gradient of the loss to the parameters'
-// where the tape is attached, and returns the loss.
+// gradient computes the heads at places of some texts of one length, adds scale times the gradient
+// of the loss to the parameters' where the tape is attached, and returns the loss.
 func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32) (all nn.Loss) {
 	x := h.target(texts, places, o)
 	y := h.run(x)
@@ -101,8 +101,9 @@ func (h *Heads) gradient(texts [][]int32, places [][]int, o goal, scale float32)
 	return all
 }
 
-// target runs the target over texts, and returns what its last norm makes of the rows before the places. It fills h.soft with what the
-// target says after these and later rows, where they are wanted.
+// target runs the target over texts, and returns what its last norm makes of the rows before the
+// places. It fills h.soft with what the target says after these and later rows, where they are
+// wanted.
 func (h *Heads) target(texts [][]int32, places [][]int, o goal) nn.Mat {
 	read, length := h.Target.Read(texts), len(texts[0])
 	if o.soft {

@@ -23,8 +23,9 @@ func tiny(steps int) Recipe {
 	return r
 }
 
-// Heads learn what the target says; those that were interrupted end in the weights of those left alone, on another number of
-// threads; and what is exported opens as heads of the target, with a tree template.
+// Heads learn what the target says; those that were interrupted end in the weights of those left
+// alone, on another number of threads; and what is exported opens as heads of the target, with a
+// tree template.
 func TestTrain(t *testing.T) {
 	j := traintest.JobWithTarget(t)
 	for name, change := range map[string]func(r *Recipe){
@@ -93,8 +94,9 @@ func TestBegin(t *testing.T) {
 	}
 }
 
-// The gradient at all places of some texts at once is the sum of those of each place alone, in a text that ends where its last
-// head's token does. The loss is the sum over the heads, each with its weight.
+// The gradient at all places of some texts at once is the sum of those of each place alone, in a
+// text that ends where its last head's token does. The loss is the sum over the heads, each with
+// its weight.
 func TestPlacesAreIndependent(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
@@ -193,8 +195,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A checkpoint is gone on with by the fingerprint of its recipe, which is one of names and order of fields: a change of these turns
-// all runs away that were stopped before it.
+// A checkpoint is gone on with by the fingerprint of its recipe, which is one of names and order of
+// fields: a change of these turns all runs away that were stopped before it.
 func TestFingerprintStays(t *testing.T) {
 	r := tiny(7)
 	if got := train.Fingerprint(&r); got != "dcf338b7bcad2e57" {

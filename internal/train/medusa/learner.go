@@ -51,7 +51,8 @@ func (l *learner) Gradient(step int) (total nn.Loss, err error) {
 	var places [][]int
 	rows := 0
 	for i, text := range texts {
-		of := train.DrawAnchors(r.Seed<<32+uint64(d.Length), uint64(first+i), text, d.First, d.Length-2, r.Depths+1, r.Places, r.Circles)
+		seed, number := r.Seed<<32+uint64(d.Length), uint64(first+i)
+		of := train.DrawAnchors(seed, number, text, d.First, d.Length-2, r.Depths+1, r.Places, r.Circles)
 		places = append(places, of)
 		rows += len(of)
 	}

@@ -6,8 +6,8 @@ import (
 	"github.com/grovellm/grove/sample"
 )
 
-// Validate measures on every held-out source the loss, the share of right first guesses by depth, and τ: the tokens that a
-// verified chain, or tree, brings per round.
+// Validate measures on every held-out source the loss, the share of right first guesses by depth,
+// and τ: the tokens that a verified chain, or tree, brings per round.
 func (l *learner) Validate() (losses, figures map[string]float64, err error) {
 	return l.Heads.Validate(func(t *train.HeldText, figure func(string, float64)) (nn.Loss, error) {
 		m, err := l.heads.measure(t, l.r.goal())
@@ -47,7 +47,8 @@ func (h *Heads) measure(t *train.HeldText, o goal) (*train.Blocks, error) {
 // ranked is how many candidates of a head a tree template can have, as in the authors' code.
 const ranked = 10
 
-// ranks are, at every place of a text, the heads' ranks of the right tokens; -1 for those that are not among the first.
+// ranks are, at every place of a text, the heads' ranks of the right tokens; -1 for those that are
+// not among the first.
 func (h *Heads) ranks(text []int32, places []int) [][]int {
 	h.Tape.Detach()
 	y, n := h.run(h.target([][]int32{text}, [][]int{places}, goal{})), len(places)

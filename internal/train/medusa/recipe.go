@@ -14,7 +14,7 @@ import (
 // Recipe is what Medusa heads' weights are a function of, with the target and the text.
 type Recipe struct {
 	Depths, ResBlocks int
-	OwnOutputs        bool // each head has an output matrix of its own, which begins as the target's; else they use the target's
+	OwnOutputs        bool // each head has an output matrix, which begins as the target's; else they use that
 	Seed              uint64
 	Precision         string // of products: f32 or bf16
 	train.Course
@@ -26,13 +26,17 @@ type Recipe struct {
 	Nodes  int     // of the tree template that is fitted at the end
 }
 
-// NewRecipe is Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the target is frozen, the loss is the
-// sum of the heads' cross-entropies, AdamW's rate is 1e-3 after a warm-up of a tenth and falls as a cosine. The heads use the
-// target's output matrix, as text-generation-inference's do: for a small target, matrices of their own are most of the weights.
+// NewRecipe is Medusa-1 as its authors' code trains it (arXiv 2401.10774, section 2.2.1): the
+// target is frozen, the loss is the sum of the heads' cross-entropies, AdamW's rate is 1e-3 after a
+// warm-up of a tenth and falls as a cosine. The heads use the target's output matrix, as
+// text-generation-inference's do: for a small target, matrices of their own are most of the
+// weights.
 func NewRecipe() Recipe {
 	r := Recipe{
 		Depths: 5, ResBlocks: 1, Seed: 8, Precision: "bf16",
-		Course:   train.Course{Steps: 1000, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}, Clip: 1, ValidateEvery: 200},
+		Course: train.Course{
+			Steps: 1000, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.9, Cosine: true}, Clip: 1, ValidateEvery: 200,
+		},
 		HeadText: train.DefaultHeadText(),
 		Places:   192, Loss: "ce", Decay: 1, Nodes: len(medusa.PaperTemplate),
 	}
@@ -64,7 +68,8 @@ func (r *Recipe) Check(target *model.Config) error {
 	case r.Nodes < 1 || r.Nodes > 1<<10:
 		return fmt.Errorf("a tree template of %d nodes: want 1 to %d", r.Nodes, 1<<10)
 	case r.Held.Length-r.Depths-1 <= r.Held.Prompt:
-		return fmt.Errorf("%d heads: held-out texts of %d tokens have no room for a draft after the %d that are given", r.Depths, r.Held.Length, r.Held.Prompt)
+		return fmt.Errorf("%d heads: held-out texts of %d tokens have no room for a draft after the %d that are given",
+			r.Depths, r.Held.Length, r.Held.Prompt)
 	}
 	return nil
 }
@@ -77,7 +82,8 @@ func (r *Recipe) config(target *model.Config) medusa.Config {
 	}
 }
 
-// Train trains Medusa heads for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
+// Train trains Medusa heads for the target of the job, in DIR/NAME, on text that is in
+// DIR/generated for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
