@@ -68,15 +68,14 @@ func (l *learner) Gradient(step int) (total nn.Loss, err error) {
 // fitTexts are looked at to fit the tree template: the first that the heads have learned from.
 const fitTexts = 48
 
-// Finish fits the tree template to the heads' accuracies.
+// Finish fits the tree template to the heads' accuracies. Places where a text goes round in circles
+// are taken as seldom as in training: a round of decoding goes on past many of them.
 func (l *learner) Finish(context.Context, string) error {
 	var ranks [][]int
 	depths := l.heads.net.Depths
-	for _, text := range l.Sample(fitTexts) {
-		var places []int
-		for p := l.FirstPlace(); p+depths < len(text); p++ {
-			places = append(places, p)
-		}
+	for i, text := range l.Sample(fitTexts) {
+		last := len(text) - 1 - depths
+		places := train.DrawAnchors(l.r.Seed, uint64(i), text, l.FirstPlace(), last, depths+1, len(text), l.r.Circles)
 		ranks = append(ranks, l.heads.ranks(text, places)...)
 	}
 	l.heads.net.Template = medusa.Fit(ranks, l.r.Nodes)
