@@ -194,7 +194,7 @@ func readFolder(path string, tensors, full bool) (*contents, error) {
 	if err := c.addConfig(data, full); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
-	f, err := safetensors.OpenFolder(path)
+	f, err := safetensors.OpenFolder(path, headfile.FileNames()...)
 	if err != nil {
 		return nil, err
 	}

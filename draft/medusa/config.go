@@ -85,7 +85,7 @@ func (c *Config) Describe(own bool) string {
 	if c.DraftVocab > 0 && c.DraftVocab < c.Vocab {
 		output += fmt.Sprintf(" of %d tokens", c.DraftVocab)
 	}
-	return fmt.Sprintf("Medusa heads: %d of %d residual blocks, %s", c.Depths, c.ResBlocks, output)
+	return fmt.Sprintf("Medusa heads: %d, residual blocks %d, %s", c.Depths, c.ResBlocks, output)
 }
 
 // Draw draws the numbers of random heads.

@@ -81,6 +81,9 @@ func (c *Config) Keys(k *headfile.Keys) {
 	k.Taps(c.Common())
 }
 
+// Foreign says why llama.cpp does not run the heads.
+func (*Config) Foreign() string { return "llama.cpp has no Medusa heads" }
+
 // folderConfig is what config.json says of heads. Medusa's authors and vLLM call the numbers
 // otherwise; vLLM reads either.
 type folderConfig struct {
@@ -123,6 +126,9 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 		return "", err
 	}
 	*c = Config{Config: model.Config{Vocab: f.Vocab, Hidden: first.Cols()}, TargetLayers: f.TargetLayers}
+	if f.TargetLayers > 0 {
+		c.Taps = []int{f.TargetLayers}
+	}
 	if n := cmp.Or(f.Heads, f.VLLMHeads); n != nil {
 		c.Depths = *n
 	} else {

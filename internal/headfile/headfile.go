@@ -44,7 +44,7 @@ func Open(h draft.Head) (*File, error) {
 	}
 	x := &File{Dir: h.Name}
 	var noWeights error
-	x.Folder, noWeights = safetensors.OpenFolder(h.Name, fileNames()...) // before config.json is read: see CheckInPlace
+	x.Folder, noWeights = safetensors.OpenFolder(h.Name, FileNames()...) // before config.json is read: see CheckInPlace
 	if x.JSON, err = ReadFolder(h.Name); err == nil {
 		err = noWeights
 	}
@@ -64,8 +64,8 @@ func Open(h draft.Head) (*File, error) {
 	return x, nil
 }
 
-// fileNames are those of weights in folders of heads that are not called as those of models are.
-func fileNames() (names []string) {
+// FileNames are those of weights in folders of heads that are not called as those of models are.
+func FileNames() (names []string) {
 	for _, k := range kinds {
 		if k.File != "" {
 			names = append(names, k.File+".safetensors", k.File+".pt")
