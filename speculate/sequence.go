@@ -190,8 +190,12 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	}
 	if r.Drafter != nil && r.Budget > 1 {
 		s.group = l.join(r.Drafter, r.Name)
+		drafting := r.Sampling
+		if s.rule == l.typical { // what is accepted is probable, whatever the noise chooses
+			drafting.Temperature = 0
+		}
 		if s.state, err = r.Drafter.Begin(draft.Options{
-			Sampling: r.Sampling, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
+			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
 			l.leave(s.group)
 			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)

@@ -1,10 +1,12 @@
 package speculate
 
 import (
+	"context"
 	"math"
 	"slices"
 	"testing"
 
+	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -67,13 +69,43 @@ func TestTypicalPath(t *testing.T) {
 	})
 }
 
-// The rule changes the text, so that no request may ask for it.
+// noting is a drafter that notes how it was begun, and proposes nothing.
+type noting struct {
+	draft.Base
+	begun draft.Options
+}
+
+func (d *noting) Begin(o draft.Options) (draft.State, error) {
+	d.begun = o
+	return d, nil
+}
+
+func (d *noting) Propose(_ context.Context, requests []draft.Request) ([]draft.Proposal, error) {
+	return make([]draft.Proposal, len(requests)), nil
+}
+
+func (d *noting) Commit([]draft.Rows) error { return nil }
+func (d *noting) Close()                    {}
+
+// The rule changes the text, so that no request may ask for it. Under it a drafter looks for what is
+// probable, and not for what the noise will choose.
 func TestTypicalIsForMeasurements(t *testing.T) {
-	l, err := New(newLaw(1), nil, Options{Accept: Typical})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := l.Start([]int32{0}, Request{Accept: Typical, Sampling: sample.Params{Temperature: 1}}); err == nil {
-		t.Error("a request has a rule that changes the text")
+	for rule, temperature := range map[string]float32{Typical: 0, Coupled: 1} {
+		d := new(noting)
+		l, err := New(newLaw(1), d, Options{Accept: rule})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := l.Start([]int32{0}, Request{Sampling: sample.Params{Temperature: 1}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.begun.Sampling.Temperature != temperature {
+			t.Errorf("%s: the drafter ranks at temperature %g, want %g", rule, d.begun.Sampling.Temperature, temperature)
+		}
+		s.Close()
+		if _, err := l.Start([]int32{0}, Request{Accept: Typical}); err == nil {
+			t.Error("a request has a rule that changes the text")
+		}
 	}
 }
