@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 )
@@ -16,8 +17,9 @@ type lane struct {
 	loop    *speculate.Loop
 	forced  *forcedTarget // the loop's target
 	r       speculate.Request
-	prefix  string        // the method's
-	drafter draft.Drafter // nil: plain decoding
+	prefix  string           // the method's
+	memory  *textstore.Store // of the outputs so far; nil: the method has none
+	drafter draft.Drafter    // nil: plain decoding
 }
 
 // lane makes a method's loop. control is its controller, unless the method has none.
@@ -88,6 +90,9 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 		}
 		defer r.Kept.Close()
 	}
+	if l.memory != nil {
+		r.Memory = l.memory
+	}
 	g := &generation{rounds: make([]round, 0, r.MaxTokens)}
 	if l.drafter != nil {
 		g.lists = l.drafter.ListStats()
@@ -127,6 +132,12 @@ func (l *lane) generate(ctx context.Context, p encoded, seed uint64) (*generatio
 	g.tokens = append(g.tokens, s.Output()...)
 	g.stats, g.finish = *s.Stats(), s.Finish()
 	g.stats.Depths = append([]speculate.Depth(nil), g.stats.Depths...)
+	if l.memory != nil {
+		if err := l.memory.Add(p.prompt, g.tokens); err != nil {
+			return nil, err
+		}
+		return g, l.memory.Wait()
+	}
 	return g, nil
 }
 

@@ -23,6 +23,7 @@ type Method struct {
 	Accept       string // acceptance rule: speculate.Coupled, speculate.Rejection or speculate.Typical
 	Uncontrolled bool   // no controller
 	Prefix       string // what is there of a prompt before it is read: Cached, Resumed, or empty: nothing
+	Memory       bool   // drafts also from what it generated for the prompts before
 }
 
 // Prefixes of a prompt.
@@ -111,6 +112,8 @@ func ParseMethod(text string, base Method) (Method, error) {
 			m.Uncontrolled = key == "no-controller"
 		case Cached, Resumed:
 			m.Prefix = key
+		case "memory":
+			m.Memory = true
 		case "budget":
 			n, err := strconv.Atoi(value)
 			if err != nil || n < 2 {
@@ -125,7 +128,7 @@ func ParseMethod(text string, base Method) (Method, error) {
 			continue
 		default:
 			return m, fmt.Errorf("there is no setting @%s: want @budget=N, @coupled, @rejection, @typical, @controller, "+
-				"@no-controller, @cached, @resumed or @name=NAME", setting)
+				"@no-controller, @cached, @resumed, @memory or @name=NAME", setting)
 		}
 		shown, settings = append(shown, "@"+strings.TrimSpace(setting)), true
 	}
@@ -240,6 +243,9 @@ func (m *Method) String() string {
 	}
 	if m.Prefix != "" {
 		text += "@" + m.Prefix
+	}
+	if m.Memory {
+		text += "@memory"
 	}
 	return text
 }

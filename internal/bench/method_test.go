@@ -109,6 +109,7 @@ func TestMethodString(t *testing.T) {
 			Accept:       rapid.SampledFrom([]string{"", "coupled", "rejection"}).Draw(t, "accept"),
 			Uncontrolled: rapid.Bool().Draw(t, "uncontrolled"),
 			Prefix:       rapid.SampledFrom([]string{"", Cached, Resumed}).Draw(t, "prefix"),
+			Memory:       rapid.Bool().Draw(t, "memory"),
 		}
 		m.Name = m.String()
 		if got, err := ParseMethod(m.String(), Method{}); err != nil || got != m {

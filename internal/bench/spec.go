@@ -4,12 +4,14 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"runtime"
 	"slices"
 
 	"github.com/grovellm/grove/chat"
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textstore"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/speculate"
 	"github.com/grovellm/grove/tokenizer"
@@ -149,6 +151,9 @@ func (b *bench) prepare(run *SpecRun, temperature float32) (*suiteRun, error) {
 		return nil, fmt.Errorf("plain decoding is not among the methods, and all are compared with it")
 	}
 	for _, m := range run.Methods { // before hours of measuring: do they exist?
+		if m.Memory && (b.o.Repeats > 1 || len(s.seeds) > 1) {
+			return nil, fmt.Errorf("method %s remembers its outputs, and would find each again: want one seed and one repeat", m.Name)
+		}
 		if _, err := b.lane(m, s.sampling, nil); err != nil {
 			return nil, err
 		}
@@ -213,12 +218,18 @@ func (b *bench) encoder() (func(Prompt) (encoded, bool, error), error) {
 }
 
 // run measures a suite.
-func (b *bench) run(ctx context.Context, s *suiteRun) error {
+func (b *bench) run(ctx context.Context, s *suiteRun) (failed error) {
 	lanes := make([]*lane, len(s.run.Methods))
 	for i, m := range s.run.Methods {
 		var err error
 		if lanes[i], err = b.lane(m, s.sampling, speculate.NewController()); err != nil {
 			return err
+		}
+		if m.Memory {
+			if lanes[i].memory, err = textstore.Open("", 0); err != nil {
+				return err
+			}
+			defer func() { failed = errors.Join(failed, lanes[i].memory.Close()) }()
 		}
 	}
 	all := func(prompt encoded, name string, seed uint64, warmUp bool) ([]*generation, error) {

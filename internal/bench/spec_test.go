@@ -203,3 +203,27 @@ func TestMemory(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
+
+// The second time that a question comes, a method with a memory drafts what it generated the first time. More than one repeat or seed
+// would have it find each output at once, and is refused.
+func TestMemoryOfOutputs(t *testing.T) {
+	target := tinyPair(t)
+	suite := tinySuite("questions", 3)
+	suite.Prompts = slices.Repeat(suite.Prompts, 2)
+	o := SpecOptions{
+		Target: target, Runs: []SpecRun{{suite, methods(t, "lookup@no-controller,lookup@no-controller@memory")}}, MaxTokens: 24, IgnoreEnd: true,
+	}
+	r, err := Spec(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &r.Suites[0]
+	without, with := s.Method("lookup@no-controller"), s.Method("lookup@no-controller@memory")
+	if with.Rounds > without.Rounds*3/4 || *with.Mismatches != 0 {
+		t.Errorf("%d rounds with a memory, %d without, %d mismatches: want at most three quarters and none", with.Rounds, without.Rounds, *with.Mismatches)
+	}
+	o.Repeats = 2
+	if _, err := Spec(t.Context(), o); err == nil || !strings.Contains(err.Error(), "one repeat") {
+		t.Errorf("two repeats: %v", err)
+	}
+}

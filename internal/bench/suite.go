@@ -59,10 +59,14 @@ type query struct {
 	name  string
 	chars int    // characters of a prompt at most; 0: as the suite has them
 	field string // of the objects in a jsonl file; empty: found by name
+	times int    // that the prompts come, one after the other and then again
 }
 
+// mostTimes bounds how often prompts come.
+const mostTimes = 1000
+
 func parseQuery(text string) (query, error) {
-	q := query{name: text}
+	q := query{name: text, times: 1}
 	at := strings.LastIndexByte(text, ':')
 	if at < 0 || !strings.Contains(text[at:], "=") {
 		return q, nil
@@ -77,8 +81,12 @@ func parseQuery(text string) (query, error) {
 			return q, fmt.Errorf("suite %q: chars=%s: want a number of characters, such as 400", text, value)
 		case key == "field" && value != "":
 			q.field = value
+		case key == "times" && err == nil && n >= 1 && n <= mostTimes:
+			q.times = n
+		case key == "times":
+			return q, fmt.Errorf("suite %q: times=%s: want 1 to %d", text, value, mostTimes)
 		default:
-			return q, fmt.Errorf("suite %q: option %q: want chars=N or field=NAME", text, option)
+			return q, fmt.Errorf("suite %q: option %q: want chars=N, times=N or field=NAME", text, option)
 		}
 	}
 	return q, nil
@@ -86,7 +94,8 @@ func parseQuery(text string) (query, error) {
 
 // OpenSuite reads a suite: go, edit, math, prose, wikitext, wikitext-articles, the name of a file in the data folder's
 // prompts/ (mt_bench for mt_bench.jsonl), or the path of a jsonl file. After a colon it may have options: chars=N
-// cuts its prompts to N characters, field=NAME names the field of a jsonl file that has them. The same files give the same prompts.
+// cuts its prompts to N characters, times=N has them come N times, field=NAME names the field of a jsonl file that has them. The same
+// files give the same prompts.
 func OpenSuite(text string, o SuiteOptions) (Suite, error) {
 	q, err := parseQuery(text)
 	if err != nil {
@@ -105,6 +114,7 @@ func OpenSuite(text string, o SuiteOptions) (Suite, error) {
 		return s, fmt.Errorf("suite %s: %w", q.name, err)
 	}
 	s.Prompts, s.Spare = divide(all, o.N, o.Spare, ordered)
+	s.Prompts = slices.Repeat(s.Prompts, q.times)
 	return s, nil
 }
 
