@@ -72,7 +72,11 @@ func (r *RouterRecipe) cluster(m *model.Model, head *eagle.Network, texts [][]in
 		return nil, err
 	}
 	always, others := shortlist.Always(shortlist.Count(m.Config.Vocab, m.Tokenizer, "", texts...).Of(h))
-	clusters, err := shortlist.Cluster(m.Pool(), h, others, shortlist.Clustering{Clusters: r.Clusters, Size: r.Size, Seed: r.Seed})
+	o := shortlist.Clustering{Clusters: r.Clusters, Seed: r.Seed}
+	if r.Clusters == 0 {
+		o.Size = r.Size
+	}
+	clusters, err := shortlist.Cluster(m.Pool(), h, others, o)
 	return &shortlist.Routing{Always: always, Clusters: clusters, Listed: min(r.Listed, len(clusters))}, err
 }
 

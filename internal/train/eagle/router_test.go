@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -14,6 +15,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
@@ -74,6 +76,10 @@ func TestRouter(t *testing.T) {
 			if _, err := draft.New(text, target); err != nil {
 				t.Errorf("%s: %v", text, err)
 			}
+		}
+		h := draft.Head{Name: filepath.Join(j.Dir, name, "model-q8_0.gguf")}
+		if text, err := heads.Describe(h); err != nil || name == "kmeans" != strings.Contains(text, " 12 clusters ") {
+			t.Errorf("%s: %s, %v: want 12 clusters of the one that names a number", name, text, err)
 		}
 		target.Heads = target.Heads[:1]
 		if _, err := draft.New("eagle3+dynaspec", target); err == nil {
