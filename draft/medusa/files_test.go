@@ -17,6 +17,7 @@ import (
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
+	kinds "github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
@@ -183,6 +184,9 @@ func TestPublishedForms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		} else if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s: %s", name, d)
+		}
+		if text, err := kinds.Describe(h); err != nil || !strings.HasPrefix(text, "Medusa heads: ") {
+			t.Errorf("%s: taken for %q, %v", name, text, err)
 		}
 		f := Must(headfile.Read(h, want.Kind()))(t)
 		if wanted := name == "vLLM's"; (f.Tokens != nil) != wanted || wanted && !slices.Equal(f.Tokens, []int32{1, 4, 7, 10, 13, 16}) {
