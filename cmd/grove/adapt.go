@@ -55,9 +55,11 @@ func (cmd *adaptCmd) Run(p *program) error {
 		return p.printJSON(s)
 	}
 	fmt.Fprintf(p.stdout, "%s: learned from %d queries and %d rejected drafts\n", cmd.Drafter, s.Queries, s.Rejected)
-	fmt.Fprintf(p.stdout, "updates: %d of the last part, %d of the whole head; %d rejected, %d rolled back; %.1f s of processor time\n",
-		s.Updates[adapt.Head], s.Updates[adapt.Full], s.Refused, s.Rollbacks, s.Seconds)
-	fmt.Fprintf(p.stdout, "accepted length against the original head, at the last comparison: %+.1f %%\n", 100*s.Gain)
+	fmt.Fprintf(p.stdout, "updates: %d, of which %d came into use as judged better; %d times learning was given up, %d times undone\n",
+		s.Updates[adapt.Head]+s.Updates[adapt.Full], s.Adopted, s.Returned, s.Rollbacks)
+	fmt.Fprintf(p.stdout, "cost: %.2f s of %.1f s of decoding; %.2f s are allowed; %.1f s of processor time\n",
+		s.Lost, s.Decoding, s.Allowed, s.Seconds)
+	fmt.Fprintf(p.stdout, "expected accepted length against the original head: at least %+.1f %%\n", 100*s.Gain)
 	return nil
 }
 

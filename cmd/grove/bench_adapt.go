@@ -14,7 +14,7 @@ type benchAdaptCmd struct {
 
 	Stream  []string `help:"Streams of prompts: a suite (grove bench spec --list), novels or attack. A+B mixes, A>B runs B after A, NAME*100 takes 100 prompts (${default})." default:"novels,math" placeholder:"NAME" group:"What to measure"`
 	Drafter string   `short:"d" help:"A drafter with a trained head, with its options (${default})." default:"specblock" placeholder:"NAME" group:"What to measure"`
-	Policy  []string `help:"Policies, compared with the first: frozen (no learning), bandit (when it pays), always, full (no updates of the last part alone), osd (every 8 queries) (${default})." default:"frozen,bandit,osd" placeholder:"NAME" group:"What to measure"`
+	Policy  []string `help:"Policies, compared with the first: frozen (no learning), judged (weights serve once they were judged better), bandit (the paper's), osd (every 8 queries), always (every query) (${default})." default:"frozen,judged,osd" placeholder:"NAME" group:"What to measure"`
 
 	Queries     int     `help:"Queries of a stream (${default})." default:"300" placeholder:"N" group:"How much"`
 	Epochs      int     `help:"Times that each stream is run (${default})." default:"1" placeholder:"N" group:"How much"`
@@ -24,9 +24,9 @@ type benchAdaptCmd struct {
 
 	Budget       int     `short:"b" help:"Maximum nodes of a draft tree, 2 to 4096; 0 means ${budget}." default:"0" placeholder:"N" group:"Speculation"`
 	NoController bool    `help:"Draft and verify whole trees in every round, even where they do not pay." group:"Speculation"`
-	Wait         bool    `help:"Wait for each update, so that τ does not depend on the machine's speed." group:"Learning"`
+	Wait         bool    `help:"Wait for each update. With --share 100, τ then does not depend on the machine's speed." group:"Learning"`
 	Workers      int     `help:"Processors of an update (${default})." default:"1" placeholder:"N" group:"Learning"`
-	Horizon      float64 `help:"Queries over which an update must pay; 0 means the default." default:"0" placeholder:"N" group:"Learning"`
+	Share        float64 `help:"Share of decoding time that learning may cost while nothing was gained; 100 sets no bound; 0 means the default (policy judged)." default:"0" placeholder:"S" group:"Learning"`
 	Rate         float32 `help:"Learning rate of full updates; 0 means the default." default:"0" placeholder:"R" group:"Learning"`
 
 	Data   string `env:"GROVE_DATA" help:"Folder with prompts/, math/ and prose/ (${default})." default:"../shared/data" placeholder:"DIR" group:"Files"`
@@ -43,7 +43,7 @@ Prints Markdown, or JSON with --json. Ctrl-C ends it with the results so far.
 Examples:
     grove bench adapt --head code-only.gguf --pad 500M --json
     grove bench adapt -d jetspec --stream novels+math --epochs 4 --queries 100
-    grove bench adapt -d eagle3 --stream "attack*100>go" --policy frozen,bandit,always,full,osd --wait`
+    grove bench adapt -d eagle3 --stream "attack*100>go" --policy frozen,judged,bandit,osd,always --wait`
 }
 
 func (cmd *benchAdaptCmd) Run(p *program) error {
@@ -66,8 +66,11 @@ func (cmd *benchAdaptCmd) Run(p *program) error {
 	if cmd.Rate > 0 {
 		o.Adapt.Rate[adapt.Full] = cmd.Rate
 	}
-	if cmd.Horizon > 0 {
-		o.Adapt.Horizon = cmd.Horizon
+	if !(cmd.Share >= 0) {
+		return usagef("--share %g: want 0 or more", cmd.Share)
+	}
+	if cmd.Share > 0 {
+		o.Adapt.Share = cmd.Share
 	}
 	from := bench.SuiteOptions{Data: cmd.Data, GoRoot: cmd.GoRoot}
 	for _, text := range cmd.Stream {

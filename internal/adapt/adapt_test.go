@@ -22,7 +22,7 @@ import (
 // Law 2: the tokens are those of plain decoding while weights change under way, whatever they become.
 func TestSameTokensWhileWeightsChange(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
-	for i, policy := range []adapt.Policy{adapt.Bandit, adapt.OSD, adapt.Always, adapt.Whole} {
+	for i, policy := range []adapt.Policy{adapt.Judged, adapt.Bandit, adapt.OSD, adapt.Always} {
 		d := newLearner(t, m, uint64(i))
 		a := adapter(t, d, adapt.Options{Policy: policy, Tuning: wild(), Workers: m.Pool(), Wait: i%2 == 0})
 		plain, learning := serve(t, m, nil), serve(t, m, a.Wrap(d))

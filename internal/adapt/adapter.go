@@ -18,15 +18,13 @@ import (
 type Policy string
 
 const (
-	Bandit Policy = "bandit" // what pays: the default
-	OSD    Policy = "osd"    // Online Speculative Decoding: an update of all every eight queries, from rejected places, whatever it brings
-
-	// For studies (paper 004, Table 2).
-	Always Policy = "always" // an update of all whenever its buffer is full
-	Whole  Policy = "full"   // the bandit without updates of the last part alone
+	Judged Policy = "judged" // weights serve once they were judged better, within an account: the default
+	Bandit Policy = "bandit" // paper 004, section 3.4: Algorithm 1 with the numbers of its Appendix A.3
+	OSD    Policy = "osd"    // Online Speculative Decoding: an update of all every eight queries, from rejected positions
+	Always Policy = "always" // an update of all after every query: paper 004, Table 2, without the bandit
 )
 
-var policies = []Policy{Bandit, OSD, Always, Whole}
+var policies = []Policy{Judged, Bandit, OSD, Always}
 
 // Options of an Adapter.
 type Options struct {
@@ -55,8 +53,8 @@ const (
 	mostCollecting = 4 // running sequences whose text is kept
 
 	// textLists is the number of lists of texts. Each may use an equal part of Options.Memory. They
-	// are: one for each running sequence, the buffers of two actions, the texts to judge the last
-	// update by, older texts, and two that the running task has taken over.
+	// are: one for each running sequence, three buffers, texts judged but not learned from, older texts, and one that
+	// the running task has taken over.
 	textLists = mostCollecting + 6
 )
 
@@ -66,28 +64,25 @@ type Workers interface {
 	Spare(processors int) // more than before, or, where negative, fewer
 }
 
-// Tuning is numbers that the paper leaves open. The zero value stands for those of DefaultTuning.
+// Tuning is numbers that no paper gives. The zero value stands for those of DefaultTuning.
 type Tuning struct {
-	WarmUp  int              // queries before the first update
-	Buffer  [actions]int     // queries that saturate the buffer of an action
-	Steps   [actions]int     // of the optimiser in an update: the first on the buffer alone, the others on older queries too
-	Rate    [actions]float32 // of AdamW
-	Rounds  int              // of a step
-	Replay  int              // texts of older queries that are kept
-	Keep    float32          // λ: the weight of the divergence from the head as it was at first
-	Gamma   float64          // see learn.Study
-	Mean    float32          // see learn.Study
-	Window  int              // N: queries after an update on which its outcome is measured
-	Judged  int              // rounds of those that are drafted again
-	Horizon float64          // queries that a gain is taken to last
-	Minimum float64          // the least gain over the first head that rollback takes for one; below it an adapted head is worse
+	Steps    [actions]int     // of the optimiser in an update: the first on new texts, the others on older ones too
+	Rate     [actions]float32 // of AdamW
+	Rounds   int              // of a step
+	Replay   int              // texts of older queries that are kept
+	Keep     float32          // λ: the weight of the divergence from the head as it was at first
+	Gamma    float64          // see learn.Study
+	Mean     float32          // see learn.Study
+	Judged   int              // rounds of a judgement, at most
+	Share    float64          // of decoding time that learning may cost
+	Reinvest float64          // the part of what the head in use gains that learning may cost besides
 }
 
 // DefaultTuning are the numbers in use.
 func DefaultTuning() Tuning {
 	return Tuning{
-		WarmUp: 10, Buffer: [actions]int{Head: 2, Full: 2}, Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 2e-3, Full: 1.2e-3},
-		Rounds: 64, Replay: 48, Keep: 0.01, Gamma: 4, Mean: .9, Window: 2, Judged: 96, Horizon: 192, Minimum: -0.02,
+		Steps: [actions]int{Head: 3, Full: 4}, Rate: [actions]float32{Head: 2e-3, Full: 1.2e-3},
+		Rounds: 64, Replay: 48, Keep: 0.01, Gamma: 4, Mean: .9, Judged: 96, Share: .01, Reinvest: .5,
 	}
 }
 
@@ -101,15 +96,12 @@ type Adapter struct {
 	// mu protects the fields below. Decoding locks it, so nobody holds it while weights are
 	// computed or a file is written.
 	mu         sync.Mutex
+	account    account
 	bandit     bandit
 	rng        *rand.Rand
 	frozen     bool
 	collecting int // running sequences whose text is kept
 	filled     [actions]filling
-	texts      []*learn.Lesson // since the last update, to judge it by
-	open       *event          // the update that is being judged
-	since      int             // queries since one was
-	pace       float64         // seconds that a query decodes, on average
 	stats      Stats
 	closed     bool
 	busy       bool      // one goroutine uses the worker; it sets busy back
@@ -126,39 +118,33 @@ type Adapter struct {
 type filling struct {
 	texts   []*learn.Lesson
 	queries int
-	signal  float64 // of the last query
-}
-
-// event is an update from its beginning to the end of the interval it is judged in.
-type event struct {
-	action  Action
-	signal  float64
-	before  learn.Head
-	seconds float64 // of decoding that it cost
-	queries int     // since it came into use
 }
 
 // Stats say what was learned and what it cost.
 type Stats struct {
-	Queries   int              `json:"queries"`
-	Rejected  int              `json:"rejected"` // places
-	Actions   [actions]int     `json:"actions"`  // queries by what their feedback was used for: skip, head, full
-	Updates   [actions]int     `json:"updates"`
-	Refused   int              `json:"refused"` // of these, that did worse where they had learned, and were not used
-	Rollbacks int              `json:"rollbacks"`
-	Seconds   float64          `json:"seconds"`         // of processors that updates took, judging included
-	Slowdown  float64          `json:"slowdown"`        // share of its time that decoding loses while one runs
-	Value     [actions]float64 `json:"value"`           // of the bandit
-	Lasting   float64          `json:"lasting"`         // the share of an update's gain that lasts
-	Gain      float64          `json:"gain"`            // accepted length over the first head's, on the rounds last judged
-	Error     string           `json:"error,omitempty"` // what ended learning, if anything did
+	Queries   int          `json:"queries"`
+	Rejected  int          `json:"rejected"`  // positions
+	Updates   [actions]int `json:"updates"`   // of the last part, and of all
+	Refused   int          `json:"refused"`   // updates whose weights were not sound
+	Adopted   int          `json:"adopted"`   // times that weights came into use because they were judged better
+	Returned  int          `json:"returned"`  // times that weights were given up because they were judged worse
+	Rollbacks int          `json:"rollbacks"` // times that weights in use were taken out of use
+	Seconds   float64      `json:"seconds"`   // of processors that learning took
+	Slowdown  float64      `json:"slowdown"`  // share of its time that decoding loses while a task runs
+	Gain      float64      `json:"gain"`      // expected accepted length over the first head's, less its standard error; 0 or more
+
+	// Seconds of decoding. Lost exceeds Allowed by the cost of one task at most.
+	account
+
+	Value [actions]float64 `json:"value"`           // v of the bandit
+	Error string           `json:"error,omitempty"` // what ended learning, if anything did
 }
 
 // New makes an adapter that begins with a head. Where Options.Dir has a state of that head, it goes
 // on from there. The adapter locks that state until Close: New fails where another has it.
 func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 	if o.Policy == "" {
-		o.Policy = Bandit
+		o.Policy = Judged
 	}
 	switch {
 	case !slices.Contains(policies, o.Policy):
@@ -172,7 +158,7 @@ func New(first learn.Head, vocab int, o Options) (*Adapter, error) {
 		o.Tuning = DefaultTuning()
 	}
 	o.Threads, o.Memory = max(o.Threads, 1), cmp.Or(o.Memory, DefaultMemory)
-	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(o.WarmUp), rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
+	a := &Adapter{o: o, vocab: vocab, first: first, bandit: newBandit(), rng: rand.New(rand.NewPCG(o.Seed, 0x6164617074))}
 	a.head.Store(&first)
 	a.idle.L = &a.mu
 	a.slow.now = time.Now
@@ -204,8 +190,7 @@ func (a *Adapter) use(h learn.Head) { a.head.Store(&h) }
 func (a *Adapter) collect() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.frozen || a.closed || a.stats.Error != "" || a.collecting == mostCollecting ||
-		a.o.Policy != OSD && a.o.Policy != Always && a.open == nil && a.since+1 < checkUp && !a.bandit.hopes() {
+	if a.frozen || a.closed || a.stats.Error != "" || a.collecting == mostCollecting || !a.affordable() {
 		return false
 	}
 	a.collecting++
@@ -230,7 +215,7 @@ func (a *Adapter) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stats
-	s.Value, s.Lasting = a.bandit.Value, a.bandit.Lasting.share()
+	s.Value, s.account = a.bandit.Value, a.account
 	s.Slowdown = a.slow.share(a.Share())
 	return s
 }
@@ -261,8 +246,7 @@ func (a *Adapter) Reset() error {
 		a.mu.Lock()
 		closed := a.closed
 		if !closed {
-			a.bandit, a.stats, a.pace = newBandit(a.o.WarmUp), Stats{}, 0
-			a.filled, a.texts, a.open, a.since = [actions]filling{}, nil, nil, 0
+			a.bandit, a.account, a.stats, a.filled = newBandit(), account{}, Stats{}, [actions]filling{}
 			a.use(a.first)
 		}
 		a.mu.Unlock()
@@ -322,10 +306,15 @@ func (a *Adapter) Share() float64 {
 	return min(1, float64(a.o.Threads)/float64(a.o.Workers.Threads()))
 }
 
-// study is how an action's update learns.
+// study is how an action's update learns. OSD has neither the divergence from the first head nor
+// the mean of weights, which are paper 004's and grove's.
 func (a *Adapter) study(action Action) learn.Study {
-	return learn.Study{
-		Last: action == Head, Rejected: a.o.Policy == OSD, Keep: a.o.Keep, Gamma: a.o.Gamma, Mean: a.o.Mean,
+	o := learn.Study{
+		Last: action == Head, Keep: a.o.Keep, Gamma: a.o.Gamma, Mean: a.o.Mean,
 		AdamW: nn.AdamW{Rate: a.o.Rate[action], Beta1: .9, Beta2: .99, Eps: 1e-8},
 	}
+	if a.o.Policy == OSD {
+		o.Rejected, o.Keep, o.Mean = true, 0, 0
+	}
+	return o
 }

@@ -1,104 +1,89 @@
-// The decision for each query: skip, train the last part, or train all (paper 004 §3.4, Algorithm 1).
+// The paper's bandit: paper 004, section 3.4, Algorithm 1 and Appendix A.3.
 
 package adapt
 
-import (
-	"math"
-	"math/rand/v2"
-)
+import "math/rand/v2"
 
 // Action is what a query's feedback is used for.
 type Action int
 
 const (
 	Skip Action = iota
-	Head        // an update of the last part alone
+	Head        // an update of the last part
 	Full        // an update of all
 	actions
 )
 
 func (a Action) String() string { return [...]string{"skip", "head", "full"}[a] }
 
-// Numbers of the paper's Appendix A.3, and what it leaves open.
+// Numbers of the paper.
 const (
-	coldEvents = 8    // updates that explore
-	coldFirst  = .3   // the chance to explore, at first and after
-	coldLast   = .1   //
-	blocked    = 2    // queries after an update that cannot begin another
-	leastTrig  = 5    // s_min: signals below teach no value
-	memory     = .1   // α: the weight of a new reward
-	hope       = 3e-4 // what an update is taken to bring, a unit of signal, before any was made
-	hopeCounts = 2    // rewards that this is worth
-	firstProbe = 24   // queries without an update after which one is tried in any case; then twice as many
-	lastProbe  = 768
-	soon       = 8
-	firstPause = 8 // queries that a rollback blocks, then twice as many for one that follows
+	warmUp     = 10 // queries before the first update
+	coldEvents = 8  // updates that explore
+	coldFirst  = .3 // ε at the first of them
+	coldLast   = .1 // ε at the last of them
+	blocked    = 2  // queries after an update that cannot begin another
+	leastTrig  = 5  // s_min: rewards of weaker signals do not count
+	memory     = .1 // α
+	falls      = 3  // windows in a row whose accepted length falls
 )
 
-// bandit knows what updates have brought so far: v is the relative gain in throughput for a unit of the signal, net of cost. It is saved
-// as it is.
-//
-// The paper's v is a mean of quotients, gain/s. Signals of queries differ tenfold, so a chance loss at a small s outweighed many gains at
-// large ones, and updates that paid were given up. Here v is the quotient of the two means, and what is known of the
-// gain's error comes off it once: where there is nothing to gain, means are as often a little above zero as below.
+// Numbers that the paper leaves open.
+const (
+	buffered = 2    // queries that saturate a buffer
+	interval = 2    // N: queries after an update whose throughput is measured
+	firstV   = 1e-9 // v at first: positive, so that the first query after the warm-up is not skipped
+)
+
+// bandit chooses what a query's feedback is used for. v is the mean change in throughput, in tokens
+// a second, for a unit of the signal: equation 10. It is saved as it is.
 type bandit struct {
-	Value   [actions]float64 `json:"value"`
-	Gain    [actions]float64 `json:"gain"`   // means of rewards, weighted as equation 10 has it
-	Doubt   [actions]float64 `json:"doubt"`  // their variances
-	Signal  [actions]float64 `json:"signal"` // means of the signals
-	Rewards [actions]int     `json:"rewards"`
+	Value   [actions]float64 `json:"value"` // v
 	Queries int              `json:"queries"`
-	Events  int              `json:"events"`
+	Events  int              `json:"events"`  // updates
 	Blocked int              `json:"blocked"` // queries to come that cannot begin an update
-	Idle    int              `json:"idle"`    // queries since the last update
-	Probe   int              `json:"probe"`   // queries after which one is tried in any case
-	Pause   int              `json:"pause"`   // queries without updates after the last rollback
-	Lasting lasting          `json:"lasting"`
+	Before  throughput       `json:"before"`  // since the last update began
 
-	warmUp int
+	Open      bool      `json:"open"` // an interval is measured
+	Trigger   Action    `json:"trigger"`
+	Signal    float64   `json:"signal"`   // s_trig
+	Baseline  float64   `json:"baseline"` // throughput before the update, in tokens a second
+	Remaining int       `json:"remaining"`
+	Windows   []float64 `json:"windows"` // accepted length of the last intervals
 }
 
-func newBandit(warmUp int) bandit {
-	b := bandit{Probe: firstProbe, warmUp: warmUp}
-	b.forget()
-	return b
+// throughput adds up queries.
+type throughput struct {
+	Tokens  int     `json:"tokens"`
+	Rounds  int     `json:"rounds"`
+	Seconds float64 `json:"seconds"`
 }
 
-// forget makes all values what they were at first.
-func (b *bandit) forget() {
-	b.Value = [actions]float64{Head: hope, Full: hope}
-	b.Gain, b.Doubt, b.Signal = [actions]float64{}, [actions]float64{}, [actions]float64{}
-	b.Rewards = [actions]int{}
-	b.Lasting = lasting{}
+func (t *throughput) perSecond() float64 { return float64(t.Tokens) / max(t.Seconds, 1e-9) }
+
+func newBandit() bandit {
+	return bandit{Value: [actions]float64{Head: firstV, Full: firstV}}
 }
 
-// choose says what a query with the signal s is to be used for. Without head the last part is never trained alone.
-func (b *bandit) choose(s float64, head bool, rng *rand.Rand) Action {
-	b.Queries++
-	b.Idle++
-	if b.Queries <= b.warmUp {
+// choose says what a query with the signal s is used for: lines 3 to 8, and the cold start of A.3.
+func (b *bandit) choose(s float64, rng *rand.Rand) Action {
+	if b.Queries++; b.Queries <= warmUp {
 		return Skip
 	}
-	best := Full
-	if head && b.Value[Head] > b.Value[Full] {
-		best = Head
+	if b.Events < coldEvents {
+		epsilon := coldFirst + (coldLast-coldFirst)*float64(b.Events)/(coldEvents-1)
+		if rng.Float64() < epsilon {
+			return Head + Action(rng.IntN(int(actions-Head)))
+		}
 	}
+	head, full := s*b.Value[Head], s*b.Value[Full] // equation 9
 	switch {
-	case head && b.Events < coldEvents && rng.Float64() < coldFirst+(coldLast-coldFirst)*float64(b.Events)/coldEvents:
-		return Head + Action(rng.IntN(int(actions-Head)))
-	case b.Events < coldEvents: // the first few rewards are no ground to give up on
-		return best
-	case s*b.Value[best] > 0:
-		return best
-	case b.Idle >= b.Probe: // no traffic stays the same for ever
-		return best
+	case head <= 0 && full <= 0:
+		return Skip
+	case head >= full:
+		return Head
 	}
-	return Skip
-}
-
-// hopes reports whether feedback is likely to be used soon.
-func (b *bandit) hopes() bool {
-	return b.Value[Head] > 0 || b.Value[Full] > 0 || b.Events < coldEvents || b.Idle+soon >= b.Probe
+	return Full
 }
 
 // may reports whether a query may begin an update.
@@ -107,43 +92,43 @@ func (b *bandit) may() bool {
 		b.Blocked--
 		return false
 	}
-	return true
+	return !b.Open
 }
 
-// begun notes an update.
-func (b *bandit) begun() {
-	if b.Value[Head] <= 0 && b.Value[Full] <= 0 && b.Events >= coldEvents {
-		b.Probe = min(2*b.Probe, lastProbe)
-	}
+// begun notes an update that a query with the signal s began: lines 13 and 17. The interval begins
+// with it, so that throughput has the update's cost in it.
+func (b *bandit) begun(a Action, s float64) {
 	b.Events++
-	b.Blocked, b.Idle = blocked, 0
+	b.Blocked = blocked
+	b.Open, b.Trigger, b.Signal, b.Remaining = true, a, s, interval
+	b.Baseline, b.Before = b.Before.perSecond(), throughput{}
 }
 
-// failed notes a rollback: values are what they were at first, and for a while, each time a longer one, no update begins.
+// served takes in a query. inUse says that the last update is done. fall reports that accepted
+// length fell in three intervals in a row: lines 19 to 24.
+func (b *bandit) served(q *query, inUse bool) (closed, fall bool) {
+	b.Before.Tokens += q.committed
+	b.Before.Rounds += q.rounds
+	b.Before.Seconds += q.seconds
+	if !b.Open || !inUse {
+		return false, false
+	}
+	if b.Remaining--; b.Remaining > 0 {
+		return false, false
+	}
+	b.Open = false
+	if b.Signal >= leastTrig {
+		v := &b.Value[b.Trigger]
+		*v = (1-memory)**v + memory*(b.Before.perSecond()-b.Baseline)/b.Signal
+	}
+	b.Windows = append(b.Windows, float64(b.Before.Tokens)/float64(max(b.Before.Rounds, 1)))
+	if n := len(b.Windows) - falls; n > 0 {
+		b.Windows = b.Windows[n:]
+	}
+	return true, len(b.Windows) == falls && b.Windows[0] > b.Windows[1] && b.Windows[1] > b.Windows[2]
+}
+
+// failed notes a rollback: values are what they were at first.
 func (b *bandit) failed() {
-	b.forget()
-	b.Pause = min(max(firstPause, 2*b.Pause), lastProbe)
-	b.Blocked = b.Pause
-}
-
-// reward takes what an update brought, with its standard error, for the signal it was begun at.
-func (b *bandit) reward(a Action, gain, err, signal float64) {
-	if signal < leastTrig {
-		return
-	}
-	if b.Signal[a] == 0 {
-		b.Signal[a], b.Gain[a] = signal, hope*signal
-	}
-	b.Rewards[a]++
-	weight := max(memory, 1/float64(b.Rewards[a]+hopeCounts))
-	b.Gain[a] += weight * (gain - b.Gain[a])
-	b.Signal[a] += weight * (signal - b.Signal[a])
-	b.Doubt[a] = (1-weight)*(1-weight)*b.Doubt[a] + weight*weight*err*err
-	b.Value[a] = (b.Gain[a] - math.Sqrt(b.Doubt[a])) / b.Signal[a]
-	if gain > 0 {
-		b.Pause = 0
-	}
-	if b.Value[a] > 0 {
-		b.Probe = firstProbe
-	}
+	b.Value, b.Windows = newBandit().Value, nil
 }

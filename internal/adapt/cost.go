@@ -1,4 +1,4 @@
-// What an update costs: the time that decoding loses while it runs.
+// What learning costs: the time that decoding loses while a task runs.
 
 package adapt
 
@@ -80,4 +80,18 @@ func (t *timer) end(a *Adapter, rows []draft.Rows) {
 		return
 	}
 	a.slow.round(n, a.slow.now().Sub(began).Seconds(), t.beside)
+}
+
+// meter measures what a task costs.
+type meter struct {
+	processor time.Duration
+	clock     time.Time
+}
+
+func startMeter(a *Adapter) meter { return meter{spent(), a.slow.now()} }
+
+// read returns the seconds of processors and of decoding that the task has cost.
+func (m meter) read(a *Adapter) (processors, lost float64) {
+	processors = (spent() - m.processor).Seconds() * float64(a.o.Threads)
+	return processors, a.lost(processors, a.slow.now().Sub(m.clock).Seconds())
 }

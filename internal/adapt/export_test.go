@@ -22,7 +22,10 @@ func (a *Adapter) Save() error { return a.exclusive(a.save) }
 // be learning meanwhile.
 func (a *Adapter) Texts(sequences []draft.State) map[*learn.Lesson]bool {
 	all := map[*learn.Lesson]bool{}
-	lists := [][]*learn.Lesson{a.texts, a.work.replay, a.filled[Head].texts, a.filled[Full].texts}
+	lists := [][]*learn.Lesson{a.work.replay, a.work.judged.fresh}
+	for _, f := range a.filled {
+		lists = append(lists, f.texts)
+	}
 	for _, s := range sequences {
 		lists = append(lists, s.(*state).query.texts)
 	}

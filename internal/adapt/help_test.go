@@ -71,10 +71,10 @@ func (s *server) query(prompt []int32, p sample.Params, tokens int) (out []int32
 	return slices.Clone(q.Output()), q.Stats().Tau()
 }
 
-// wild learns in every query, at rates that make weights anything.
+// wild learns in every query, whatever that costs, at rates that make weights anything.
 func wild() adapt.Tuning {
 	w := adapt.DefaultTuning()
-	w.WarmUp, w.Buffer = 0, [3]int{adapt.Head: 1, adapt.Full: 1}
+	w.Share = 1e9
 	w.Rate = [3]float32{adapt.Head: .3, adapt.Full: .3}
 	return w
 }
@@ -84,7 +84,6 @@ func eager() adapt.Tuning {
 	w := wild()
 	w.Rate = [3]float32{adapt.Head: .01, adapt.Full: .01}
 	w.Steps = [3]int{adapt.Head: 8, adapt.Full: 8}
-	w.Window, w.Horizon = 1, 1e9
 	return w
 }
 

@@ -1,17 +1,16 @@
-// What the end of a query sets going.
+// What the end of a query begins.
 
 package adapt
 
 import (
+	"math"
 	"slices"
 
 	"github.com/grovellm/grove/internal/learn"
 )
 
-const (
-	osdQueries = 8  // after so many OSD updates
-	paceMemory = .1 // the weight of a query in the mean of how long they decode
-)
+// osdQueries is after how many queries OSD updates: Appendix A.4 of paper 004.
+const osdQueries = 8
 
 // ended takes in a query.
 func (a *Adapter) ended(q *query) {
@@ -22,15 +21,17 @@ func (a *Adapter) ended(q *query) {
 	}
 	a.stats.Queries++
 	a.stats.Rejected += q.rejected
-	if a.pace == 0 {
-		a.pace = q.seconds
-	}
-	a.pace += paceMemory * (q.seconds - a.pace)
+	a.account.decoded(q.seconds, a.stats.Gain, &a.o.Tuning)
 	var t task
-	if a.o.Policy == OSD {
-		t = a.always(q)
-	} else {
+	switch a.o.Policy {
+	case Bandit:
 		t = a.decide(q)
+	case OSD:
+		t = a.push(Full, q, osdQueries)
+	case Always:
+		t = a.push(Full, q, 1)
+	default:
+		t = a.push(Skip, q, 1)
 	}
 	if t.empty() {
 		a.mu.Unlock()
@@ -53,19 +54,6 @@ func (a *Adapter) ended(q *query) {
 	go modestly(run)
 }
 
-// checkUp is after how many queries without an update a head that has learned is compared with the first in any case.
-const checkUp = 12
-
-// fewRounds are no ground to judge an update by: its interval goes on for longer.
-const fewRounds = 16
-
-func rounds(texts []*learn.Lesson) (n int) {
-	for _, l := range texts {
-		n += len(l.Rounds)
-	}
-	return n
-}
-
 // keep returns the last of the texts: as many as a list's part of the memory holds, at least one.
 func (a *Adapter) keep(texts []*learn.Lesson) []*learn.Lesson {
 	from, left := len(texts), a.o.Memory/textLists
@@ -78,53 +66,37 @@ func (a *Adapter) keep(texts []*learn.Lesson) []*learn.Lesson {
 	return slices.Delete(texts, 0, from)
 }
 
-// always is OSD's rule.
-func (a *Adapter) always(q *query) (t task) {
-	b := &a.filled[Full]
-	b.texts = a.keep(append(b.texts, q.texts...))
-	b.queries++
-	a.stats.Actions[Full]++
-	if b.queries >= osdQueries && !a.busy {
-		t.update, t.texts = Full, b.texts
-		*b = filling{}
+// push puts a query into the buffer of an action. It returns a task with the buffer's texts if
+// that holds n queries and a task may begin.
+func (a *Adapter) push(action Action, q *query, n int) (t task) {
+	f := &a.filled[action]
+	f.texts = a.keep(append(f.texts, q.texts...))
+	f.queries++
+	if f.queries < n || len(f.texts) == 0 || a.busy || !a.affordable() {
+		return t
 	}
+	t = task{action: action, texts: f.texts, queries: f.queries}
+	*f = filling{}
 	return t
 }
 
-// decide is Algorithm 1: the query's action, its buffer, and the end of the interval that the last update is judged in.
+// affordable reports whether the account allows a task. Only the default policy has such a bound.
+func (a *Adapter) affordable() bool { return a.o.Policy != Judged || a.account.left() > 0 }
+
+// decide is Algorithm 1: the query's action, its buffer, and the end of an interval.
 func (a *Adapter) decide(q *query) (t task) {
 	b := &a.bandit
-	action := b.choose(q.signal, a.o.Policy == Bandit, a.rng)
-	if a.o.Policy == Always && b.Queries > a.o.WarmUp {
-		action = Full
+	action := b.choose(q.signal, a.rng)
+	closed, fall := b.served(q, !a.busy)
+	n := buffered
+	if !b.may() {
+		n = math.MaxInt
 	}
-	a.stats.Actions[action]++
-	if a.open != nil && a.open.queries >= 0 {
-		a.texts = a.keep(append(a.texts, q.texts...))
-		if a.open.queries++; a.open.queries >= a.o.Window && rounds(a.texts) >= fewRounds && !a.busy {
-			t.judge, t.judgeOn = a.open, a.texts
-			a.open, a.texts = nil, nil
+	if action != Skip {
+		if t = a.push(action, q, n); !t.empty() {
+			b.begun(action, q.signal)
 		}
 	}
-	if a.open == nil && a.now() != a.first { // what was learned from one kind of traffic may be bad for another
-		if a.since++; a.since >= checkUp {
-			a.open, a.since = &event{}, 0
-		}
-	}
-	may := b.may()
-	if action == Skip || len(q.texts) == 0 {
-		return t
-	}
-	f := &a.filled[action]
-	f.texts, f.signal = a.keep(append(f.texts, q.texts...)), q.signal
-	f.queries++
-	if f.queries >= a.o.Buffer[action] && may && !a.busy && (a.open == nil || t.judge != nil) {
-		t.update, t.texts, t.signal = action, f.texts, f.signal
-		*f = filling{}
-		b.begun()
-		a.since = 0
-		a.open = &event{action: action, signal: t.signal, before: a.now(), queries: -1} // until it is in use
-		t.event = a.open
-	}
+	t.closed, t.fall = closed, fall
 	return t
 }

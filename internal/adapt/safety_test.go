@@ -30,7 +30,7 @@ import (
 func TestDecodingDoesNotWaitForTheDisk(t *testing.T) {
 	m := drafttest.OpenTarget(t, 512)
 	d, quick := newLearner(t, m, 1), wild()
-	quick.Steps, quick.Rounds, quick.Judged = [3]int{adapt.Head: 1, adapt.Full: 1}, 4, 4
+	quick.Steps, quick.Rounds = [3]int{adapt.Head: 1, adapt.Full: 1}, 4
 	o := adapt.Options{Policy: adapt.Always, Tuning: quick, Dir: t.TempDir()}
 	a := drafttest.Must(adapt.New(d.Head(), drafttest.Vocab, o))(t)
 	entered, decoded := make(chan bool, 1), make(chan bool)
@@ -145,7 +145,7 @@ func TestUnsoundWeights(t *testing.T) {
 	for i, rate := range []float32{1e-3, .3, 3e4, 1e10, 1e20, 3e38, float32(math.Inf(1)), float32(math.NaN())} {
 		for steps := 1; steps <= 3; steps++ {
 			o := adapt.Options{
-				Policy: []adapt.Policy{adapt.Bandit, adapt.OSD, adapt.Always, adapt.Whole}[rng.IntN(4)],
+				Policy: []adapt.Policy{adapt.Judged, adapt.Bandit, adapt.OSD, adapt.Always}[rng.IntN(4)],
 				Tuning: wild(), Wait: rng.IntN(2) == 0, Dir: t.TempDir(), Seed: rng.Uint64(),
 			}
 			for action := range o.Rate {

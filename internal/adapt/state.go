@@ -1,4 +1,4 @@
-// What survives a restart: the student's weights with the optimiser's state, and what the bandit knows, as a safetensors file.
+// What survives a restart: the student's weights with the optimiser's state, and what the policy knows, as a safetensors file.
 
 package adapt
 
@@ -33,15 +33,19 @@ type stateFile struct {
 	write func(path string, w *safetensors.Writer) error
 }
 
-// saved is the file's metadata "grove.adapt".
+// saved is the file's metadata stateKey.
 type saved struct {
-	Head   string `json:"head"` // fingerprint of the first head
-	Steps  []int  `json:"steps"`
-	Bandit bandit `json:"bandit"`
-	Stats  Stats  `json:"stats"`
+	Head   string     `json:"head"` // fingerprint of the first head
+	Steps  []int      `json:"steps"`
+	Bandit bandit     `json:"bandit"`
+	Over   comparison `json:"over"` // of the head in use over the first one
+	Stats  Stats      `json:"stats"`
 }
 
-const stateKey = "grove.adapt"
+const (
+	stateKey = "grove.adapt.2"
+	oldKey   = "grove.adapt" // of versions that brought every update into use
+)
 
 // Fingerprint tells heads apart by their weights.
 func Fingerprint(h learn.Head) string {
@@ -96,7 +100,7 @@ func (a *Adapter) save() error {
 	}
 	k, w := saved{Head: f.head}, safetensors.NewWriter()
 	if s := a.work.student; s != nil && a.now() != a.first {
-		t := s.State()
+		t := a.work.used
 		k.Steps = t.Steps
 		for _, part := range parts(&t) {
 			for i, p := range s.Params() {
@@ -107,7 +111,8 @@ func (a *Adapter) save() error {
 		}
 	}
 	a.mu.Lock()
-	k.Bandit, k.Stats = a.bandit, a.stats
+	k.Bandit, k.Stats, k.Over = a.bandit, a.stats, a.work.judged.over
+	k.Stats.account = a.account
 	b, err := json.Marshal(k)
 	a.mu.Unlock()
 	if err != nil {
@@ -140,19 +145,19 @@ func (a *Adapter) load() error {
 // read goes on from an open state file.
 func (a *Adapter) read(f *safetensors.File) error {
 	var k saved
+	if _, old := f.Metadata[oldKey]; old {
+		return errors.New("it is from an older version of grove, which learned in another way")
+	}
 	if err := json.Unmarshal([]byte(f.Metadata[stateKey]), &k); err != nil {
 		return fmt.Errorf("metadata %q: %w: not the state of an adapted drafter", stateKey, err)
 	}
-	l := &k.Bandit.Lasting
 	switch {
 	case k.Head != a.state.head:
 		return fmt.Errorf("it was learned on another head (%s) than this one (%s)", k.Head, a.state.head)
-	case len(l.At) != len(l.Over) || slices.ContainsFunc(k.Steps, func(n int) bool { return n < 0 }):
-		return fmt.Errorf("metadata %q: %d and %d judgements, steps %v: not the state of an adapted drafter",
-			stateKey, len(l.At), len(l.Over), k.Steps)
+	case slices.ContainsFunc(k.Steps, func(n int) bool { return n < 0 }):
+		return fmt.Errorf("metadata %q: steps %v: not the state of an adapted drafter", stateKey, k.Steps)
 	}
-	a.bandit, a.stats = k.Bandit, k.Stats
-	a.bandit.warmUp = a.o.WarmUp
+	a.bandit, a.account, a.stats = k.Bandit, k.Stats.account, k.Stats
 	a.stats.Error = ""
 	if len(k.Steps) == 0 {
 		return nil
@@ -188,7 +193,8 @@ func (a *Adapter) read(f *safetensors.File) error {
 	if err != nil {
 		return err
 	}
-	a.use(h)
+	a.work.use(s, h)
+	a.work.judged.over, a.work.judged.would = k.Over, k.Over
 	return nil
 }
 

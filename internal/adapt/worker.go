@@ -8,31 +8,34 @@ import (
 	"github.com/grovellm/grove/internal/learn"
 )
 
-// task is what the worker is to do: judge an update, make one, or both.
+// task is what the worker is to do with the texts of some queries.
 type task struct {
-	judge   *event
-	judgeOn []*learn.Lesson
+	action  Action // the update; Skip: see judgeAndLearn
+	texts   []*learn.Lesson
+	queries int
 
-	update Action
-	event  *event // the update's; nil: nobody judges it
-	texts  []*learn.Lesson
-	signal float64
+	closed, fall bool // see bandit.served
 }
 
-func (t *task) empty() bool { return t.judge == nil && t.update == Skip }
+func (t *task) empty() bool { return len(t.texts) == 0 && !t.closed }
 
 // worker trains and judges. One goroutine uses it at a time: see Adapter.busy. It locks the adapter
 // for the fields that the lock protects.
-//
-// Between tasks the student has the weights of the head in use: an update that is not used restores
-// them.
 type worker struct {
-	a        *Adapter
-	rng      *rand.Rand
-	student  *learn.Student // made when first needed
-	replay   []*learn.Lesson
-	rollback rollback
-	before   learn.State // of the update under way
+	a       *Adapter
+	rng     *rand.Rand
+	student *learn.Student // made when first needed
+	used    learn.State    // the student's when it made the head in use, unless that is the first
+	replay  []*learn.Lesson
+	judged  judged
+	good    *checkpoint
+	unsaved int // updates
+}
+
+// checkpoint is a head that did well, with the student's state.
+type checkpoint struct {
+	state learn.State
+	head  learn.Head
 }
 
 // ready returns the student.
@@ -48,7 +51,7 @@ func (w *worker) ready() (*learn.Student, error) {
 }
 
 func (w *worker) reset() error {
-	w.replay, w.rollback = nil, rollback{}
+	w.replay, w.judged, w.good = nil, judged{}, nil
 	if w.student == nil {
 		return nil
 	}
@@ -63,105 +66,90 @@ func (w *worker) close() {
 
 // run does a task. An error ends learning: decoding goes on with the head as it is.
 func (w *worker) run(t task) {
-	if err := w.do(t); err != nil {
-		w.a.mu.Lock()
-		w.a.stats.Error = "adapt: " + err.Error()
-		w.a.mu.Unlock()
+	m := startMeter(w.a)
+	err := w.do(t)
+	w.charge(m)
+	if err == nil && w.unsaved >= saveEvery {
+		w.unsaved, err = 0, w.a.save()
+	}
+	if err != nil {
+		w.count(func(s *Stats) { s.Error = "adapt: " + err.Error() })
 	}
 }
 
 func (w *worker) do(t task) error {
-	began, wall := spent(), w.a.slow.now()
 	s, err := w.ready()
 	if err != nil {
 		return err
 	}
-	if t.judge != nil {
-		if err := w.judge(s, t.judge, t.judgeOn); err != nil {
+	if t.closed {
+		if err := w.watch(s, t.fall); err != nil {
 			return err
 		}
 	}
-	var worse comparison // zero: it was used
-	if t.update != Skip {
-		if worse, err = w.update(s, t.update, t.texts); err != nil {
-			return err
-		}
+	switch {
+	case len(t.texts) == 0:
+		return nil
+	case t.action == Skip:
+		return w.judgeAndLearn(s, t)
 	}
-	if w.account(t, worse, (spent() - began).Seconds(), w.a.slow.now().Sub(wall).Seconds()) {
-		return w.a.save()
+	sound, err := w.update(s, t.action, t.texts)
+	if err != nil {
+		return err
 	}
-	return nil
+	if !sound {
+		return w.restore(s)
+	}
+	h, err := s.Packed()
+	if err == nil {
+		w.use(s, h)
+	}
+	return err
 }
 
-// account adds up what a task took, in seconds, and tells the bandit if its update was refused:
-// worse says by how much. It reports whether the state is to be saved.
-func (w *worker) account(t task, worse comparison, processor, clock float64) (save bool) {
+// count changes the statistics.
+func (w *worker) count(f func(*Stats)) {
+	w.a.mu.Lock()
+	defer w.a.mu.Unlock()
+	f(&w.a.stats)
+}
+
+// charge books what the task has cost.
+func (w *worker) charge(m meter) {
 	a := w.a
+	processors, lost := m.read(a)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	all := processor * float64(a.o.Threads)
-	a.stats.Seconds += all
-	if t.update == Skip {
-		return false
+	a.stats.Seconds += processors
+	a.stats.Gain = w.judged.over.least()
+	a.account.Lost += lost
+	if a.o.Wait {
+		a.bandit.Before.Seconds += lost
 	}
-	a.stats.Updates[t.update]++
-	if worse.gain < 0 {
-		a.stats.Refused++
-		if a.open == t.event {
-			a.open = nil
-		}
-		a.bandit.reward(t.update, worse.gain, worse.error, t.signal)
-	} else if t.event != nil {
-		// Judging it will take about as long as judging the one before took.
-		t.event.seconds = a.lost(all, clock)
-		t.event.queries = 0
-	}
-	return (a.stats.Updates[Head]+a.stats.Updates[Full])%saveEvery == 0
 }
 
 // saveEvery is after how many updates the state is saved.
 const saveEvery = 16
 
-// update learns from texts and brings the new head into use. It refuses a head whose weights are
-// not sound, or that does worse on the same texts: then worse says by how much, and the student's
-// weights are restored, as they are after an error. OSD only asks for sound weights.
-func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) (worse comparison, err error) {
-	a := w.a
-	w.replay = a.keep(append(w.replay, texts...))
-	w.replay = slices.Delete(w.replay, 0, max(0, len(w.replay)-a.o.Replay))
-	probe := learn.Draw(w.rng, texts, a.o.Judged)
-	before, err := s.Score(a.now(), probe)
-	if err != nil {
-		return worse, err
-	}
-	w.before = s.Save(w.before)
-	used := false
-	defer func() {
-		if !used {
-			s.Load(w.before)
-		}
-	}()
+// update makes the student learn from texts. Unless sound, the student's weights cannot be used.
+func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) (sound bool, err error) {
+	w.replay = w.a.keep(append(w.replay, texts...))
+	w.replay = slices.Delete(w.replay, 0, max(0, len(w.replay)-w.a.o.Replay))
 	err = w.train(s, action, texts)
-	if now := s.State(); errors.Is(err, learn.ErrDiverged) || err == nil && !now.Sound() {
-		return comparison{gain: -1}, nil
+	sound = err == nil
+	if errors.Is(err, learn.ErrDiverged) {
+		err = nil
 	}
-	if err != nil {
-		return worse, err
-	}
-	h, err := s.Packed()
-	if err != nil {
-		return worse, err
-	}
-	after, err := s.Score(h, probe)
-	if err != nil {
-		return worse, err
-	}
-	if c := compare(after, before); c.surely(a.o.Minimum) && a.o.Policy != OSD {
-		return c, nil
-	}
-	used = true
-	a.use(h)
-	return worse, nil
+	now := s.State()
+	sound = sound && now.Sound()
+	w.unsaved++
+	w.count(func(s *Stats) {
+		s.Updates[action]++
+		if err == nil && !sound {
+			s.Refused++
+		}
+	})
+	return sound, err
 }
 
 // train takes the steps of an update.
@@ -169,7 +157,7 @@ func (w *worker) train(s *learn.Student, action Action, texts []*learn.Lesson) e
 	o := w.a.study(action)
 	for i := range w.a.o.Steps[action] {
 		from := texts
-		if i > 0 && w.a.o.Policy != OSD {
+		if i > 0 {
 			from = w.replay
 		}
 		if err := s.Learn(learn.Draw(w.rng, from, w.a.o.Rounds), o); err != nil {
@@ -179,39 +167,51 @@ func (w *worker) train(s *learn.Student, action Action, texts []*learn.Lesson) e
 	return nil
 }
 
-// judge compares, on queries that followed an update, the head that it made with the one before and with the first, tells the bandit,
-// and goes back where what was learned has made things worse. Without an update (Skip) it looks after a head that learned a while ago.
-func (w *worker) judge(s *learn.Student, e *event, texts []*learn.Lesson) error {
+// use brings the student's head into use.
+func (w *worker) use(s *learn.Student, h learn.Head) {
+	w.used = s.Save(w.used)
+	w.a.use(h)
+}
+
+// restore gives the student the weights in use.
+func (w *worker) restore(s *learn.Student) error {
+	if w.a.now() == w.a.first {
+		return s.Reset()
+	}
+	s.Load(w.used)
+	return nil
+}
+
+// goBack brings a checkpoint into use, or the first head where that is nil.
+func (w *worker) goBack(s *learn.Student, c *checkpoint) error {
+	if c == nil {
+		w.a.use(w.a.first)
+		return s.Reset()
+	}
+	s.Load(c.state)
+	w.use(s, c.head)
+	return nil
+}
+
+// watch is the paper's fail-safe (section 3.4), at the end of an interval: if accepted length fell
+// three times in a row, the last good checkpoint comes back. That is the last head in use at the
+// end of an interval that did not end such a fall.
+func (w *worker) watch(s *learn.Student, fall bool) error {
 	a := w.a
-	b := learn.Draw(w.rng, texts, a.o.Judged)
-	if b.Len() == 0 {
+	if !fall {
+		if a.now() != a.first {
+			if w.good == nil {
+				w.good = new(checkpoint)
+			}
+			w.good.state, w.good.head = s.Save(w.good.state), a.now()
+		}
 		return nil
 	}
-	score := func(h learn.Head) ([]float64, error) { return s.Score(h, b) }
-	after, err := score(a.now())
-	if err != nil {
-		return err
-	}
-	first, err := score(a.first)
-	if err != nil {
-		return err
-	}
-	over := compare(after, first)
-	if e.action != Skip {
-		before, err := score(e.before)
-		if err != nil {
-			return err
-		}
-		a.mu.Lock()
-		c := compare(after, before)
-		a.bandit.Lasting.judged(c.gain, over.gain)
-		share := a.bandit.Lasting.share()
-		net := share*c.gain - e.seconds/(a.o.Horizon*max(a.pace, 1e-9))
-		a.bandit.reward(e.action, net, share*c.error, e.signal)
-		a.mu.Unlock()
-	}
 	a.mu.Lock()
-	a.stats.Gain = over.gain
+	a.bandit.failed()
+	a.filled = [actions]filling{}
+	a.stats.Rollbacks++
 	a.mu.Unlock()
-	return w.rollback.watch(w, s, over, score)
+	w.replay = nil
+	return w.goBack(s, w.good)
 }

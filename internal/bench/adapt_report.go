@@ -116,17 +116,19 @@ func (r *AdaptReport) Markdown(w io.Writer) error {
 	r.head(&b, "A drafter that learns while it serves")
 	line(&b, "drafter", "%s, temperature %g, at most %d tokens, %d epochs", r.Drafter, r.Temperature, r.MaxTokens, r.Epochs)
 	line(&b, "speed", "decoded tokens over the time of their rounds; the time of updates is in it")
+	line(&b, "cost", "decoding time lost to learning; the policy judged stays below what is allowed, but for one task")
 	for _, s := range r.Streams {
 		fmt.Fprintf(&b, "\n## %s\n\n%d queries an epoch.\n\n", s.Name, s.Queries)
-		head := []string{"policy", "τ", "of the first", "tokens/s", "of the first", "T_D", "updates of the last part", "of all", "learning, s", "slower meanwhile", "rolled back", "mismatches"}
+		head := []string{"policy", "τ", "of the first", "tokens/s", "of the first", "T_D", "updates of the last part", "of all", "came into use", "rolled back", "lost, s", "allowed, s", "mismatches"}
 		writeRow(&b, head)
 		writeRule(&b, len(head))
 		for _, p := range s.Policies {
 			row := []string{p.Name, fmt.Sprintf("%.3f", p.Tau), fmt.Sprintf("%.3f", p.TauGain), fmt.Sprintf("%.1f", p.TokensPerS), fmt.Sprintf("%.3f", p.SpeedGain), percent(p.DraftShare)}
 			if l := p.Learning; l != nil {
-				row = append(row, fmt.Sprint(l.Updates[adapt.Head]), fmt.Sprint(l.Updates[adapt.Full]), fmt.Sprintf("%.1f", l.Seconds), percent(l.Slowdown), fmt.Sprint(l.Rollbacks))
+				row = append(row, fmt.Sprint(l.Updates[adapt.Head]), fmt.Sprint(l.Updates[adapt.Full]), fmt.Sprint(l.Adopted),
+					fmt.Sprint(l.Rollbacks), fmt.Sprintf("%.2f", l.Lost), fmt.Sprintf("%.2f", l.Allowed))
 			} else {
-				row = append(row, "–", "–", "–", "–", "–")
+				row = append(row, "–", "–", "–", "–", "–", "–")
 			}
 			writeRow(&b, append(row, fmt.Sprint(p.Mismatches)))
 		}

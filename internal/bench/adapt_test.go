@@ -67,11 +67,8 @@ func TestAdapt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tuning := adapt.DefaultTuning()
-	tuning.WarmUp = 2
 	o := AdaptOptions{
 		Target: tinyPair(t), Drafter: "jetspec:tree=ddtree", Streams: []Stream{stream}, Policies: []string{Frozen, "always", "osd"}, Epochs: 2, MaxTokens: 8, Uncontrolled: true,
-		Adapt: adapt.Options{Tuning: tuning},
 	}
 	done := 0
 	o.Progress = func(n, total int) {

@@ -17,11 +17,11 @@ func learning(d draft.Drafter, rng *rand.Rand, vocab int, o *opened) (_ draft.Dr
 		return d, func() error { return nil }, nil
 	}
 	wild := adapt.DefaultTuning()
-	wild.WarmUp, wild.Minimum = 0, -1
-	for i := range wild.Buffer {
-		wild.Buffer[i], wild.Steps[i], wild.Rate[i] = 1, 1, 0.5*rng.Float32()
+	wild.Share = 1e9
+	for i := range wild.Steps {
+		wild.Steps[i], wild.Rate[i] = 1, 0.5*rng.Float32()
 	}
-	policies := []adapt.Policy{adapt.Bandit, adapt.Always, adapt.Always}
+	policies := []adapt.Policy{adapt.Judged, adapt.Always, adapt.Always}
 	a, err := adapt.New(l.Head(), vocab, adapt.Options{
 		Policy: policies[rng.IntN(len(policies))], Seed: rng.Uint64(), Wait: rng.IntN(2) == 0, Workers: o.m.Pool(), Tuning: wild,
 	})

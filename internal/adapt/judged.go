@@ -1,0 +1,100 @@
+// The default policy: what was learned is judged before it serves.
+
+package adapt
+
+import "github.com/grovellm/grove/internal/learn"
+
+// judged is what the default policy knows. The worker uses it.
+//
+// The student's weights are not those in use. Each query first judges the student, and then the
+// student may learn from it. So it is judged on texts that it has not learned from.
+type judged struct {
+	candidate learn.Head // the student's weights; nil: they are those in use
+	over      comparison // of the head in use over the first one
+	better    comparison // of the candidate over the head in use
+	would     comparison // of the candidate over the first head
+
+	fresh  []*learn.Lesson // texts since the last update
+	since  int             // queries since the last update
+	trials int             // of these, that judged the student
+	vain   int             // updates since the student came into use
+}
+
+// judgeAndLearn judges the student on the texts of so many queries. Then it learns from them if an
+// update is due: after as many queries as updates were made in vain, and fewest judgements.
+func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
+	if err := w.judge(s, t.texts); err != nil {
+		return err
+	}
+	a, j := w.a, &w.judged
+	j.fresh = a.keep(append(j.fresh, t.texts...))
+	j.since += t.queries
+	if j.since < j.vain || j.candidate != nil && j.trials < fewest {
+		return nil
+	}
+	texts := j.fresh
+	j.fresh, j.since, j.trials = nil, 0, 0
+	j.vain++
+	sound, err := w.update(s, Full, texts)
+	if err != nil {
+		return err
+	}
+	if !sound {
+		return w.returnStudent(s)
+	}
+	j.candidate, err = s.Packed()
+	return err
+}
+
+// judge compares the student with the head in use, and that with the first one. It brings the
+// better one into use.
+func (w *worker) judge(s *learn.Student, texts []*learn.Lesson) error {
+	a, j := w.a, &w.judged
+	b := learn.Draw(w.rng, texts, a.o.Judged)
+	now := a.now()
+	if b.Len() == 0 || now == a.first && j.candidate == nil {
+		return nil
+	}
+	used, err := s.Score(now, b)
+	if err != nil {
+		return err
+	}
+	first := used
+	if now != a.first {
+		if first, err = s.Score(a.first, b); err != nil {
+			return err
+		}
+		j.over.add(used, first)
+	}
+	if j.candidate != nil {
+		student, err := s.Score(j.candidate, b)
+		if err != nil {
+			return err
+		}
+		j.trials++
+		j.better.add(student, used)
+		j.would.add(student, first)
+	}
+	switch {
+	case j.better.better() && !j.would.worse():
+		w.use(s, j.candidate)
+		j.candidate, j.over, j.better, j.vain = nil, j.would, comparison{}, 0
+		w.count(func(s *Stats) { s.Adopted++ })
+	case j.over.worse():
+		w.judged = judged{}
+		w.replay = nil // what was learned from
+		w.count(func(s *Stats) { s.Rollbacks++ })
+		return w.goBack(s, nil)
+	case j.better.worse():
+		return w.returnStudent(s)
+	}
+	return nil
+}
+
+// returnStudent gives the student the weights in use again.
+func (w *worker) returnStudent(s *learn.Student) error {
+	j := &w.judged
+	j.candidate, j.better, j.would = nil, comparison{}, j.over
+	w.count(func(s *Stats) { s.Returned++ })
+	return w.restore(s)
+}

@@ -1,0 +1,71 @@
+package adapt_test
+
+import (
+	"math/rand/v2"
+	"testing"
+
+	"github.com/grovellm/grove/internal/adapt"
+	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/sample"
+)
+
+// Updates at rates that spoil the weights are made, and none of them serves. A head comes into use
+// only with a judgement that it is better, and leaves only for such a one or by a rollback.
+func TestNothingServesUnjudged(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	for _, c := range []struct {
+		name   string
+		tuning adapt.Tuning
+	}{{"spoiled", wild()}, {"useful", eager()}} {
+		d := newLearner(t, m, 1)
+		frozen := serve(t, m, newLearner(t, m, 1))
+		a := adapter(t, d, adapt.Options{Tuning: c.tuning, Wait: true})
+		s := serve(t, m, a.Wrap(d))
+		rng := rand.New(rand.NewPCG(4, 4))
+		was, head := a.Stats(), a.Head()
+		var tau, without float64
+		for n := range 40 {
+			prompt := traffic(rng, normal)
+			_, x := s.query(prompt, sample.Params{}, 16)
+			_, y := frozen.query(prompt, sample.Params{}, 16)
+			tau, without = tau+x, without+y
+			now := a.Stats()
+			if changes := now.Adopted + now.Rollbacks - was.Adopted - was.Rollbacks; (a.Head() != head) != (changes == 1) || changes > 1 {
+				t.Fatalf("%s: query %d: another head is in use: %v; judgements for one: %d", c.name, n, a.Head() != head, changes)
+			}
+			was, head = now, a.Head()
+		}
+		t.Logf("%s: τ %.3f, without learning %.3f: %+v", c.name, tau/40, without/40, was)
+		if was.Updates[adapt.Full] < 4 || tau < .99*without {
+			t.Errorf("%s: τ %.3f after %d updates, %.3f without", c.name, tau/40, was.Updates[adapt.Full], without/40)
+		}
+	}
+}
+
+// With the usual account learning costs what that allows, and one task more at most.
+func TestAccountIsKept(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	for _, share := range []float64{.02, .3} {
+		d, tuning := newLearner(t, m, 1), eager()
+		tuning.Share = share
+		a := adapter(t, d, adapt.Options{Tuning: tuning, Wait: true, Workers: m.Pool()})
+		s := serve(t, m, a.Wrap(d))
+		rng := rand.New(rand.NewPCG(4, 4))
+		most, was := 0.0, a.Stats()
+		for n := range 60 {
+			s.query(traffic(rng, normal), sample.Params{}, 16)
+			now := a.Stats()
+			most = max(most, now.Lost-was.Lost)
+			if was.Lost > was.Allowed && now.Lost > was.Lost && was.Lost > now.Allowed {
+				t.Fatalf("share %g, query %d: a task began at %g s lost of %g allowed", share, n, was.Lost, now.Allowed)
+			}
+			if now.Lost > now.Allowed+most {
+				t.Fatalf("share %g, query %d: %g s are lost of %g allowed; no task took more than %g", share, n, now.Lost, now.Allowed, most)
+			}
+			was = now
+		}
+		if was.Updates[adapt.Full] == 0 || was.Decoding <= 0 || was.Lost <= 0 {
+			t.Errorf("share %g: nothing was learned: %+v", share, was)
+		}
+	}
+}
