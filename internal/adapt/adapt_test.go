@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )
@@ -215,12 +216,23 @@ func TestRestart(t *testing.T) {
 	other := newLearner(t, m, 2).Head()
 	file := func(h learn.Head) string { return filepath.Join(dir, adapt.Fingerprint(h)+".safetensors") }
 	content := drafttest.Must(os.ReadFile(file(first.Head())))(t)
-	bad := map[string][]byte{"another head's": content, "broken": []byte("x"), "cut": content[:len(content)/2]}
+	w := safetensors.NewWriter()
+	w.SetMetadata("grove.adapt", "{}")
+	old := filepath.Join(t.TempDir(), "old.safetensors")
+	if err := w.WriteFile(old); err != nil {
+		t.Fatal(err)
+	}
+	bad := map[string][]byte{
+		"another head's": content, "broken": []byte("x"), "cut": content[:len(content)/2],
+		"an older version's": drafttest.Must(os.ReadFile(old))(t),
+	}
 	for name, b := range bad {
 		if err := os.WriteFile(file(other), b, 0o666); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := adapt.New(other, drafttest.Vocab, o); err == nil || strings.Count(err.Error(), file(other)) != 1 {
+		_, err := adapt.New(other, drafttest.Vocab, o)
+		if err == nil || strings.Count(err.Error(), file(other)) != 1 || !strings.Contains(err.Error(), "delete the file") ||
+			strings.Contains(err.Error(), "older version of grove") != strings.Contains(name, "older") {
 			t.Errorf("a state that is %s was taken: %v", name, err)
 		}
 	}

@@ -96,7 +96,7 @@ type Adapter struct {
 	// mu protects the fields below. Decoding locks it, so nobody holds it while weights are
 	// computed or a file is written.
 	mu         sync.Mutex
-	account    account
+	account    Account
 	bandit     bandit
 	rng        *rand.Rand
 	frozen     bool
@@ -133,8 +133,7 @@ type Stats struct {
 	Slowdown  float64      `json:"slowdown"`  // share of its time that decoding loses while a task runs
 	Gain      float64      `json:"gain"`      // expected accepted length over the first head's, less its standard error; 0 or more
 
-	// Seconds of decoding. Lost exceeds Allowed by the cost of one task at most.
-	account
+	Account
 
 	Value [actions]float64 `json:"value"`           // v of the bandit
 	Error string           `json:"error,omitempty"` // what ended learning, if anything did
@@ -215,7 +214,7 @@ func (a *Adapter) Stats() Stats {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	s := a.stats
-	s.Value, s.account = a.bandit.Value, a.account
+	s.Value, s.Account = a.bandit.Value, a.account
 	s.Slowdown = a.slow.share(a.Share())
 	return s
 }
@@ -246,7 +245,7 @@ func (a *Adapter) Reset() error {
 		a.mu.Lock()
 		closed := a.closed
 		if !closed {
-			a.bandit, a.account, a.stats, a.filled = newBandit(), account{}, Stats{}, [actions]filling{}
+			a.bandit, a.account, a.stats, a.filled = newBandit(), Account{}, Stats{}, [actions]filling{}
 			a.use(a.first)
 		}
 		a.mu.Unlock()

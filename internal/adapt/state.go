@@ -112,7 +112,7 @@ func (a *Adapter) save() error {
 	}
 	a.mu.Lock()
 	k.Bandit, k.Stats, k.Over = a.bandit, a.stats, a.work.judged.over
-	k.Stats.account = a.account
+	k.Stats.Account = a.account
 	b, err := json.Marshal(k)
 	a.mu.Unlock()
 	if err != nil {
@@ -157,7 +157,7 @@ func (a *Adapter) read(f *safetensors.File) error {
 	case slices.ContainsFunc(k.Steps, func(n int) bool { return n < 0 }):
 		return fmt.Errorf("metadata %q: steps %v: not the state of an adapted drafter", stateKey, k.Steps)
 	}
-	a.bandit, a.account, a.stats = k.Bandit, k.Stats.account, k.Stats
+	a.bandit, a.account, a.stats = k.Bandit, k.Stats.Account, k.Stats
 	a.stats.Error = ""
 	if len(k.Steps) == 0 {
 		return nil
