@@ -97,6 +97,7 @@ type Adapter struct {
 	// computed or a file is written.
 	mu         sync.Mutex
 	account    Account
+	judging    bool // the student is to be judged before it learns again
 	bandit     bandit
 	rng        *rand.Rand
 	frozen     bool
@@ -189,7 +190,8 @@ func (a *Adapter) use(h learn.Head) { a.head.Store(&h) }
 func (a *Adapter) collect() bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.frozen || a.closed || a.stats.Error != "" || a.collecting == mostCollecting || !a.affordable() {
+	if a.frozen || a.closed || a.stats.Error != "" || a.collecting == mostCollecting ||
+		a.o.Policy == Judged && a.account.left() <= 0 {
 		return false
 	}
 	a.collecting++
@@ -246,6 +248,7 @@ func (a *Adapter) Reset() error {
 		closed := a.closed
 		if !closed {
 			a.bandit, a.account, a.stats, a.filled = newBandit(), Account{}, Stats{}, [actions]filling{}
+			a.judging = false
 			a.use(a.first)
 		}
 		a.mu.Unlock()

@@ -29,7 +29,7 @@ func (w *worker) judgeAndLearn(s *learn.Student, t task) error {
 	a, j := w.a, &w.judged
 	j.fresh = a.keep(append(j.fresh, t.texts...))
 	j.since += t.queries
-	if j.since < j.vain || j.candidate != nil && j.trials < fewest {
+	if !t.learn || j.since < j.vain || j.candidate != nil && j.trials < fewest {
 		return nil
 	}
 	texts := j.fresh

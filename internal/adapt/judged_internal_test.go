@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/grovellm/grove/internal/learn"
 	"pgregory.net/rapid"
 )
 
@@ -68,7 +69,7 @@ func TestComparisonForgets(t *testing.T) {
 func TestAccount(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		o := Tuning{Share: rapid.Float64Range(0, .1).Draw(t, "share"), Reinvest: rapid.Float64Range(0, 1).Draw(t, "part")}
-		a := &Adapter{o: Options{Policy: Judged, Tuning: o}}
+		a := &Adapter{o: Options{Policy: Judged, Memory: 1 << 20, Tuning: o}}
 		var want, most float64
 		for range rapid.IntRange(1, 200).Draw(t, "queries") {
 			seconds := rapid.Float64Range(0, 2).Draw(t, "seconds")
@@ -78,10 +79,18 @@ func TestAccount(t *testing.T) {
 			if math.Abs(a.account.Allowed-want) > 1e-9 {
 				t.Fatalf("%g s are allowed, want %g", a.account.Allowed, want)
 			}
-			if a.affordable() {
-				task := rapid.Float64Range(0, 5).Draw(t, "task")
-				a.account.Lost += task
-				most = max(most, task)
+			was, price := a.account.left(), a.account.Price
+			a.judging = rapid.Bool().Draw(t, "judging")
+			task := a.push(Skip, &query{texts: []*learn.Lesson{{}}}, 1)
+			if !task.empty() {
+				if was <= 0 || task.learn != (was > price) || !task.learn && !a.judging {
+					t.Fatalf("a task begins with %g s left, the last update cost %g: %+v", was, price, task)
+				}
+				cost := rapid.Float64Range(0, 5).Draw(t, "cost")
+				a.account.Lost += cost
+				if most = max(most, cost); task.learn {
+					a.account.Price = cost
+				}
 			}
 			if a.account.Lost > a.account.Allowed+most {
 				t.Fatalf("%g s are lost, %g allowed, no task took more than %g", a.account.Lost, a.account.Allowed, most)

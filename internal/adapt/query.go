@@ -72,16 +72,14 @@ func (a *Adapter) push(action Action, q *query, n int) (t task) {
 	f := &a.filled[action]
 	f.texts = a.keep(append(f.texts, q.texts...))
 	f.queries++
-	if f.queries < n || len(f.texts) == 0 || a.busy || !a.affordable() {
+	learn := a.o.Policy != Judged || a.account.left() > a.account.Price
+	if f.queries < n || len(f.texts) == 0 || a.busy || !learn && !(a.judging && a.account.left() > 0) {
 		return t
 	}
-	t = task{action: action, texts: f.texts, queries: f.queries}
+	t = task{action: action, texts: f.texts, queries: f.queries, learn: learn}
 	*f = filling{}
 	return t
 }
-
-// affordable reports whether the account allows a task. Only the default policy has such a bound.
-func (a *Adapter) affordable() bool { return a.o.Policy != Judged || a.account.left() > 0 }
 
 // decide is Algorithm 1: the query's action, its buffer, and the end of an interval.
 func (a *Adapter) decide(q *query) (t task) {

@@ -13,6 +13,7 @@ type task struct {
 	action  Action // the update; Skip: see judgeAndLearn
 	texts   []*learn.Lesson
 	queries int
+	learn   bool // the account allows an update
 
 	closed, fall bool // see bandit.served
 }
@@ -29,7 +30,7 @@ type worker struct {
 	replay  []*learn.Lesson
 	judged  judged
 	good    *checkpoint
-	unsaved int // updates
+	updates int
 }
 
 // checkpoint is a head that did well, with the student's state.
@@ -66,11 +67,11 @@ func (w *worker) close() {
 
 // run does a task. An error ends learning: decoding goes on with the head as it is.
 func (w *worker) run(t task) {
-	m := startMeter(w.a)
+	m, updates := startMeter(w.a), w.updates
 	err := w.do(t)
-	w.charge(m)
-	if err == nil && w.unsaved >= saveEvery {
-		w.unsaved, err = 0, w.a.save()
+	w.charge(m, w.updates > updates)
+	if err == nil && w.updates > updates && w.updates%saveEvery == 0 {
+		err = w.a.save()
 	}
 	if err != nil {
 		w.count(func(s *Stats) { s.Error = "adapt: " + err.Error() })
@@ -114,15 +115,18 @@ func (w *worker) count(f func(*Stats)) {
 	f(&w.a.stats)
 }
 
-// charge books what the task has cost.
-func (w *worker) charge(m meter) {
-	a := w.a
+// charge books what a task has cost, with an update or without.
+func (w *worker) charge(m meter, updated bool) {
+	a, j := w.a, &w.judged
 	processors, lost := m.read(a)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.stats.Seconds += processors
-	a.stats.Gain = w.judged.over.least()
-	a.account.Lost += lost
+	a.stats.Gain = j.over.least()
+	a.judging = j.candidate != nil && j.trials < fewest
+	if a.account.Lost += lost; updated {
+		a.account.Price = lost
+	}
 	if a.o.Wait {
 		a.bandit.Before.Seconds += lost
 	}
@@ -142,7 +146,7 @@ func (w *worker) update(s *learn.Student, action Action, texts []*learn.Lesson) 
 	}
 	now := s.State()
 	sound = sound && now.Sound()
-	w.unsaved++
+	w.updates++
 	w.count(func(s *Stats) {
 		s.Updates[action]++
 		if err == nil && !sound {
