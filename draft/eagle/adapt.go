@@ -54,7 +54,8 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Write(path, name string) error {
-	return learn.WriteHead(path, name, &h.Config, h, h.Tokens)
+	c := h.Config // writing goes through its fields, while others draft with them
+	return learn.WriteHead(path, name, &c, h, h.Tokens)
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row

@@ -42,7 +42,8 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Write(path, name string) error {
-	return learn.WriteHead(path, name, &h.Config, h, nil)
+	c := h.Config // writing goes through its fields, while others draft with them
+	return learn.WriteHead(path, name, &c, h, nil)
 }
 
 // Run lays the texts out as trunks, as training does, with a block under the root of each round. Rows of a causal block end where the

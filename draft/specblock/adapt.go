@@ -52,7 +52,8 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 }
 
 func (h trainable) Write(path, name string) error {
-	return learn.WriteHead(path, name, &h.Config, h, h.Tokens)
+	c := h.Config // writing goes through its fields, while others draft with them
+	return learn.WriteHead(path, name, &c, h, h.Tokens)
 }
 
 // Run computes the first blocks of all entries of the texts in one pass, and then of every round that looked further a block that goes on
