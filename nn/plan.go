@@ -24,6 +24,7 @@ type plan struct {
 	products slots[productJob]
 	experts  slots[expertJob]
 	mixes    slots[mixJob]
+	cells    slots[cellJob]
 }
 
 // slots are jobs that are used again in the next region.
@@ -61,7 +62,7 @@ func (p *plan) take() []par.Phase {
 	p.strips.used, p.products.used = 0, 0
 	p.linears.used, p.stores.used, p.attends.used = 0, 0, 0
 	p.embeds.used, p.gathers.used, p.experts.used, p.mixes.used = 0, 0, 0, 0
-	p.blocks.used, p.adds.used, p.norms.used = 0, 0, 0
+	p.blocks.used, p.adds.used, p.norms.used, p.cells.used = 0, 0, 0, 0
 	return phases
 }
 
