@@ -1,7 +1,6 @@
 package model_test
 
 import (
-	"archive/zip"
 	"bufio"
 	"bytes"
 	"context"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/testdata"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
@@ -394,46 +394,11 @@ func shard(t testing.TB, dir string) {
 
 // writeTorch puts a folder's tensors into a PyTorch file.
 func writeTorch(t testing.TB, dir string) {
-	all := weightsOf(t, dir)
-	var p, out bytes.Buffer
-	number := func(n int) { p.Write(binary.LittleEndian.AppendUint32([]byte{'J'}, uint32(n))) }
-	text := func(s string) { p.WriteString("X" + string([]byte{byte(len(s)), 0, 0, 0}) + s) }
-	tuple := func(ns ...int) {
-		p.WriteByte('(')
-		for _, n := range ns {
-			number(n)
-		}
-		p.WriteByte('t')
+	all := map[string]testdata.Array{}
+	for name, x := range weightsOf(t, dir) {
+		all[name] = testdata.Array{Shape: x.Shape, Data: x.Data}
 	}
-	z := zip.NewWriter(&out)
-	add := func(name string, data []byte) {
-		w := must(z.CreateHeader(&zip.FileHeader{Name: "x/" + name, Method: zip.Store}))
-		must(w.Write(data))
-	}
-	p.WriteString("\x80\x02}(")
-	for i, name := range slices.Sorted(maps.Keys(all)) {
-		x := all[name]
-		text(name)
-		p.WriteString("ctorch._utils\n_rebuild_tensor_v2\n((")
-		text("storage")
-		p.WriteString("ctorch\nFloatStorage\n")
-		text(fmt.Sprint(i))
-		text("cpu")
-		number(x.Elements())
-		p.WriteString("tQ")
-		number(0)
-		if tuple(x.Shape...); len(x.Shape) == 2 {
-			tuple(x.Cols(), 1)
-		} else {
-			tuple(1)
-		}
-		p.WriteString("\x89}tR")
-		add(fmt.Sprint("data/", i), x.Data)
-	}
-	p.WriteString("u.")
-	add("data.pkl", p.Bytes())
-	err := z.Close()
-	if err = errors.Join(err, os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), out.Bytes(), 0o666)); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "pytorch_model.bin"), testdata.Torch(t, all), 0o666); err != nil {
 		t.Fatal(err)
 	}
 }
