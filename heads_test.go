@@ -15,6 +15,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synthetic"
 	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"
@@ -125,12 +126,19 @@ func TestHeadsOfAllKinds(t *testing.T) {
 	if err := errors.Join(headfile.WriteFolder(at("specblock"), &b, weights, synthetic.Tokens(&b, 1)), routersynth.Write(at("router"), rng, c.Vocab, c.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
-	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("eagle2"), at("specblock"), at("eagle3"), at("router")}
+	f := synthetic.Config[falcon.Config](rng, "falcon", c, tensor.F32)
+	if weights, err = synthetic.Tensors(&f, tensor.F32, 1); err != nil {
+		t.Fatal(err)
+	}
+	if err := headfile.WriteFolder(at("falcon"), &f, weights, nil); err != nil {
+		t.Fatal(err)
+	}
+	heads := []string{headFile(t, target, func(c *jet.Config) { c.Causal = true }), at("falcon"), at("eagle2"), at("specblock"), at("eagle3"), at("router")}
 	if m, err = grove.Open(target, grove.Options{Threads: 2, Heads: heads}); err != nil {
 		t.Fatal(err)
 	}
 	defer m.Close()
-	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "eagle3+dynaspec", "eagle3:model=" + at("eagle3")} {
+	for _, d := range []string{"jetspec", "eagle2", "eagle3", "specblock", "falcon", "eagle3+dynaspec", "eagle3:model=" + at("eagle3")} {
 		request.Drafter = d
 		r := collect(t, m, "a b c", request)
 		if !slices.Equal(r.Tokens, want.Tokens) {

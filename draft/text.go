@@ -27,6 +27,8 @@ type TextOptions struct {
 	Ahead  bool // an entry is made of a token's taps and of the next token, and waits for that
 	Rows   int  // rows of the cache for each entry
 	Window int  // entries in the cache at most
+	Block  int  // entries stay in whole blocks of so many, and the last Block at least wait; 0 or 1: each stays by itself
+	Alone  bool // a row depends on more of the rows before it than the cache has: no other text takes the cache over
 }
 
 // Recall is the number of rows of a cached prefix that the target computes again for a drafter that
@@ -87,13 +89,29 @@ func (t *Text) Read(n int) {
 	t.Taps = append(t.Taps[:0], t.Taps[n*width:]...)
 }
 
+// Whole is how many of n entries of a pass, the last that there are among them, stay in the cache.
+func (t *Text) Whole(n int) int {
+	if t.Block <= 1 {
+		return n
+	}
+	return max(n-t.Block, 0) / t.Block * t.Block
+}
+
+// Ready is how many of the entries that wait can be read to stay, before there is an entry after them.
+func (t *Text) Ready() int {
+	if t.Block <= 1 {
+		return t.Waiting()
+	}
+	return t.Whole(t.Waiting() + 1)
+}
+
 // Place is the place of the next entry, counted from the first entry that was ever read.
 func (t *Text) Place() int { return t.Cache.Position() / t.Rows }
 
-// Room is how many entries the next pass may read: as many as see one window, and at least one. A
-// full window slides first.
+// Room is how many entries the next pass may read: as many as see one window, and at least one, or a
+// block. A full window slides first.
 func (t *Text) Room() int {
-	if t.Cache.Len() >= t.Window*t.Rows {
+	if t.Cache.Len()+max(t.Block-1, 0) >= t.Window*t.Rows {
 		t.slide()
 	}
 	return t.Window - t.Cache.Len()/t.Rows
@@ -105,7 +123,7 @@ func (t *Text) Room() int {
 func (t *Text) slide() {
 	keep, entries := t.sink(), t.Window/4/nn.PageRows*nn.PageRows
 	if keep == 0 {
-		entries = t.Window
+		entries = t.Cache.Len() / t.Rows
 	}
 	if err := t.Cache.Slide(keep, entries*t.Rows, entries); err != nil {
 		panic(err) // whole pages of a full cache
@@ -131,7 +149,7 @@ func (t *Text) Resume(n int, from *Text, common int) (first int) {
 	}
 	t.first = max(n-recall, 0)
 	t.from = t.first
-	if from != nil {
+	if from != nil && !t.Alone {
 		have := from.covers(min(common, n))
 		if have >= t.first && have-from.start() >= min(recall, Recall, have) {
 			t.share(from, have)
@@ -157,7 +175,9 @@ func (t *Text) start() int {
 // covers is of how many of the first n tokens another text can take over entries and taps.
 func (t *Text) covers(n int) int {
 	end := t.end()
-	switch {
+	switch whole := t.first + t.Whole(n-t.first); {
+	case t.Block > 1 && end > whole: // others wait, as those after the n tokens will
+		return whole
 	case n > end:
 		return min(n, end+len(t.Tokens))
 	case t.Ahead && n > 0: // the entry of the last token is made of the next, which may differ

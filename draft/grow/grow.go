@@ -45,10 +45,17 @@ type Model interface {
 	Logits(i, k int) []float32
 }
 
+// Blocks is a Model of which a pass gives the candidates of several levels. Nodes may have their logits in common.
+type Blocks interface {
+	// Known reports whether a row of the draft came with the candidates of its children: they take no pass.
+	Known(t *Text, row int32) bool
+}
+
 // Text is a sequence's committed text.
 type Text struct {
 	*draft.Text
 	States [][]float32 // for the Model: of the rows of a draft
+	More   any         // for the Model: what else it keeps of a text
 }
 
 // Rows are those of one sequence in a pass: nodes of Tree from number From on. The first Known nodes are text: what was committed and

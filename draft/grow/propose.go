@@ -87,8 +87,13 @@ func (d *Drafter) read(ctx context.Context, more int) error {
 		room := readRows
 		for _, s := range d.live {
 			todo := s.read.Todo()
-			if n := min(len(todo), room); n > 0 && (len(todo) > more || len(todo) >= s.read.Room()) {
-				n = min(n, s.read.Room())
+			if n := min(s.read.Ready(), room); n > 0 && (len(todo) > more || len(todo) >= s.read.Room()) {
+				if n = min(n, s.read.Room()); s.read.Block > 1 {
+					n -= n % s.read.Block
+				}
+				if n <= 0 {
+					continue
+				}
 				s.run.ResetChain(todo[:n])
 				d.rows = append(d.rows, Rows{Text: s.read, Tree: &s.run, Known: n})
 				room -= n
@@ -111,7 +116,9 @@ func (d *Drafter) read(ctx context.Context, more int) error {
 
 // attach adds the children of the nodes expanded in this step.
 func (s *state) attach() {
-	s.steps++
+	if !s.free {
+		s.steps++
+	}
 	if s.rebuilt != nil {
 		s.rebuild()
 		return

@@ -20,8 +20,10 @@ type task struct {
 }
 
 // rank fills in the candidates of all nodes expanded in this step, a node a task. Where penalties look at the
-// path, a sequence is one task: its history follows one path at a time.
+// path, a sequence is one task: its history follows one path at a time. So it is where a sampler changes logits meanwhile that several
+// nodes share.
 func (d *Drafter) rank() {
+	_, shared := d.Model.(Blocks)
 	d.tasks = d.tasks[:0]
 	for slot, s := range d.live {
 		n := len(s.expand)
@@ -37,7 +39,7 @@ func (d *Drafter) rank() {
 		for s.drawing && len(s.probs) < rows {
 			s.probs = append(s.probs, make([]float32, d.Target))
 		}
-		if s.history != nil {
+		if s.history != nil || shared && len(s.sampler.Params().LogitBias) > 0 {
 			d.tasks = append(d.tasks, task{s, slot, 0, n})
 			continue
 		}

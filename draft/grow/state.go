@@ -123,8 +123,8 @@ func (s *state) judge(r *draft.Rows) (accepted, depth int) {
 // root and of the path. Rows that reading would compute with a later window are left out.
 func (s *state) walk(tokens []int32) {
 	s.nodes = s.nodes[:0]
-	for i := range s.shift + 1 {
-		s.nodes = append(s.nodes, i)
+	for i := range s.read.Whole(int(s.shift) + 1) {
+		s.nodes = append(s.nodes, int32(i))
 	}
 	room := s.read.Window - s.read.Cache.Len()
 	for node, i := 0, 1; i < len(tokens) && s.d.Model.Keeps() && len(s.nodes) < room; i++ {
@@ -139,9 +139,10 @@ func (s *state) walk(tokens []int32) {
 // growth is a tree that grows, or grew last.
 type growth struct {
 	request *draft.Request
-	deepest int // depth of nodes at most
-	most    int // nodes at most
-	steps   int // passes so far
+	deepest int  // depth of nodes at most
+	most    int  // nodes at most
+	steps   int  // passes so far
+	free    bool // this step takes none: see Blocks
 
 	tree  tree.Tree // every candidate that was a child once; node 0 the root
 	row   []int32   // of each node: its row in run, -1 while it is not expanded
@@ -187,7 +188,7 @@ func (s *state) begin(r *draft.Request) bool {
 	if s.rebuilt != nil { // beyond its rows the tree goes on by the text
 		s.deepest = r.Depth
 	}
-	blind := s.read.Ahead && len(s.read.Tokens) == 0 // there is nothing to draft from yet
+	blind := s.read.Ahead && len(s.read.Tokens) < max(s.read.Block, 1) // there is nothing to draft from yet
 	if s.lost || blind || int(root) >= s.d.Vocab || s.deepest < 1 || s.most < 2 {
 		return false
 	}
@@ -223,7 +224,7 @@ func (s *state) start() {
 	s.read.Room() // for the root
 	todo := s.read.Todo()
 	s.run.ResetChain(append(todo, s.tree.Token[0]))
-	s.from, s.shift = 0, int32(len(todo))
+	s.from, s.shift, s.free = 0, int32(len(todo)), false
 	s.row[0] = s.shift
 	if most := s.d.Model.Context(); most > 0 { // a node's children are ranked by its row
 		s.deepest = min(s.deepest, most-s.read.Cache.Len()-len(todo))
@@ -238,7 +239,8 @@ func (s *state) next() bool {
 	if len(s.expand) == 0 {
 		return false
 	}
-	if g := s.request.Guide; g != nil && !g.Deeper(s.expected, s.gain()) {
+	s.free = s.known()
+	if g := s.request.Guide; g != nil && !s.free && !g.Deeper(s.expected, s.gain()) {
 		return false
 	}
 	s.from = s.run.Len()
@@ -249,6 +251,15 @@ func (s *state) next() bool {
 		s.asked = append(s.asked, row)
 	}
 	return true
+}
+
+// known reports whether the chosen nodes take no pass.
+func (s *state) known() bool {
+	m, ok := s.d.Model.(Blocks)
+	for _, node := range s.expand {
+		ok = ok && m.Known(s.read, s.row[s.tree.Parent[node]])
+	}
+	return ok
 }
 
 // gain is what computing the rows of the chosen nodes is expected to add to the tree.

@@ -10,6 +10,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
@@ -129,7 +131,13 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	}
 	defer x.Close()
 	var notes []string
-	own := x.Shape.Kind().Output && !x.Own() // other programs want an output matrix
+	var lacks []string // tensors of the target that other programs want
+	if x.Shape.Kind().Output && !x.Own() {
+		lacks = append(lacks, outputMatrix)
+	}
+	if x.Shape.Kind().Embedding && !slices.ContainsFunc(x.Weights, func(t tensor.Tensor) bool { return t.Name == embedding }) {
+		lacks = append(lacks, embedding)
+	}
 	weights, target := x.Weights, (*model.Config)(nil)
 	if o.Target != "" {
 		c, _, err := readTarget(o.Target)
@@ -144,18 +152,20 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 		}
 		target = &c
 	}
-	switch {
-	case o.Speculators && target == nil:
+	if o.Speculators && target == nil {
 		return nil, fmt.Errorf("%s: vLLM's speculators name their target: say which (--target FILE)", dir)
-	case own && target != nil:
-		t, close, err := outputOf(o.Target)
+	}
+	for _, name := range lacks {
+		if target == nil {
+			notes = append(notes, fmt.Sprintf("the head has no %s, which other programs want in a folder: give its target's (--target FILE)", calledEnds[name]))
+			continue
+		}
+		t, close, err := endOf(o.Target, name)
 		if err != nil {
 			return nil, err
 		}
 		defer close()
 		weights = append(weights[:len(weights):len(weights)], t)
-	case own:
-		notes = append(notes, "the head has no output matrix, which other programs want in a folder: give its target's (--target FILE)")
 	}
 	if !o.Speculators {
 		target = nil
@@ -180,27 +190,33 @@ func (x *head) toHF(ctx context.Context, dir string, o Options, err error) ([]st
 	})
 }
 
-// outputOf is the output matrix of a model: its embedding, where it has no other.
-func outputOf(path string) (_ tensor.Tensor, close func() error, err error) {
+// calledEnds are the tensors of a target that a head may lack, for people.
+var calledEnds = map[string]string{outputMatrix: "output matrix", embedding: "embedding"}
+
+// endOf is the output matrix of a model, which is its embedding where it has no other, or the embedding.
+func endOf(path, name string) (_ tensor.Tensor, close func() error, err error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return tensor.Tensor{}, nil, err
 	}
 	var f *headfile.File
-	names := []string{"output.weight", "token_embd.weight"}
+	names := []string{outputMatrix, embedding}
 	if info.IsDir() {
 		names = []string{"lm_head.weight", "model.embed_tokens.weight"}
+	}
+	if name == embedding {
+		names = names[1:]
 	}
 	if f, err = headfile.Open(draft.Head{Name: path}); err != nil {
 		return tensor.Tensor{}, nil, err
 	}
-	for _, name := range names {
-		if !f.Has(name) {
+	for _, called := range names {
+		if !f.Has(called) {
 			continue
 		}
-		t, err := f.Load(name)
-		t.Name = "output.weight"
+		t, err := f.Load(called)
+		t.Name = name
 		return t, f.Close, err
 	}
-	return tensor.Tensor{}, nil, errors.Join(fmt.Errorf("%s: there is no tensor %s or %s: it is not a model that grove runs", path, names[0], names[1]), f.Close())
+	return tensor.Tensor{}, nil, errors.Join(fmt.Errorf("%s: there is no tensor %s: it is not a model that grove runs", path, strings.Join(names, " or ")), f.Close())
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
@@ -141,6 +142,46 @@ func TestEagleHeads(t *testing.T) {
 		}
 		sameFolders(t, in("a"), in("c"))
 	}
+}
+
+// A Falcon head goes from GGUF to a folder and back, tensor by tensor. The folder gets its target's embedding, which the authors' code
+// wants, and zeros for the state before; without the target the conversion says what is missing.
+func TestFalconHeads(t *testing.T) {
+	ctx, dir := context.Background(), t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	target := targets(t, dir)
+	c := synthetic.Config[falcon.Config](rand.New(rand.NewPCG(1, 8)), "falcon", target, tensor.F32)
+	c.Recurrent = false
+	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := headfile.WriteGGUF(at("head.gguf"), "x", &c, weights, nil, nil, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	notes, err := ToHF(ctx, at("head.gguf"), at("without"), Options{})
+	if err != nil || len(notes) != 1 || !strings.Contains(notes[0], "no embedding") {
+		t.Errorf("%v, %v", notes, err)
+	}
+	if notes, err = ToHF(ctx, at("head.gguf"), at("with"), Options{Type: Keep, Target: at("target")}); err != nil || len(notes) > 0 {
+		t.Fatalf("%v, %v", notes, err)
+	}
+	got, want := contents(t, at("with")), contents(t, at("target"))["model.embed_tokens.weight"]
+	if e := got["embed_tokens.weight"]; e.Type != want.Type || !bytes.Equal(e.Data, want.Data) {
+		t.Error("the embedding is not the target's")
+	}
+	for _, name := range []string{"lstm.weight_hh_l0", "lstm.weight_hh_l1", "lstm.bias_hh_l0", "lstm.bias_hh_l1"} {
+		if x, ok := got[name]; !ok || len(bytes.Trim(x.Data, "\x00")) > 0 {
+			t.Errorf("tensor %s is there: %v, or not of zeros", name, ok)
+		}
+	}
+	if _, err := ToGGUF(ctx, at("with"), at("again.gguf"), Options{Type: Keep, Target: at("target")}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ToHF(ctx, at("again.gguf"), at("again"), Options{Type: Keep}); err != nil {
+		t.Fatal(err)
+	}
+	sameFolders(t, at("with"), at("again"))
 }
 
 // A head without an output of its own gets its target's in a folder; what a conversion lacks it says.

@@ -24,6 +24,11 @@ func GenWindow(r *rapid.T) int {
 // than the target computes again, those rows alone. The first sequence drafts as before, or is
 // closed.
 func Resumes(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window int) {
+	ResumesBlocks(r, d, other, o, hidden, window, 1)
+}
+
+// ResumesBlocks is Resumes of drafters that share whole blocks of so many tokens alone, and of which a block waits.
+func ResumesBlocks(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window, block int) {
 	a := Begin(r, d, draft.Options{}, 1)
 	token := rapid.Int32Range(0, Vocab-1)
 	for range rapid.IntRange(1, 6).Draw(r, "rounds") {
@@ -90,7 +95,7 @@ func Resumes(r *rapid.T, d, other draft.Drafter, o draft.Options, hidden, window
 		}
 	case n-common == recall, len(a.Text) >= window && window < 256: // what is left may be too little
 		return
-	case first < common-1:
+	case first <= common-2*block:
 		r.Fatalf("of %d rows with %d in common the rows from %d on are to be computed again", n, common, first)
 	}
 	twin := b.Fresh(r, other, o, hidden)

@@ -27,10 +27,6 @@ var foreign = []struct {
 		types: []string{"hydra"}, fields: []string{"hydra_num_heads"},
 	},
 	{
-		kind:   "a Falcon head",
-		fields: []string{"k_mask"}, tensors: []string{"lstm."},
-	},
-	{
 		kind:  "a head for multi-token prediction (MTP)",
 		types: []string{"mtp", "fast_mtp", "MTPDraftModel"}, tensors: []string{"mtp_layers."},
 	},

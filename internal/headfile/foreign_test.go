@@ -23,8 +23,6 @@ func TestForeignKinds(t *testing.T) {
 		"max_position_embeddings": 64`
 	for i, c := range []struct{ config, tensor, kind string }{
 		{`{"hydra_num_heads": 4, "hydra_num_layers": 4}`, "", "a Hydra head"},
-		{`{"k_mask": 2, ` + layer + `}`, "fc.weight", "a Falcon head"},
-		{`{` + layer + `}`, "lstm.weight_ih_l0", "a Falcon head"},
 		{`{"speculators_model_type": "mtp", "num_nextn_predict_layers": 1}`, "mtp_layers.0.input_proj.weight",
 			"multi-token prediction (MTP)"},
 		{`{"architectures": ["DFlash2DraftModel"], ` + layer + `}`, "fc.weight", "a DFlash-2 head"},

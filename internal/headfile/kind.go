@@ -30,6 +30,8 @@ type Kind struct {
 	Bare   bool // heads have no layers of a model: GGUF files say the target's widths alone
 	Pairs  bool // GGUF files have the rows of queries and keys of llama layers in neighbouring pairs
 	Output bool // folders have an output matrix, because other programs want one
+
+	Embedding bool // folders have an embedding, because their authors' code wants one
 }
 
 // Shape is the numbers that describe a head of a kind, and what its files say of them. Every kind implements it by a
@@ -68,6 +70,11 @@ type VLLM interface {
 
 // Parallel is a VLLM that drafts all tokens in one pass, of which vLLM is told.
 type Parallel interface{ Parallel() bool }
+
+// Completer is a Shape whose authors' code wants tensors in a folder that change nothing, and that a head may lack.
+type Completer interface {
+	Complete(weights []tensor.Tensor) ([]tensor.Tensor, error)
+}
 
 // Common points at what the shapes of all kinds have.
 type Common struct {

@@ -1,6 +1,7 @@
 package headfile
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 
@@ -138,6 +139,58 @@ func (p *norm) weights(yield func(Weight)) { yieldNorm(p.name, p.to, yield) }
 func yieldNorm(name string, n *nn.Norm, yield func(Weight)) {
 	if n != nil && len(n.Weight) > 0 {
 		yield(Weight{Name: name + ".weight", Vector: n.Weight})
+	}
+}
+
+// LSTM is a layer of width numbers over rows of in. Its gates have biases. Without recurs each row begins with zeros: matrices for
+// the state before, which files may have all the same, are not read, and its biases are added to those of the input.
+func LSTM(name string, l *nn.LSTM, width, in int, recurs bool) Part {
+	return &lstm{l, recurs, [2]*linear{{name + ".input", &l.In, 4 * width, in, true}, {name + ".state", &l.State, 4 * width, width, true}}}
+}
+
+type lstm struct {
+	to     *nn.LSTM
+	recurs bool
+	parts  [2]*linear // from input and from state to gates
+}
+
+func (p *lstm) shapes(s Shapes) {
+	in, state := p.parts[0], p.parts[1]
+	s.Need(in.name+".weight", in.out, in.in)
+	s.Need(in.name+".bias", in.out)
+	s.May(state.name+".bias", state.out)
+	if p.recurs {
+		s.Need(state.name+".weight", state.out, state.in)
+	} else {
+		s.May(state.name+".weight", state.out, state.in)
+	}
+}
+
+func (p *lstm) load(w model.Weights) (err error) {
+	in, state := p.parts[0], p.parts[1]
+	if p.to.In.W, err = w.Matrix(in.name+".weight", in.out, in.in); err != nil {
+		return err
+	}
+	if p.to.In.Bias, err = w.Vector(in.name+".bias", in.out); err != nil || p.recurs {
+		return errors.Join(err, state.load(w))
+	}
+	if bias := state.name + ".bias"; w.Has(bias) {
+		more, err := w.Vector(bias, state.out)
+		if err != nil {
+			return err
+		}
+		p.to.In.Bias = slices.Clone(p.to.In.Bias)
+		for i, b := range more {
+			p.to.In.Bias[i] += b
+		}
+	}
+	return nil
+}
+
+func (p *lstm) weights(yield func(Weight)) {
+	p.parts[0].weights(yield)
+	if p.recurs {
+		p.parts[1].weights(yield)
 	}
 }
 

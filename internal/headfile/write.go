@@ -98,6 +98,11 @@ func Folder(s Shape, weights []tensor.Tensor, tokens []int32, typ tensor.Type, t
 	if _, speculators := s.Folders(); target != nil && !speculators {
 		return nil, nil, fmt.Errorf("a %s of this shape: vLLM's speculators have none", s.Kind().Name)
 	}
+	if x, ok := s.(Completer); ok {
+		if weights, err = x.Complete(weights); err != nil {
+			return nil, nil, err
+		}
+	}
 	if err := Check(s, weights, tokens, nil); err != nil {
 		return nil, nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synth"
@@ -44,6 +45,9 @@ func TestKinds(t *testing.T) {
 		return weights
 	}
 	j, e3, e2, b := synthetic.Config[jet.Config](rng, "", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle3", target, tensor.F32), synthetic.Config[eagle.Config](rng, "eagle2", target, tensor.F32), synthetic.Config[specblock.Config](rng, "specblock", target, tensor.F32)
+	fc := synthetic.Config[falcon.Config](rng, "falcon", target, tensor.F32)
+	fc.Block = 3
+	fw := must(synthetic.Tensors(&fc, tensor.F32, 1))
 	j.Causal, j.Taps = true, []int{1, 2}
 	e3.DraftVocab, e3.TargetLayers, e3.Taps = 40, target.Layers, []int{1, 2, 3}
 	jw, bw := must(synthetic.Tensors(&j, tensor.F32, 1)), must(synthetic.Tensors(&b, tensor.F32, 1))
@@ -57,6 +61,7 @@ func TestKinds(t *testing.T) {
 		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
 		headfile.WriteFolder(at("second"), &e2, w2, nil),
 		headfile.WriteGGUF(at("block.gguf"), "x", &b, bw, synthetic.Tokens(&b, 1), nil, tensor.F32), headfile.WriteFolder(at("block"), &b, bw, synthetic.Tokens(&b, 1)),
+		headfile.WriteGGUF(at("falcon.gguf"), "x", &fc, fw, nil, nil, tensor.F32), headfile.WriteFolder(at("falcon"), &fc, fw, nil),
 		routersynth.Write(at("router.gguf"), rng, target.Vocab, target.Hidden, tensor.F32),
 	); err != nil {
 		t.Fatal(err)
@@ -65,6 +70,7 @@ func TestKinds(t *testing.T) {
 		"jet": "block head, causal (JetSpec)", "jet.gguf": "taps after layers [1 2]", "eagle": "EAGLE-3 head: layers", "eagle.gguf": "an output head of 40 tokens",
 		"peagle": "P-EAGLE head: 5 tokens a pass", "peagle.gguf": "P-EAGLE head: 5 tokens a pass",
 		"second": "EAGLE-2 head: layers", "block": "SpecBlock head: blocks of", "block.gguf": "SpecBlock head: blocks of", "router.gguf": "router of",
+		"falcon": "Falcon head: 3 tokens a pass", "falcon.gguf": "Falcon head: 3 tokens a pass",
 	} {
 		h := draft.Head{Name: at(name)}
 		text, err := heads.Describe(h)

@@ -13,6 +13,7 @@ import (
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synthetic"
@@ -37,7 +38,10 @@ func TestKeysAndTensors(t *testing.T) {
 	p := synthetic.Config[peagle.Config](rng, "parallelspec", target, tensor.F32)
 	pw, err4 := synthetic.Tensors(&p, tensor.F32, 1)
 	bw, err3 := synthetic.Tensors(&b, tensor.F32, 1)
-	if err := errors.Join(err0, err1, err2, err3, err4,
+	fc := synthetic.Config[falcon.Config](rng, "falcon", target, tensor.F32)
+	fw, err5 := synthetic.Tensors(&fc, tensor.F32, 1)
+	if err := errors.Join(err0, err1, err2, err3, err4, err5,
+		headfile.WriteGGUF(at("falcon-head"), "x", &fc, fw, nil, nil, tensor.F32),
 		headfile.WriteGGUF(at("dflash"), "x", &j, jw, nil, nil, tensor.F32),
 		headfile.WriteGGUF(at("eagle3"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32),
 		headfile.WriteGGUF(at("eagle2"), "x", &e2, w2, synthetic.Tokens(&e2, 1), nil, tensor.F32),
@@ -46,7 +50,7 @@ func TestKeysAndTensors(t *testing.T) {
 		routersynth.Write(at("router"), rng, target.Vocab, target.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
-	for _, arch := range []string{"dflash", "eagle3", "eagle2", "peagle", "specblock", "router"} {
+	for _, arch := range []string{"dflash", "eagle3", "eagle2", "peagle", "specblock", "falcon-head", "router"} {
 		f, err := gguf.Open(at(arch))
 		if err != nil {
 			t.Fatal(err)

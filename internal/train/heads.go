@@ -239,11 +239,19 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 	}
 	whole := weights
 	if l.shape.Kind().Output || l.tokens != nil {
-		own, err := rowsOf(l.output)
+		own, err := rowsOf("output.weight", l.output.W, l.output.W.Out(), l.output.W.In())
 		if err != nil {
 			return err
 		}
 		whole = append(weights, own)
+	}
+	if l.shape.Kind().Embedding {
+		c := l.Job.Target.Config
+		own, err := rowsOf("token_embd.weight", l.Job.Target.Embed, c.Vocab, c.Hidden)
+		if err != nil {
+			return err
+		}
+		whole = append(whole[:len(whole):len(whole)], own)
 	}
 	if l.tokens != nil {
 		weights = whole
@@ -270,14 +278,13 @@ func (l *Heads) Export(dir, name string, text *Corpus) error {
 	return err
 }
 
-// rowsOf is an output matrix as a tensor.
-func rowsOf(output *nn.Linear) (tensor.Tensor, error) {
-	m := output.W
-	values := make([]float32, m.Out()*m.In())
-	for i := range m.Out() {
-		m.Row(values[i*m.In():(i+1)*m.In()], i)
+// rowsOf is a table of the target's as a tensor.
+func rowsOf(name string, t nn.Table, rows, cols int) (tensor.Tensor, error) {
+	values := make([]float32, rows*cols)
+	for i := range rows {
+		t.Row(values[i*cols:(i+1)*cols], i)
 	}
-	return tensor.FromFloat32s("output.weight", tensor.F32, []int{m.Out(), m.In()}, values)
+	return tensor.FromFloat32s(name, tensor.F32, []int{rows, cols}, values)
 }
 
 // Trained is weights that are trained, and an output matrix of some of the target's rows, which is not.

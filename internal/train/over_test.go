@@ -22,10 +22,12 @@ import (
 	jethead "github.com/grovellm/grove/draft/jet"
 	_ "github.com/grovellm/grove/draft/lookup" // the drafter that heads are compared with
 	specblockhead "github.com/grovellm/grove/draft/specblock"
+	falconhead "github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
 	"github.com/grovellm/grove/internal/train/specblock"
 	"github.com/grovellm/grove/internal/train/traintest"
@@ -89,6 +91,11 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Block, r.ShortBlock = traintest.HeadText(), 2, 2, 4, 4, 4
 			return jet.Train(context.Background(), j, "jetspec", r)
 		}, opens(jethead.Open)},
+		{"falcon", func(j train.Job) error {
+			r := falcon.NewRecipe().For(j.Target)
+			r.HeadText, r.Steps, r.ValidateEvery, r.Recurrent = traintest.HeadText(), 2, 2, j.Target.Config.Layers%2 == 0
+			return falcon.Train(context.Background(), j, "falcon", r)
+		}, opens(falconhead.Open)},
 		{"specblock", func(j train.Job) error {
 			r := specblock.NewRecipe().For(j.Target)
 			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Ranks.Texts = traintest.HeadText(), 2, 2, 4, 0

@@ -1,73 +1,18 @@
 package eagle
 
 import (
-	"context"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/tree"
+	"github.com/grovellm/grove/internal/train"
 )
 
-// rounds decodes a text, whose taps the target has left, from its first tokens on with trees of the drafter's that serves: at most so many
-// tokens. It returns how many rounds that takes, and how many tokens they bring.
+// rounds decodes a text, whose taps the target has left, from its first tokens on with trees of the drafter that serves: see
+// train.Rounds.
 func (h *Head) rounds(text []int32, first, most int, shape grow.Shape, budget int) (rounds, tokens int, err error) {
-	vocab := h.net.Vocab
-	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool(), draft.Target{Vocab: vocab, Context: h.net.Context})
+	d, err := eagle.New(h.net, shape, false, nil, h.Exec.Pool(), draft.Target{Vocab: h.net.Vocab, Context: h.net.Context})
 	if err != nil {
 		return 0, 0, err
 	}
-	s, err := d.Begin(draft.Options{})
-	if err != nil {
-		return 0, 0, err
-	}
-	defer s.Close()
-	t, p := new(tree.Tree), &heldPass{taps: h.Target.Taps, width: h.net.Hidden}
-	t.ResetChain(text[:first])
-	path := make([]int32, first)
-	for i := range path {
-		path[i] = int32(i)
-	}
-	p.tree = t
-	if err := d.Commit([]draft.Rows{{State: s, Tokens: text[:first], Tree: t, Nodes: path, Next: -1, Pass: p}}); err != nil {
-		return 0, 0, err
-	}
-	for tokens < most {
-		t.Reset(text[first])
-		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: t, Budget: budget, Depth: len(text)}}); err != nil {
-			return 0, 0, err
-		}
-		path, p.at = append(path[:0], 0), first
-		for node := 0; first+len(path) < len(text); path = append(path, int32(node)) {
-			if node = t.Child(node, text[first+len(path)]); node < 0 {
-				break
-			}
-		}
-		n := min(len(path), len(text)-1-first) // the last token stays the next root
-		if n == 0 {
-			break
-		}
-		if err := d.Commit([]draft.Rows{{State: s, Tokens: text[first : first+n], Tree: t, Nodes: path[:n], Next: text[first+n], Pass: p}}); err != nil {
-			return 0, 0, err
-		}
-		first += n
-		tokens += min(n, most-tokens)
-		rounds++
-	}
-	return rounds, tokens, nil
+	return train.Rounds(d, h.Target.Taps, h.net.Hidden, text, first, most, budget)
 }
-
-// heldPass is a target pass over rows of a text whose taps are at hand.
-type heldPass struct {
-	taps  nn.Mat // of all tokens
-	width int    // of one tap
-	at    int    // place of the tree's root
-	tree  *tree.Tree
-}
-
-func (p *heldPass) Tap(t, _, node int) []float32 {
-	return p.taps.Row(p.tree.Position(node, p.at))[t*p.width : (t+1)*p.width]
-}
-
-func (p *heldPass) Logits(int, int) []float32 { return nil } // of which nobody asks whose shape takes the drafter at its word

@@ -1,0 +1,263 @@
+package falcon
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/traintest"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// tiny is a recipe for the tiny target of traintest.
+func tiny(steps int) Recipe {
+	r := NewRecipe()
+	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.From, r.Seed, r.Precision = 2, 2, 16, 64, nil, 3, "f32"
+	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
+	r.HeadText = traintest.HeadText()
+	r.Optimizer.MuonRate = 0.01
+	return r
+}
+
+// Heads of both readings learn what the target says. One that was interrupted ends in the weights
+// of one left alone, on another number of threads; and what is exported opens as a head of the
+// target.
+func TestFalcon(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	for name, change := range map[string]func(r *Recipe){
+		"falcon":    func(r *Recipe) { r.Precision = "bf16" },
+		"recurrent": func(r *Recipe) { r.Recurrent, r.Block, r.Steps = true, 3, 20 },
+	} {
+		r := tiny(40)
+		r.Logits = 1 // a short course learns little by a tenth
+		change(&r)
+		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
+		if err := Train(context.Background(), alone, name, r); err != nil {
+			t.Fatal(err)
+		}
+		if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
+			t.Errorf("%s: held out %v at first, %v %v at step %d", name, first.Validation, last.Validation, last.Figures, last.Step)
+		}
+		if name == "falcon" {
+			traintest.Interrupted(t, j, name, []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
+				return Train(ctx, j, name, r)
+			})
+		}
+		for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
+			h := traintest.Opened(t, &j, name, file, j.Target, falcon.Open)
+			if h.Block != r.Block || h.Recurrent != r.Recurrent {
+				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
+			}
+		}
+	}
+}
+
+// The loss and the gradient of texts in one pass, some of whose rows glance, are those of its
+// definition: the rows of each text alone, with the mask, the inputs and the targets written out,
+// and a loss for each row.
+func TestGradient(t *testing.T) {
+	target := traintest.Target(t, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		r := tiny(1)
+		r.Heads, r.KVHeads, r.HeadDim, r.FFN = 2, 2, 8, 24
+		r.Block, r.Recurrent = rapid.IntRange(1, 3).Draw(t, "block"), rapid.Bool().Draw(t, "recurrent")
+		h, err := NewHead(r.config(&target.Config), target, gemm.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Init(rapid.Uint64().Draw(t, "weights"))
+		rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "texts"), 0))
+		k, length := r.Block, rapid.IntRange(10, 20).Draw(t, "length")
+		all, glanced := texts{}, map[int]bool{}
+		for i := range rapid.IntRange(1, 3).Draw(t, "number of texts") {
+			text := make([]int32, length)
+			for p := range text {
+				text[p] = rng.Int32N(60)
+			}
+			var places []int
+			for p := k; p < length-1; p++ {
+				if rng.IntN(3) > 0 || p == k {
+					places = append(places, p)
+				}
+				if p+k < length && p-k >= 0 && rng.IntN(4) == 0 {
+					glanced[i*(length-1)+p-k] = true
+				}
+			}
+			all.list, all.places = append(all.list, text), append(all.places, places)
+		}
+		o := objective{states: 1, logits: 0.5, soft: 0.7, temperature: 0.95}
+		together := func() nn.Loss {
+			h.Params.ZeroGrad()
+			h.Tape.Reset()
+			h.read(&all, o.temperature)
+			h.Tape.Attach()
+			defer h.Tape.Detach()
+			l := h.loss(&all, h.run(&all, glanced), h.rowsOf(&all, -1), o, 0.1, false)
+			h.Tape.Backward()
+			return l
+		}
+		loss := together()
+		got := slices.Clone(traintest.Gradients(h.Params))
+		h.Params.ZeroGrad()
+		var sum float64
+		for i, text := range all.list {
+			sum += alone(h, text, all.places[i], func(row int) bool { return glanced[i*(length-1)+row] }, o, 0.1)
+		}
+		if math.Abs(loss.Sum-sum) > 1e-5*(1+math.Abs(sum)) {
+			t.Fatalf("loss %g, by its definition %g", loss.Sum, sum)
+		}
+		traintest.SameGradients(t, got, traintest.Gradients(h.Params), 1e-4)
+	})
+}
+
+// alone is the loss of one text by its definition, and adds its gradient.
+func alone(h *Head, text []int32, places []int, glances func(row int) bool, o objective, scale float32) float64 {
+	k, n := h.net.Block, len(text)-1
+	h.Tape.Reset()
+	h.Tape.Detach()
+	last := h.Target.Read([][]int32{text})
+	features := nn.NewMat(n+1, h.net.Hidden)
+	h.net.Features(h.Exec, h.Target.Taps, features)
+	chain, inputs := tree.New(0), nn.NewMat(n, h.net.Hidden)
+	var tokens, before []int32
+	for row := range n {
+		at := row
+		if glances(row) {
+			at = row + k
+		}
+		if row > 0 {
+			chain.AppendApart(row-1, 0)
+		}
+		tokens, before = append(tokens, text[at+1]), append(before, int32(row-1))
+		copy(inputs.Row(row), features.Row(at))
+	}
+	for i := range n {
+		for j := range n {
+			chain.SetSees(i, j, j/k <= i/k)
+		}
+	}
+	var forest nn.Forest
+	cache := h.net.Pages()
+	c := cache.NewCache()
+	defer c.Free()
+	forest.Add(c, chain, 0)
+	c.Reserve(0, n)
+	var order *falcon.Order
+	if h.net.Recurrent {
+		order = new(falcon.Order)
+		order.Set(before, [][]float32{nil})
+	}
+	var soft nn.Soft
+	soft.Temperature = o.temperature
+	h.Target.Distributions(&soft, last, 1, 0, n, &h.net.Head)
+	h.Tape.Attach()
+	defer h.Tape.Detach()
+	x := h.Exec.Mat(new(nn.Buffer), n, h.net.Hidden)
+	h.net.Run(h.Exec, &forest, tokens, inputs, order, x, new(falcon.Buffers))
+	sum := 0.0
+	for _, place := range places {
+		y := h.Exec.Mat(new(nn.Buffer), 1, h.net.Hidden)
+		h.Exec.Gather(x, []int32{int32(place - k)}, y)
+		soft.Row = []int32{int32(place)}
+		targets := nn.Targets{Token: []int32{text[place+1]}, Soft: &soft, Share: o.soft}
+		sum += float64(scale) * float64(o.logits) * h.Exec.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets, scale*o.logits).Sum
+		want := nn.NewMat(1, h.net.Hidden)
+		copy(want.Row(0), features.Row(place))
+		sum += float64(scale) * float64(o.states) * h.Exec.SmoothL1(y, want, scale*o.states).Sum
+	}
+	h.Tape.Backward()
+	return sum
+}
+
+// Glancing takes the share of the wrong rows that it is told, of the first rows of blocks, and
+// never a whole block.
+func TestGlance(t *testing.T) {
+	target := traintest.Target(t, 5)
+	rapid.Check(t, func(t *rapid.T) {
+		r := tiny(1)
+		r.Heads, r.KVHeads, r.HeadDim, r.FFN = 2, 2, 8, 24
+		r.Block = rapid.IntRange(2, 4).Draw(t, "block")
+		h, err := NewHead(r.config(&target.Config), target, gemm.F32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h.Init(1)
+		all, k, length := texts{}, r.Block, rapid.IntRange(30, 60).Draw(t, "length")
+		for range 2 {
+			text, places := make([]int32, length), []int(nil)
+			for p := range text {
+				text[p] = int32((p * p) % 60)
+			}
+			for p := k + 3; p < length-1; p++ {
+				places = append(places, p)
+			}
+			all.list, all.places = append(all.list, text), append(all.places, places)
+		}
+		h.Tape.Reset()
+		h.read(&all, 1)
+		share := rapid.Float64Range(0, 0.5).Draw(t, "share")
+		glanced := h.glance(&all, share, rand.New(rand.NewPCG(1, 1)))
+		blocks := map[int]int{}
+		for row := range glanced {
+			at := row % (length - 1)
+			if at < 3 || at+k >= length-1 {
+				t.Fatalf("row %d of a text of %d glances", at, length)
+			}
+			blocks[row/(length-1)*length+at/k]++
+		}
+		for block, n := range blocks {
+			if n >= k {
+				t.Fatalf("all rows of block %d glance", block)
+			}
+		}
+		if rows := float64(len(h.rowsOf(&all, -1))); float64(len(glanced)) > share*rows*float64(k)/2+float64(k) {
+			t.Fatalf("%d rows of %g glance, at a share of %g", len(glanced), rows, share)
+		}
+	})
+}
+
+// A head that begins as the linear function of embedding and feature says more of the next tokens
+// than one of random numbers.
+func TestWarm(t *testing.T) {
+	j := traintest.JobWithTarget(t)
+	loss := func(from []int) float64 {
+		r := tiny(1)
+		r.From = from
+		text, err := j.OpenCorpus(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer text.Close()
+		l, err := open(context.Background(), &j, &r, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		losses, _, err := l.Validate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return losses["held"]
+	}
+	if warm, cold := loss([]int{1}), loss(nil); warm > 0.9*cold {
+		t.Errorf("the loss is %.2f for a head that begins as a linear function, %.2f for a random one", warm, cold)
+	}
+}
+
+// A recipe that cannot be followed is refused.
+func TestRefuses(t *testing.T) {
+	shape := traintest.Shape()
+	config := shape.Config()
+	traintest.Refuses(t, func() Recipe { return tiny(10) }, func(r *Recipe) error { return r.Check(&config) }, map[string]func(r *Recipe){
+		"steps": func(r *Recipe) { r.Steps = 0 }, "weights": func(r *Recipe) { r.Logits = 0 }, "temperature": func(r *Recipe) { r.Temperature = 0 },
+		"glancing": func(r *Recipe) { r.Glance[0] = 2 }, "have no room": func(r *Recipe) { r.Held.Length = 12 }, "predicts 20 tokens": func(r *Recipe) { r.Block, r.Short.Length, r.Long.Files = 20, 60, 0 },
+		"no block 9": func(r *Recipe) { r.From = []int{9} },
+	})
+}

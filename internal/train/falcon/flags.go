@@ -1,0 +1,86 @@
+// The flags of the command that trains one.
+
+package falcon
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+)
+
+// Flags vary the usual recipe: what is not given is its.
+type Flags struct {
+	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"falcon" placeholder:"NAME"`
+
+	TrainOn     *string   `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only        *string   `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	States      *float32  `help:"Weight of the distance to the target's hidden states." placeholder:"W" group:"Training"`
+	Logits      *float32  `help:"Weight of the loss of the logits." placeholder:"W" group:"Training"`
+	Soft        *float32  `help:"Share of the divergence from the target's distributions in that loss; the rest is cross-entropy." placeholder:"S" group:"Training"`
+	Temperature *float32  `help:"Temperature of the divergence." placeholder:"T" group:"Training"`
+	Glance      []float64 `recipe:"-" help:"Rows that read what they predict, as a share of the wrong ones: at first and at last. 0,0 means none." placeholder:"S" group:"Training"`
+	Steps       *int      `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rows        *int      `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	Rate        *float32  `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
+	Seed        *uint64   `help:"Seed of first weights, order of texts and rows that glance." placeholder:"N" group:"Training"`
+
+	Block     *int     `name:"k" help:"Tokens that a pass predicts." placeholder:"N" group:"Shape"`
+	Recurrent bool     `help:"An LSTM that goes on from row to row; default: each row begins with zeros, as in the release." group:"Shape"`
+	From      []int    `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	FFN       *int     `name:"ffn" help:"Width of the MLP, a multiple of 32." placeholder:"N" group:"Shape"`
+	Heads     *int     `help:"Attention heads. The authors' code wants heads that are together as wide as the target." placeholder:"N" group:"Shape"`
+	KVHeads   *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
+	HeadDim   *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
+	RopeBase  *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
+}
+
+// Help explains the command.
+func (*Flags) Help() string {
+	r := NewRecipe()
+	return fmt.Sprintf(`A Falcon head is an LSTM and one layer that read the last hidden states of a model, the target, and predict %d tokens
+a pass. It is trained for any model that grove runs, by glancing distillation: a part of the rows read what they are
+to predict, fewer as the head gets better. The flags change the usual recipe of %d steps; the head's width follows the
+target's. docs/train-a-head.md walks through it.
+
+What it learns is what the model generates after passages of --text, or as answers to --prompts; --teacher asks a
+server of the same model for it. An interrupted command continues when it is given again, and ends in the same
+weights. Each folder holds one recipe: give another recipe another --name.
+
+Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
+
+Examples:
+    grove train falcon -m model.gguf --text 'texts/*.txt'
+    grove train falcon -m model.gguf --prompts prompts.jsonl --steps 500
+    grove train falcon --dir own --data DATA
+    grove train falcon --dir own --data DATA --recurrent --name recurrent`,
+		r.Block, r.Steps)
+}
+
+// Recipe is the one that the flags describe.
+func (f *Flags) Recipe(target *model.Model) (Recipe, error) {
+	r := NewRecipe().For(target)
+	train.SetFlags(&r, f)
+	train.SetFrom(&r.From, f.From)
+	switch len(f.Glance) {
+	case 0:
+	case 2:
+		r.Glance = [2]float64(f.Glance)
+	default:
+		return r, fmt.Errorf("--glance has %d numbers: want 2, such as 0.45,0.1", len(f.Glance))
+	}
+	return r, nil
+}
+
+// Folder is the folder below --dir.
+func (f *Flags) Folder() string { return f.Name }
+
+// Train trains the head in DIR/name.
+func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
+	r, err := f.Recipe(j.Target)
+	if err != nil {
+		return err
+	}
+	return Train(ctx, j, name, r)
+}

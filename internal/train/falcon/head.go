@@ -1,0 +1,209 @@
+// Package falcon trains Falcon heads.
+package falcon
+
+import (
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Head is a Falcon head in training over a frozen target, by the release's glancing distillation
+// (reference baselines.md).
+//
+// Every token of a text but the first has a row: its embedding, and the feature of the token
+// before. Row i learns the feature of place i+k and what the target says there. A pass without
+// gradient counts the rows whose likeliest token is wrong. For a share of so many rows, drawn at
+// random from the first rows of blocks, the next pass has what the row is to predict in place of
+// its own token and feature: the other rows of the block learn from what they may follow.
+type Head struct {
+	train.OverTarget
+
+	net    *falcon.Network
+	forest nn.Forest
+	trees  []*tree.Tree // of texts
+	bufs   falcon.Buffers
+
+	features, input, states, asked, wanted nn.Buffer
+
+	soft nn.Soft
+}
+
+// NewHead returns a head of zeros over a target, whose products run as kind (F32 or BF16).
+func NewHead(c falcon.Config, target *model.Model, kind gemm.Type) (*Head, error) {
+	h := &Head{OverTarget: train.NewOverTarget(target, c.Taps, kind)}
+	var err error
+	if h.net, err = falcon.NewNetwork(c, train.Trained{Params: h.Params}, &target.Network); err != nil {
+		return nil, err
+	}
+	h.Made(h.net.Pages)
+	return h, c.Fits(target.Config)
+}
+
+// Config is the head's shape.
+func (h *Head) Config() *falcon.Config { return &h.net.Config }
+
+// objective is what the rows of a head learn; see Recipe.
+type objective struct{ states, logits, soft, temperature float32 }
+
+// texts are some texts of one length, with what the target makes of them.
+type texts struct {
+	list     [][]int32
+	places   [][]int // of each, those whose features are learned: from place k on, and before the last
+	noise    func(g nn.Mat)
+	first    int    // of all places
+	features nn.Mat // of all tokens
+}
+
+// read runs the target over the texts.
+func (h *Head) read(t *texts, temperature float32) {
+	last := h.Target.Read(t.list)
+	t.features = h.features.Mat(last.Rows, h.net.Hidden)
+	h.Tape.Detach() // features are given
+	h.net.Features(h.Exec, h.Target.Taps, t.features)
+	t.first = len(t.list[0])
+	for _, places := range t.places {
+		t.first = min(t.first, places[0])
+	}
+	h.soft.Temperature = temperature
+	h.Target.Distributions(&h.soft, last, len(t.list), t.first, len(t.list[0])-1, &h.net.Head)
+}
+
+// run computes the rows of all texts: length-1 of each, row i with token i+1 and feature i, or
+// where glanced says so with token i+1+k and feature i+k.
+func (h *Head) run(t *texts, glanced map[int]bool) nn.Mat {
+	length, k := len(t.list[0]), h.net.Block
+	h.forest.Reset()
+	var tokens, of, before []int32
+	for i, text := range t.list {
+		if i == len(h.trees) {
+			h.trees = append(h.trees, new(tree.Tree))
+		}
+		for row := range length - 1 {
+			at := row
+			if glanced[len(of)] {
+				at += k
+			}
+			before = append(before, int32(max(len(of)-1, -1)))
+			if row == 0 {
+				before[len(of)] = -1
+			}
+			tokens, of = append(tokens, text[at+1]), append(of, int32(i*length+at))
+		}
+		h.net.LayOut(h.trees[i], tokens[i*(length-1):], false)
+		h.forest.Add(h.Cache(i), h.trees[i], 0)
+		h.Cache(i).Reserve(0, length-1)
+	}
+	var o *falcon.Order
+	if h.net.Recurrent {
+		o = new(falcon.Order) // which a tape holds on to
+		o.Set(before, make([][]float32, 1))
+	}
+	g := h.Exec.Mat(&h.input, len(of), h.net.Hidden)
+	h.Exec.Gather(t.features, of, g)
+	if t.noise != nil {
+		t.noise(g)
+	}
+	x := h.Exec.Mat(&h.states, len(of), h.net.Hidden)
+	h.net.Run(h.Exec, &h.forest, tokens, g, o, x, &h.bufs)
+	return x
+}
+
+// rowsOf lists the rows that learn and stand at a slot of their block; -1: at any.
+func (h *Head) rowsOf(t *texts, slot int) (rows []int32) {
+	k := h.net.Block
+	for i, places := range t.places {
+		for _, place := range places {
+			if row := place - k; slot < 0 || row%k == slot {
+				rows = append(rows, int32(i*(len(t.list[0])-1)+row))
+			}
+		}
+	}
+	return rows
+}
+
+// loss is that of some rows of x, times scale each. The right tokens are the texts', or the
+// target's likeliest.
+func (h *Head) loss(t *texts, x nn.Mat, rows []int32, o objective, scale float32, likeliest bool) nn.Loss {
+	length, k := len(t.list[0]), h.net.Block
+	targets := nn.Targets{Soft: &h.soft, Share: o.soft}
+	h.soft.Row = h.soft.Row[:0]
+	var states []int32
+	for _, row := range rows {
+		text, place := int(row)/(length-1), int(row)%(length-1)+k
+		of := text*(length-1-t.first) + place - t.first
+		h.soft.Row, states = append(h.soft.Row, int32(of)), append(states, int32(text*length+place))
+		right := t.list[text][place+1]
+		if likeliest {
+			right = h.soft.Best(of)
+		}
+		targets.Token = append(targets.Token, right)
+	}
+	y := h.Exec.Mat(&h.asked, len(rows), h.net.Hidden)
+	h.Exec.Gather(x, rows, y)
+	loss := h.Exec.CrossEntropy(nn.Source{X: y}, &h.net.Head, targets, scale*o.logits)
+	loss.Sum *= float64(o.logits)
+	if o.states > 0 {
+		want := h.wanted.Mat(len(rows), h.net.Hidden)
+		for i, of := range states {
+			copy(want.Row(i), t.features.Row(int(of)))
+		}
+		loss.Sum += float64(o.states) * h.Exec.SmoothL1(y, want, scale*o.states).Sum
+	}
+	loss.Sum, loss.Hard, loss.Weight = loss.Sum*float64(scale), loss.Hard*float64(scale), loss.Weight*float64(scale)
+	return loss
+}
+
+// counted is of how many rows one is looked at to count those that are wrong.
+const counted = 4
+
+// gradient adds that of texts to the parameters', and returns the loss. share is that of the wrong
+// rows that glance.
+func (h *Head) gradient(t *texts, o objective, share float64, scale float32, r *rand.Rand) nn.Loss {
+	h.Tape.Reset()
+	h.read(t, o.temperature)
+	glanced := h.glance(t, share, r)
+	h.Tape.Attach()
+	loss := h.loss(t, h.run(t, glanced), h.rowsOf(t, -1), o, scale, false)
+	h.Tape.Backward()
+	return loss
+}
+
+// glance draws the rows that read what they are to predict: of every k-th row that learns, so many
+// as share of the wrong ones. Blocks of more than two rows have runs of such rows at their
+// beginning, of any length but all.
+func (h *Head) glance(t *texts, share float64, r *rand.Rand) map[int]bool {
+	if share == 0 {
+		return nil
+	}
+	k, all := h.net.Block, h.rowsOf(t, -1)
+	var rows []int32
+	for i := 0; i < len(all); i += counted {
+		rows = append(rows, all[i])
+	}
+	l := h.loss(t, h.run(t, nil), rows, objective{logits: 1}, 1, true)
+	starts := h.rowsOf(t, 0)
+	n := int(share * float64(l.Rows-l.Correct) * counted)
+	if k > 2 {
+		n /= k
+	}
+	r.Shuffle(len(starts), func(i, j int) { starts[i], starts[j] = starts[j], starts[i] })
+	starts = starts[:min(n, len(starts))]
+	glanced := map[int]bool{}
+	for _, row := range starts {
+		run := 1
+		if k > 2 {
+			run += r.IntN(k - 1)
+		}
+		for i := range run {
+			if at := int(row) + i; at%(len(t.list[0])-1)+2*k+1 < len(t.list[0]) {
+				glanced[at] = true
+			}
+		}
+	}
+	return glanced
+}

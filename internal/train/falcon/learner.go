@@ -1,0 +1,76 @@
+package falcon
+
+import (
+	"context"
+	"math/rand/v2"
+
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/nn"
+)
+
+// learner is a Falcon head as a learner.
+type learner struct {
+	train.Heads
+	r    *Recipe
+	head *Head
+}
+
+// open makes the head of a recipe, and the texts that are not there yet.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+	l := &learner{r: r}
+	return l, l.Open(ctx, j, r, r.Basis(), text, func() (m train.Made, err error) {
+		if l.head, err = NewHead(r.config(&j.Target.Config), j.Target, train.KindOf(r.Precision)); err != nil {
+			return m, err
+		}
+		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
+		return m, nil
+	}, func() error { return l.head.warm(r.From, l.Sample(32), l.FirstPlace()) })
+}
+
+// Work counts the target's distributions, and the head's rows: of the pass that counts wrong rows
+// and of the one that learns.
+func (l *learner) Work() (tokens int, operations float64) {
+	c := l.head.Config()
+	q, kv := c.Heads*c.HeadDim, c.KVHeads*c.HeadDim
+	layer := 12*c.Hidden*c.Hidden + 2*c.Hidden*(q+kv) + 3*c.Hidden*c.FFN
+	said := float64(l.TextLength()-l.FirstPlace()) / float64(l.TextLength())
+	return l.Heads.Work(8*float64(layer) + said*(2+6+2./counted)*float64(c.Vocab*c.Hidden))
+}
+
+// Gradient is that of a step's texts.
+func (l *learner) Gradient(step int) (nn.Loss, error) {
+	r := l.r
+	d, first, list := l.Step(step)
+	random := rand.New(rand.NewPCG(r.Seed, uint64(step)))
+	all, rows := texts{list: list, noise: noise(random, d.Length)}, 0
+	for i, text := range list {
+		seed, from, last := r.Seed<<32+uint64(d.Length), max(d.First, r.Block), d.Length-2
+		places := train.DrawAnchors(seed, uint64(first+i), text, from, last, r.Block, d.Length, r.Circles)
+		all.places = append(all.places, places)
+		rows += len(places)
+	}
+	share := r.Glance[1] + (r.Glance[0]-r.Glance[1])*(1-float64(step)/float64(r.Steps))
+	var total nn.Loss
+	for at := 0; at < len(list); at += r.MicroRows {
+		part := texts{list: list[at : at+r.MicroRows], places: all.places[at : at+r.MicroRows], noise: all.noise}
+		total.Add(l.head.gradient(&part, r.objective(), share, 1/float32(rows), random))
+	}
+	return total, nil
+}
+
+func (r *Recipe) objective() objective {
+	return objective{states: r.States, logits: r.Logits, soft: r.Soft, temperature: r.Temperature}
+}
+
+// noise shakes the target's features, so that a head gets used to features that are its own:
+// uniform, of width 0.2 at 512 tokens and less in longer texts, as in the release.
+func noise(random *rand.Rand, length int) func(g nn.Mat) {
+	width := 0.2 * 512 / float64(length)
+	return func(g nn.Mat) {
+		for i := range g.Rows {
+			for j := range g.Row(i) {
+				g.Row(i)[j] += float32((random.Float64() - 0.5) * width)
+			}
+		}
+	}
+}

@@ -1,0 +1,118 @@
+package falcon
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/model"
+)
+
+// Recipe is what a Falcon head's weights are a function of, with the target and the text.
+type Recipe struct {
+	Block                        int  // k: tokens that a pass predicts
+	Recurrent                    bool // the LSTM goes on from row to row
+	Heads, KVHeads, HeadDim, FFN int
+	RopeBase                     float64
+	From                         []int // the target's blocks as whose MLPs the layer's begins; empty: random weights
+	Seed                         uint64
+	Precision                    string // of products: f32 or bf16
+	train.Course
+	train.HeadText
+
+	// The loss of a row is States·SmoothL1 of its state + Logits·(Soft·KL + (1-Soft)·cross-entropy)
+	// of its logits, the divergence at Temperature.
+	States, Logits, Soft, Temperature float32
+
+	// Glancing: so many rows, as a share of those whose likeliest token is wrong, read what they
+	// are to predict. The share falls from the first number to the second.
+	Glance [2]float64
+}
+
+// NewRecipe is the recipe of a head for the embedded target, with the release's losses.
+func NewRecipe() Recipe {
+	r := Recipe{
+		Block: 2, Heads: 8, KVHeads: 8, HeadDim: 32, FFN: 768, RopeBase: 10000, From: []int{5}, Seed: 7,
+		Precision: "bf16",
+		Course: train.Course{
+			Steps: 1300, Schedule: train.Schedule{Warmup: 0.02, Cooldown: 0.65, Floor: 0.02},
+			Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 200,
+		},
+		HeadText: train.DefaultHeadText(),
+		States:   1, Logits: 0.1, Soft: 0.9, Temperature: 0.95, Glance: [2]float64{0.45, 0.1},
+	}
+	r.Optimizer.Rate, r.Optimizer.MuonRate = 0.002, 0.005
+	return r
+}
+
+// For is the recipe for another target: the head grows with it, and begins as it where its blocks
+// are of that kind.
+func (r Recipe) For(m *model.Model) Recipe {
+	c := &m.Config
+	if r.HeadDim = 64; c.Hidden < 1024 {
+		r.HeadDim = 32
+	}
+	r.Heads = max(1, c.Hidden/r.HeadDim) // heads are together as wide as the layer in the authors' code
+	r.KVHeads, r.FFN, r.RopeBase, r.From = r.Heads, 3*c.Hidden/32*32, c.Rope.Base, []int{c.Layers - 1}
+	if !train.CanCopy(m, c.Layers-1, false) {
+		r.From = nil
+	}
+	return r
+}
+
+// Basis is what recipes of all heads have.
+func (r *Recipe) Basis() train.Basis {
+	layers := train.Layering{
+		Layers: 1, Heads: r.Heads, KVHeads: r.KVHeads, HeadDim: r.HeadDim, FFN: r.FFN, RopeBase: r.RopeBase,
+	}
+	return train.Basis{Text: r.HeadText, Seed: r.Seed, Precision: r.Precision, Course: r.Course, Layers: layers}
+}
+
+// Check refuses a recipe that cannot be followed to its end for a target.
+func (r *Recipe) Check(target *model.Config) error {
+	if err := r.Basis().Check(); err != nil {
+		return err
+	}
+	switch {
+	case !(r.States >= 0 && r.Logits > 0 && r.Soft >= 0 && r.Soft <= 1):
+		return fmt.Errorf("weights %g of states and %g of logits, %g of these soft: want 0 or more, above 0, and a share",
+			r.States, r.Logits, r.Soft)
+	case !(r.Temperature > 0):
+		return fmt.Errorf("temperature %g of the divergence: want a number above 0", r.Temperature)
+	case !(r.Glance[0] >= 0 && r.Glance[0] <= 1 && r.Glance[1] >= 0 && r.Glance[1] <= 1):
+		return fmt.Errorf("glancing of %g to %g of the wrong rows: want shares, 0 to 1", r.Glance[0], r.Glance[1])
+	case r.Short.Length-r.Block-1 <= r.Short.Prompt:
+		return fmt.Errorf("%d tokens a pass: texts of %d tokens have no room for them after the %d that are given",
+			r.Block, r.Short.Length, r.Short.Prompt)
+	case r.Held.Length-heldDepth <= r.Held.Prompt:
+		return fmt.Errorf("held-out texts of %d tokens have no room for %d after the %d that are given",
+			r.Held.Length, heldDepth, r.Held.Prompt)
+	}
+	c := r.config(target)
+	if err := c.Validate(); err != nil {
+		return err
+	}
+	return train.CheckBlocks(r.From, target)
+}
+
+// config is the head's shape over a target.
+func (r *Recipe) config(target *model.Config) falcon.Config {
+	c := falcon.Config{
+		Config: r.Basis().Layers.Config(target), Block: r.Block, Recurrent: r.Recurrent,
+		Taps: []int{target.Layers}, TargetLayers: target.Layers,
+	}
+	c.Arch = "llama"
+	return c
+}
+
+// Train trains a Falcon head for the target of the job, in DIR/NAME, on text that is in
+// DIR/generated for all heads.
+func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	if err := r.Check(&j.Target.Config); err != nil {
+		return err
+	}
+	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
+		return open(ctx, &j, &r, text)
+	})
+}

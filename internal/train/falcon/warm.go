@@ -1,0 +1,254 @@
+package falcon
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/grovellm/grove/internal/train"
+)
+
+// Begun as random numbers a head stays for long at the frequencies of tokens. But features are in
+// part linear functions of what the head reads, solved for on examples. The LSTM begins as that
+// which has the feature at the row's own token, divided so that tanh bends it little: the gates of
+// input and output let most through, and the second layer hands on. Attention begins as what is
+// missing of the feature that the row is to predict, as a linear function of the states of the row
+// and of the last row of its block. The MLP begins as those of blocks of the target, and puts out
+// little.
+
+const (
+	gateOpen  = 2   // the bias of a gate that lets most through: σ(2) is 0.88
+	stateSize = 0.5 // of the numbers that tanh bends
+
+	// With so many pairs of numbers that turn, of this length, a head of 64 gives the row that it
+	// looks for 5 more than its neighbours, and others 10 and more.
+	turning, sharpness = 4, 6.5
+)
+
+// warm makes the head begin so. first is the first token of the texts that is an example; without
+// blocks in from all but the biases stay as they were drawn.
+func (h *Head) warm(from []int, list [][]int32, first int) error {
+	w, n := h.Begin(), h.net.Hidden
+	for i := range h.net.LSTM {
+		bias := w.Head[fmt.Sprintf("lstm.%d.input.bias", i)].Data
+		for d := range n {
+			bias[d], bias[n+d], bias[2*n+d], bias[3*n+d] = gateOpen, -gateOpen, 0, gateOpen
+		}
+	}
+	if len(from) == 0 {
+		h.Pack()
+		return nil
+	}
+	examples := h.examples(list, first)
+	still, err := h.function(w, examples)
+	if err != nil {
+		return err
+	}
+	if err := h.attend(w, examples, still); err != nil {
+		return err
+	}
+	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
+	down := w.Head["blk.0.ffn_down.weight"].Data
+	clear(down) // of units that the blocks have not
+	w.MLP(0, from...)
+	for i := range down {
+		down[i] *= 0.1
+	}
+	h.Pack()
+	return w.Err
+}
+
+// example is rows of a text: embedding and feature of each, which are the input, the feature of its
+// token, and what the LSTM makes of it.
+type example struct{ input, next, state [][]float32 }
+
+func (h *Head) examples(list [][]int32, first int) (all []example) {
+	for _, text := range list {
+		t := texts{list: [][]int32{text}, places: [][]int{{max(first, h.net.Block)}}}
+		h.read(&t, 1)
+		var e example
+		for row := max(first-h.net.Block, 0); row+1 < len(text); row++ {
+			x := make([]float32, 2*h.net.Hidden)
+			h.net.Embed.Row(x[:h.net.Hidden], int(text[row+1]))
+			copy(x[h.net.Hidden:], t.features.Row(row))
+			e.input, e.next = append(e.input, x), append(e.next, slices.Clone(t.features.Row(row+1)))
+		}
+		all = append(all, e)
+	}
+	return all
+}
+
+// function makes the LSTM the linear function. One number of its states, that which differs least
+// in features, becomes a constant.
+func (h *Head) function(w *train.Warming, examples []example) (still int, err error) {
+	n := h.net.Hidden
+	var rows, next [][]float32
+	for _, e := range examples {
+		rows, next = append(rows, e.input...), append(next, e.next...)
+	}
+	fit, err := train.Regress(rows, next)
+	if err != nil {
+		return 0, err
+	}
+	size := 0.0
+	for _, y := range next {
+		size += train.Length(y) / math.Sqrt(float64(n)) / float64(len(next))
+	}
+	still = stillest(next)
+	for layer := range h.net.LSTM {
+		p := w.Head[fmt.Sprintf("lstm.%d.input.weight", layer)]
+		for i := range p.Data {
+			p.Data[i] *= 0.1
+		}
+		for d := range n {
+			candidate := train.Row(p, 2*n+d)
+			clear(candidate)
+			switch {
+			case d == still:
+				w.Head[fmt.Sprintf("lstm.%d.input.bias", layer)].Data[2*n+d] = gateOpen
+				for gate := range 4 {
+					clear(train.Row(p, gate*n+d))
+				}
+			case layer == 0:
+				for i := range candidate {
+					candidate[i] = float32(stateSize / size * fit.At(i, d))
+				}
+			default:
+				candidate[d] = 1
+			}
+		}
+	}
+	first, through := w.Head["lstm.0.input.weight"], 1/(1+math.Exp(-gateOpen))
+	for i := range examples {
+		e := &examples[i]
+		for _, x := range e.input {
+			s := make([]float32, n)
+			for o := range n {
+				v := 0.0
+				for j, a := range train.Row(first, 2*n+o) {
+					v += float64(a) * float64(x[j])
+				}
+				for range h.net.LSTM {
+					if o == still {
+						v = gateOpen
+					}
+					v = through * math.Tanh(through*math.Tanh(v))
+				}
+				s[o] = float32(v)
+			}
+			e.state = append(e.state, s)
+		}
+	}
+	return still, nil
+}
+
+// stillest is the number that differs least.
+func stillest(rows [][]float32) (at int) {
+	least := math.Inf(1)
+	for d := range rows[0] {
+		sum, squares := 0.0, 0.0
+		for _, x := range rows {
+			sum, squares = sum+float64(x[d]), squares+float64(x[d])*float64(x[d])
+		}
+		if v := squares/float64(len(rows)) - math.Pow(sum/float64(len(rows)), 2); v < least {
+			least, at = v, d
+		}
+	}
+	return at
+}
+
+// attend begins the attention. As many heads look at their own row as at the last of the block; a
+// quarter is free. Their values are the main directions of what both are to add.
+func (h *Head) attend(w *train.Warming, examples []example, still int) error {
+	n, dim, k := h.net.Hidden, h.net.HeadDim, h.net.Block
+	var states, missing [][]float32
+	for _, e := range examples {
+		for row := range e.state {
+			for last := row; last < row+k && row+k-1 < len(e.next); last++ { // of a block that ends there
+				if last >= len(e.state) {
+					break
+				}
+				d := make([]float32, n)
+				for o, v := range e.next[row+k-1] {
+					d[o] = v - e.state[row][o]
+				}
+				states, missing = append(states, slices.Concat(e.state[row], e.state[last])), append(missing, d)
+			}
+		}
+	}
+	fit, err := train.Regress(states, missing)
+	if err != nil {
+		return err
+	}
+	var said [][]float32 // by the row, and by the last
+	for i := 0; i < len(states); i += 4 {
+		for half := range 2 {
+			y := make([]float32, n)
+			for j, v := range states[i][half*n : (half+1)*n] {
+				for o, m := range fit.RawRowView(half*n + j) {
+					y[o] += v * float32(m)
+				}
+			}
+			said = append(said, y)
+		}
+	}
+	basis, err := train.Principal(n, said) // eigenvectors in order of rising eigenvalues
+	if err != nil {
+		return err
+	}
+	v, out := w.Head["blk.0.attn_v.weight"], w.Head["blk.0.attn_output.weight"]
+	for i := range out.Data {
+		out.Data[i] *= 0.1
+	}
+	heads := max((h.net.KVHeads-h.net.KVHeads/4)/2, 1)
+	group := h.net.Heads / h.net.KVHeads
+	for number := range min(2*heads, h.net.KVHeads) {
+		half := number / heads
+		h.lookAt(w, number, half*(k-1), still, float64(states[0][still]))
+		for d := range dim {
+			direction := n - 1 - (number%heads*dim + d)
+			if direction < 0 {
+				break
+			}
+			value, at := train.Row(v, number*dim+d), number*group*dim+d
+			clear(value)
+			for i := range n {
+				b := float32(basis.At(i, direction))
+				out.Data[i*out.Cols+at] = b
+				for j := range value {
+					value[j] += float32(fit.At(half*n+j, i)) * b
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// lookAt makes the first query head of a group look at the row so far on, or the nearest before
+// that it sees. The fastest pairs of its key are a constant, of which number still of the states is
+// a multiple; those of its query are that constant turned by so many positions.
+func (h *Head) lookAt(w *train.Warming, group, far, still int, multiple float64) {
+	q, k, dim := w.Head["blk.0.attn_q.weight"], w.Head["blk.0.attn_k.weight"], h.net.HeadDim
+	first := group * (h.net.Heads / h.net.KVHeads) * dim
+	for d := range dim {
+		for _, row := range [][]float32{train.Row(q, first+d), train.Row(k, group*dim+d)} {
+			for i := range row {
+				row[i] *= 0.3
+			}
+		}
+	}
+	c := sharpness / multiple
+	for pair := range min(turning, dim/2) {
+		angle := float64(far) * math.Pow(h.net.Rope.Base, -2*float64(pair)/float64(dim))
+		for _, x := range []struct {
+			row []float32
+			v   float64
+		}{
+			{train.Row(k, group*dim+pair), c}, {train.Row(k, group*dim+dim/2+pair), 0},
+			{train.Row(q, first+pair), c * math.Cos(angle)}, {train.Row(q, first+dim/2+pair), c * math.Sin(angle)},
+		} {
+			clear(x.row)
+			x.row[still] = float32(x.v)
+		}
+	}
+}

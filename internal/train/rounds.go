@@ -1,0 +1,67 @@
+package train
+
+import (
+	"context"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/tree"
+)
+
+// Rounds decodes a text from its first tokens on with the trees of a drafter: at most so many
+// tokens. taps are those of all its tokens, each width wide for each layer that the drafter reads.
+// It returns how many rounds that takes, and how many tokens they bring.
+func Rounds(d draft.Drafter, taps nn.Mat, width int, text []int32, first, most, budget int) (rounds, tokens int, err error) {
+	s, err := d.Begin(draft.Options{})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer s.Close()
+	t, p := new(tree.Tree), &heldPass{taps: taps, width: width}
+	t.ResetChain(text[:first])
+	path := make([]int32, first)
+	for i := range path {
+		path[i] = int32(i)
+	}
+	p.tree = t
+	if err := d.Commit([]draft.Rows{{State: s, Tokens: text[:first], Tree: t, Nodes: path, Next: -1, Pass: p}}); err != nil {
+		return 0, 0, err
+	}
+	for tokens < most {
+		t.Reset(text[first])
+		if _, err := d.Propose(context.Background(), []draft.Request{{State: s, Tree: t, Budget: budget, Depth: len(text)}}); err != nil {
+			return 0, 0, err
+		}
+		path, p.at = append(path[:0], 0), first
+		for node := 0; first+len(path) < len(text); path = append(path, int32(node)) {
+			if node = t.Child(node, text[first+len(path)]); node < 0 {
+				break
+			}
+		}
+		n := min(len(path), len(text)-1-first) // the last token stays the next root
+		if n == 0 {
+			break
+		}
+		if err := d.Commit([]draft.Rows{{State: s, Tokens: text[first : first+n], Tree: t, Nodes: path[:n], Next: text[first+n], Pass: p}}); err != nil {
+			return 0, 0, err
+		}
+		first += n
+		tokens += min(n, most-tokens)
+		rounds++
+	}
+	return rounds, tokens, nil
+}
+
+// heldPass is a target pass over rows of a text whose taps are at hand.
+type heldPass struct {
+	taps  nn.Mat // of all tokens
+	width int    // of one tap
+	at    int    // place of the tree's root
+	tree  *tree.Tree
+}
+
+func (p *heldPass) Tap(t, _, node int) []float32 {
+	return p.taps.Row(p.tree.Position(node, p.at))[t*p.width : (t+1)*p.width]
+}
+
+func (p *heldPass) Logits(int, int) []float32 { return nil } // of which nobody asks whose shape takes the drafter at its word
