@@ -12,10 +12,10 @@ import (
 
 	"github.com/grovellm/grove"
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synthetic"
 	routersynth "github.com/grovellm/grove/internal/synthetic/shortlist"

@@ -7,8 +7,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"

@@ -4,8 +4,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/shortlist"
 )
 

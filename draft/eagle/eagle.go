@@ -16,7 +16,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/shortlist"

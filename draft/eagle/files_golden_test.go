@@ -7,9 +7,9 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"

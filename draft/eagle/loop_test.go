@@ -5,8 +5,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/speculate"

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	listsynth "github.com/grovellm/grove/internal/synthetic/shortlist"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"

@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/nn"
 )

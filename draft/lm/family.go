@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 )
 
 func init() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"

@@ -3,7 +3,7 @@ package lm
 
 import (
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"

@@ -4,9 +4,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/draft/lm"
 	"github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"pgregory.net/rapid"
 )
 

@@ -11,12 +11,12 @@ import (
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"
 
-	_ "github.com/grovellm/grove/draft/eagle"           // EAGLE heads
-	_ "github.com/grovellm/grove/draft/jet"             // JetSpec's and DFlash's
-	_ "github.com/grovellm/grove/draft/medusa"          // Medusa's
-	_ "github.com/grovellm/grove/draft/peagle"          // P-EAGLE's and ParallelSpec's
-	_ "github.com/grovellm/grove/draft/specblock"       // SpecBlock's
-	_ "github.com/grovellm/grove/internal/draft/falcon" // Falcon's
+	_ "github.com/grovellm/grove/draft/eagle"     // EAGLE heads
+	_ "github.com/grovellm/grove/draft/falcon"    // Falcon's
+	_ "github.com/grovellm/grove/draft/jet"       // JetSpec's and DFlash's
+	_ "github.com/grovellm/grove/draft/medusa"    // Medusa's
+	_ "github.com/grovellm/grove/draft/peagle"    // P-EAGLE's and ParallelSpec's
+	_ "github.com/grovellm/grove/draft/specblock" // SpecBlock's
 )
 
 // errNone is the error of a file that is no head.

@@ -9,11 +9,11 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
-	"github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synthetic"

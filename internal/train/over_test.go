@@ -19,10 +19,10 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	eaglehead "github.com/grovellm/grove/draft/eagle"
+	falconhead "github.com/grovellm/grove/draft/falcon"
 	jethead "github.com/grovellm/grove/draft/jet"
 	_ "github.com/grovellm/grove/draft/lookup" // the drafter that heads are compared with
 	specblockhead "github.com/grovellm/grove/draft/specblock"
-	falconhead "github.com/grovellm/grove/internal/draft/falcon"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/train"

@@ -9,8 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/nn"

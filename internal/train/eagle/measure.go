@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"math"
 
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"

@@ -13,8 +13,8 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/eagle"
-	"github.com/grovellm/grove/draft/grow"
 	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/heads"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/internal/train"

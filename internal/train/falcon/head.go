@@ -4,7 +4,7 @@ package falcon
 import (
 	"math/rand/v2"
 
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/model"

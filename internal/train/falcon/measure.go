@@ -4,8 +4,8 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"
 )

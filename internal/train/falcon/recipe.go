@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/model"
 )

@@ -6,9 +6,9 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"

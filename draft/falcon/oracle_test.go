@@ -3,7 +3,7 @@ package falcon_test
 import (
 	"math"
 
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"

@@ -4,9 +4,9 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/speculate"

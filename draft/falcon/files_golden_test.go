@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/par"

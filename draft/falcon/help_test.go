@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/shortlist"

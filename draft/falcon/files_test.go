@@ -16,9 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
-	"github.com/grovellm/grove/internal/draft/falcon"
+	"github.com/grovellm/grove/draft/falcon"
 	. "github.com/grovellm/grove/internal/drafttest"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/internal/testdata"

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/draft/grow"
+	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/shortlist"
 )
 
