@@ -64,10 +64,10 @@ func request(prompt, n int) engine.Request {
 // which they ended.
 func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []string) (order []string) {
 	t.Helper()
-	gate := request(3, 1)
-	closed := true
+	gate, closed, running := request(3, 1), true, make(chan struct{})
 	var mu sync.Mutex
-	gate.Hold = func() bool { mu.Lock(); defer mu.Unlock(); return closed }
+	admitted := sync.OnceFunc(func() { close(running) })
+	gate.Hold = func() bool { admitted(); mu.Lock(); defer mu.Unlock(); return closed }
 	var all sync.WaitGroup
 	submit := func(r engine.Request, done func(error)) {
 		all.Add(1)
@@ -77,6 +77,7 @@ func runInOrder(t *testing.T, e *engine.Engine, list []engine.Request, names []s
 		}
 	}
 	submit(gate, func(error) {})
+	<-running // before that, others could take the place
 	for i, r := range list {
 		submit(r, func(err error) {
 			if err != nil {
