@@ -26,7 +26,7 @@ adaptation, load. Writes DIR/report.html, which needs no other file, and DIR/rep
 found, and whether their orders hold.
 
 Drafters, suites and heads that are not there are left out, and the page says so. Without --model, the embedded model is
-padded to 500 million parameters, so that speeds are those of a larger model.
+padded to 500 million parameters (--quick: 200), so that speeds are those of a larger model.
 
 Ctrl-C ends it with the experiments that are finished. The same command goes on with the others.
 
@@ -48,6 +48,9 @@ func (cmd *reportCmd) Run(p *program) error {
 	}
 	if cmd.Model == "" && cmd.Pad == "" {
 		cmd.Pad = "500M"
+		if cmd.Quick {
+			cmd.Pad = "200M"
+		}
 	}
 	ctx, stop := p.context()
 	defer stop()
