@@ -65,15 +65,18 @@ const field = (page, label) => page.locator('.settings').getByLabel(label)
 const send = page => page.getByRole('button', { name: 'Send', exact: true })
 const ended = page => send(page).waitFor()
 
+// ask sends a message and waits for an answer to begin. In a conversation that has messages, as is null.
 async function ask(page, text, { tokens = 40, as = 'text', temperature = 0.7 } = {}) {
   if (!await field(page, 'Seed').isVisible()) await page.locator('.settings summary').click()
   await field(page, 'Seed').fill('7')
   await field(page, 'Temperature').fill(String(temperature))
   await field(page, 'Most tokens').fill(String(tokens))
-  const mode = page.locator('.composer select')
-  if (await mode.isEnabled()) await mode.selectOption(as)
+  if (as) await page.locator('.composer select').selectOption(as) // waits until the page knows the model
+  const answers = page.locator('.message.model')
+  const before = await answers.count()
   await page.getByLabel('Message', { exact: true }).fill(text)
   await page.keyboard.press('Enter')
+  await answers.nth(before).waitFor()
 }
 
 async function checkAxe(page, what) {
@@ -91,7 +94,6 @@ test('of several models, the one that is chosen answers', async t => {
     const page = await visit(t, {}, many)
     await field(page, 'Model').selectOption(model)
     await ask(page, 'func main() {', { temperature: 0, tokens: 20 })
-    await page.locator('.message.model').waitFor()
     await ended(page)
     const body = { model, prompt: 'func main() {', temperature: 0, max_tokens: 20 }
     const want = (await (await fetch(many.url + '/v1/completions', { method: 'POST', body: JSON.stringify(body) })).json()).choices[0].text
@@ -107,7 +109,6 @@ test('of several models, the one that is chosen answers', async t => {
 test('an answer streams, has the text of the API, and stays after a reload', async t => {
   const page = await visit(t)
   await ask(page, '// Close closes the', { temperature: 0 })
-  await page.locator('.message.model').waitFor()
   await ended(page)
   const body = { prompt: '// Close closes the', temperature: 0, max_tokens: 40, seed: 7, drafter: 'plain' }
   const want = (await (await fetch(open.url + '/v1/completions', { method: 'POST', body: JSON.stringify(body) })).json()).choices[0].text
@@ -153,8 +154,7 @@ test('reasoning stands apart, and does not go back to the model', async t => {
   await answer.locator('summary').click()
   assert.match(await answer.locator('details').innerText(), /Let me see\./)
   await ended(page)
-  await ask(page, 'Sure?')
-  await answer.nth(1).waitFor()
+  await ask(page, 'Sure?', { as: null })
   assert.deepEqual(sent[1].map(m => m.content), ['2 + 2?', 'It is **4**.', 'Sure?'])
 })
 
