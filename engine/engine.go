@@ -13,6 +13,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -44,10 +45,12 @@ const (
 )
 
 const (
-	// promptSlowdown bounds how long requests that decode wait for prompts: the pass of a step that reads prompts beside them
-	// takes at most about so many times the time of late steps without. A prompt gets promptSlowdown-1 parts of each step: at
-	// half of it, a prompt is read at a quarter of the speed; at double, gaps between tokens are twice as long meanwhile.
-	promptSlowdown = 3
+	// promptSlowdown bounds how long requests that decode wait for prompts: a step that reads
+	// prompts beside them takes about so many times as long as late steps without. So half of the
+	// time goes to each. At 3, prompts would take three quarters of the time, and gaps between
+	// tokens would be half as long again meanwhile.
+	promptSlowdown = 2
+	leastPace      = 1.0 / promptSlowdown
 	stepMemory     = 8 // steps whose time counts
 )
 
@@ -103,6 +106,7 @@ type Engine struct {
 
 	// These only the goroutine uses.
 	usual    float64 // seconds of late steps without prompts
+	pace     float64 // share of promptSlowdown that the loop is asked to keep, so that steps do
 	stepping []*job  // of those running: that take part in the step
 	step     []*speculate.Sequence
 }
@@ -138,7 +142,7 @@ func New(target speculate.Target, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, served: map[string]float64{}, speeds: map[string]speed{}}
+	e := &Engine{target: target, loop: loop, o: o, pages: o.Pages, pace: 1, served: map[string]float64{}, speeds: map[string]speed{}}
 	e.wake.L = &e.mu
 	return e, nil
 }
@@ -192,8 +196,13 @@ func (e *Engine) work() {
 		limits := e.limits()
 		began := time.Now()
 		err := e.loop.StepWithin(e.stepContext(), e.step, limits)
-		if err == nil && !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling) {
-			e.learn(time.Since(began).Seconds())
+		seconds := time.Since(began).Seconds()
+		switch {
+		case err != nil:
+		case !slices.ContainsFunc(e.step, (*speculate.Sequence).Prefilling):
+			e.learn(seconds)
+		case limits.Time > 0:
+			e.keepPace(limits.Time.Seconds(), seconds)
 		}
 		e.deliver(err)
 	}
@@ -218,9 +227,16 @@ func (e *Engine) limits() speculate.Limits {
 	l := speculate.Limits{Rows: decoding + speculate.DefaultChunk}
 	if decoding > 0 {
 		usual := max(time.Duration(e.usual*float64(time.Second)), e.loop.PlainTime(decoding))
-		l.Time = promptSlowdown * usual
+		l.Time = time.Duration(e.pace * promptSlowdown * float64(usual))
 	}
 	return l
+}
+
+// keepPace takes the time of a step that read prompts within a limit. The loop foresees a pass by
+// its rows alone; rows of a long prompt take longer, as they attend to more. The limit shrinks until
+// such steps take as long as they should.
+func (e *Engine) keepPace(limit, seconds float64) {
+	e.pace = min(max(e.pace*math.Pow(limit/(e.pace*seconds), 1./stepMemory), leastPace), 1)
 }
 
 // learn takes the time of a step without prompts.

@@ -198,9 +198,11 @@ func (p *plan) mostNodes(c *Controller) int {
 	return max(min(2*max(c.verify.top(), p.rows)-p.rows, p.logitRows-p.rounds), 0)
 }
 
-// best is how many nodes to keep.
+// best is how many nodes to keep. The time that prompts take in the pass does not count: they have to be
+// read in any case, and a node that delays them is worth no more for it.
 func (p *plan) best(c *Controller, drafting float64) (best int) {
 	sum := float64(p.rounds)
+	drafting -= c.verify.at(p.rows) - c.verify.at(p.rounds)
 	most := worthwhile * sum / (drafting + c.verify.at(p.rows))
 	end := min(len(p.order), p.mostNodes(c))
 	for n := 1; n <= end; n++ {

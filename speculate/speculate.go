@@ -20,9 +20,12 @@
 package speculate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sort"
 	"time"
 
 	"github.com/grovellm/grove/draft"
@@ -64,13 +67,14 @@ type Loop struct {
 	coupled, rejection, typical rule
 
 	// The step under way.
-	step   int
-	live   []*Sequence // the sequences that take part
-	groups []*group
-	plan   plan
-	delta  Stats // what one sequence's round adds
-	rows   []Rows
-	masked []float32 // logits of what a grammar allows
+	step    int
+	live    []*Sequence // the sequences that take part
+	reading []*Sequence // those of which prompts are read
+	groups  []*group
+	plan    plan
+	delta   Stats // what one sequence's round adds
+	rows    []Rows
+	masked  []float32 // logits of what a grammar allows
 }
 
 // New returns a loop. drafter is that of requests that name none; nil: they are decoded plainly.
@@ -143,7 +147,7 @@ func (l *Loop) Step(ctx context.Context, sequences []*Sequence) error {
 }
 
 // StepWithin is Step within limits. Every sequence that decodes takes part with its root at least; prompts share the rows
-// that are left, in the order listed, and those that get none wait for a later step.
+// that are left, see prepareChunks. Those that get none wait for a later step.
 func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Limits) error {
 	began := l.now()
 	if err := l.begin(ctx, sequences, limits); err != nil || len(l.live) == 0 {
@@ -208,27 +212,57 @@ func (l *Loop) begin(ctx context.Context, sequences []*Sequence, limits Limits) 
 			l.live = append(l.live, s)
 		}
 	}
-	room := l.promptRows(limits)
-	for _, s := range sequences {
-		if s.finish == Running && !s.behind() && s.cache.Len() < s.prompt && room > 0 {
-			room -= s.prepareChunk(min(room, l.o.Chunk))
-			l.live = append(l.live, s)
-		}
-	}
+	l.prepareChunks(sequences, l.promptRows(limits))
 	return nil
 }
 
-// promptRows is how many rows of prompts a step may read within limits, at least 1 where nothing else is to be done.
+// prepareChunks shares room rows among the prompts that are being read: half of them to the prompt
+// of which least is left, the others in the order listed. So a short prompt does not wait for a long
+// one, and the one listed first is read at half its speed at least.
+func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
+	reading := l.reading[:0]
+	for _, s := range sequences {
+		if s.finish == Running && !s.behind() && s.cache.Len() < s.prompt {
+			reading = append(reading, s)
+		}
+	}
+	l.reading = reading
+	if len(reading) == 0 {
+		return
+	}
+	prepare := func(s *Sequence, most int) {
+		if most > 0 {
+			room -= s.prepareChunk(min(most, l.o.Chunk))
+			l.live = append(l.live, s)
+		}
+	}
+	left := func(s *Sequence) int { return s.prompt - s.cache.Len() }
+	shortest := slices.MinFunc(reading, func(a, b *Sequence) int { return cmp.Compare(left(a), left(b)) })
+	if shortest == reading[0] {
+		shortest = nil
+	} else {
+		prepare(shortest, (room+l.step%2)/2) // a single row by turns
+	}
+	for _, s := range reading {
+		if s != shortest {
+			prepare(s, room)
+		}
+	}
+}
+
+// promptRows is how many rows of prompts a step may read within limits: at least 1 within a limit of
+// time, and where nothing else is to be done.
 func (l *Loop) promptRows(limits Limits) int {
 	rounds, room := len(l.live), int(^uint(0)>>1)
 	if limits.Rows > 0 {
 		room = max(limits.Rows-rounds, 0)
 	}
-	if limits.Time > 0 {
+	if limits.Time > 0 && room > 0 {
 		l.control.mu.Lock()
-		for n := l.o.Chunk; n > 0 && l.control.verify.at(rounds+min(n, room)) > limits.Time.Seconds(); n /= 2 {
-			room = min(room, n/2)
-		}
+		curve := &l.control.verify
+		// Of passes of more than twice the rows of any that was measured little is known.
+		room = min(room, l.o.Chunk, max(2*curve.top()-rounds, 1))
+		room = sort.Search(room-1, func(n int) bool { return curve.at(rounds+n+2) > limits.Time.Seconds() }) + 1
 		l.control.mu.Unlock()
 	}
 	if rounds == 0 {
