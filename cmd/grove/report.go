@@ -66,7 +66,7 @@ func (cmd *reportCmd) Run(p *program) error {
 		o.Version = version
 	}
 	bar := p.progress("measuring", false)
-	o.Progress = func(_ string, done, total int) { bar.set(int64(done), int64(total)) }
+	o.Progress = func(done, total int) { bar.set(int64(done), int64(total)) }
 	r, err := report.Run(ctx, o, experiments)
 	bar.end()
 	if len(r.Results) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/model"
 )
 
-// Config is the shape of a Falcon head (reference baselines.md). Of the model.Config Arch is
+// Config is the shape of a Falcon head, as its authors' code has it (Bestpay-inc/Falcon). Of the model.Config Arch is
 // "llama", or "qwen3" with norms of queries and keys. Vocab and Hidden are the target's; Layers
 // follow the LSTM, one in the release.
 type Config struct {

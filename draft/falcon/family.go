@@ -4,7 +4,6 @@ package falcon
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grow"
@@ -44,7 +43,7 @@ EAGLE-2's dynamic trees; tree= names others.`,
 		Needs: "a Falcon head", Options: &options{Tree: usual, Dynamic: grow.DefaultDynamic()},
 		Modifiers: draft.NetworkModifiers, Auto: "falcon:tree=best-first+text", Rank: 9,
 		New: func(text string, mods draft.Modifiers, target draft.Target) (draft.Drafter, error) {
-			p, err := parse(text)
+			p, err := grow.Parse(text, "tree", usual, static)
 			if err != nil {
 				return nil, err
 			}
@@ -57,7 +56,7 @@ EAGLE-2's dynamic trees; tree= names others.`,
 			}
 			n, m := h.Network, target.Model
 			lists, err := draft.Shortlists(mods.List, shortlist.Drafter{
-				Pool: m.Pool(), Head: &n.Head, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
+				Pool: m.Pool(), Head: &n.Head, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
 			}, h, target)
 			if err != nil {
 				return nil, err
@@ -67,20 +66,16 @@ EAGLE-2's dynamic trees; tree= names others.`,
 	})
 }
 
-// parse reads the options.
-func parse(text string) (grow.Parsed, error) {
-	for part := range strings.SplitSeq(text, ",") {
-		key, value, _ := strings.Cut(part, "=")
-		if strings.TrimSpace(key) == "tree" && strings.TrimSpace(value) == "static" {
-			var o struct {
-				Tree  string `draft:"tree" help:"static"`
-				Model string `draft:"model" help:"the head's file"`
-			}
-			err := draft.Parse(text, &o)
-			return grow.Parsed{Shape: &staticTree, Model: o.Model}, err
+// static is the authors' tree as a kind of tree. It has no options.
+var static = grow.Kind{
+	Name: "static",
+	Parse: func(text string) (grow.Parsed, error) {
+		var o struct {
+			Model string `draft:"model" help:"the head's file"`
 		}
-	}
-	return grow.Parse(text, "tree", usual)
+		err := draft.Parse(text, &o)
+		return grow.Parsed{Shape: &staticTree, Model: o.Model}, err
+	},
 }
 
 // open opens the head at path, or the target's own.

@@ -1,5 +1,5 @@
 // Heads in files: GGUF of architecture falcon-head, which is grove's own, and the Hugging Face
-// folders of Falcon's authors (reference baselines.md), whose weights are in pytorch_model.bin.
+// folders of Falcon's authors (Bestpay-inc/Falcon), whose weights are in pytorch_model.bin.
 
 package falcon
 
@@ -107,7 +107,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 
 // trained tells a matrix that has learned from one that is as PyTorch made it, uniform about zero,
 // or is zeros: its largest square is three times the mean of its squares. The authors' training has
-// no gradient for the matrices of the state before (baselines.md).
+// no gradient for the matrices of the state before: its LSTM recurs over a batch of one.
 func trained(x *headfile.File, name string) (bool, error) {
 	t, ok := x.Tensor(name)
 	if !ok || !t.Type.Decodes() || t.Cols() == 0 {

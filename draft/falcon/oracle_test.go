@@ -9,7 +9,7 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// oracle is a head by its definition (reference baselines.md), in f64 and one row after another,
+// oracle is a head by the definition of its authors' code, in f64 and one row after another,
 // over weights in F32. It shares no code with the head.
 type oracle struct{ n *falcon.Network }
 

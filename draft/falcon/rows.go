@@ -34,7 +34,6 @@ type rows struct {
 	bufs   Buffers
 	passes []*pass // of a draft
 	step   int     // of the draft, whose first pass is 0
-	rider  []par.Phase
 }
 
 // pass is the memory of one pass, which lasts as long as the draft.
@@ -99,8 +98,8 @@ func (r *rows) Known(t *grow.Text, row int32) bool {
 // Feature has nothing for a router to read.
 func (r *rows) Feature(int, int) []float32 { return nil }
 
-// Ride is for a router, which does not run with this head.
-func (r *rows) Ride(phases []par.Phase) { r.rider = phases }
+// Ride is never called: without features there is no router.
+func (r *rows) Ride([]par.Phase) {}
 
 // Prepare lays out the rows, and makes their features.
 func (r *rows) Prepare(laid []grow.Rows) {
@@ -216,7 +215,6 @@ func (r *rows) above(t *text, row int) int {
 // they are of all tokens.
 func (r *rows) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
-		r.rider = nil
 		for i := range r.laid {
 			t := r.laid[i].Text.More.(*text)
 			r.laid[i].Text.Cache.Reserve(t.from, 0)
@@ -227,12 +225,9 @@ func (r *rows) Run(ctx context.Context) error {
 		r.passes = append(r.passes, new(pass))
 	}
 	p := r.passes[r.step]
-	r.exec.Ride(r.rider)
-	r.rider = nil
 	if len(r.tokens) > 0 {
 		r.compute(p)
 	}
-	r.exec.Land()
 	r.head(p)
 	return nil
 }

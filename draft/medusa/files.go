@@ -1,6 +1,5 @@
 // Heads in files: GGUF of grove's own, and the folders of Medusa's authors, of
-// text-generation-inference (the authors' without output matrices) and of vLLM (reference
-// baselines.md).
+// text-generation-inference (the authors' without output matrices) and of vLLM.
 
 package medusa
 

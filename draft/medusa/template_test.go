@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The tree of Medusa's release has the counts that its authors' list has (reference baselines.md),
+// The tree of Medusa's release has the counts that its authors' list has (FasterDecoding/Medusa),
 // and the paths that it begins and ends with.
 func TestPaperTemplate(t *testing.T) {
 	var depths [5]int

@@ -1,6 +1,6 @@
 // Heads in files: GGUF in the likeness of llama.cpp's eagle3, and the Hugging Face folders of
-// vLLM's speculators (reference baselines.md) and of vLLM itself, which describe the layer apart or
-// not, and name the mask token in several ways.
+// vLLM's speculators and of vLLM itself, which describe the layer apart or not, and name the mask
+// token in several ways.
 
 package peagle
 

@@ -189,20 +189,13 @@ func (o *AdaptOptions) prompts(s Stream) (list [][]int32, err error) {
 
 // decode runs a query.
 func (l *learning) decode(ctx context.Context, prompt []int32, o *AdaptOptions) (q queried, err error) {
-	s, err := l.loop.Start(prompt, speculate.Request{Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG})
+	s, err := finish(ctx, l.loop, prompt, speculate.Request{
+		Sampling: o.Sampling, MaxTokens: o.MaxTokens, End: o.Target.Model.Tokenizer.IsEOG,
+	})
 	if err != nil {
 		return q, err
 	}
 	defer s.Close()
-	one := []*speculate.Sequence{s}
-	for s.Finish() == speculate.Running {
-		if err := l.loop.Step(ctx, one); err != nil {
-			return q, err
-		}
-	}
-	if err := s.Err(); err != nil {
-		return q, err
-	}
 	st := s.Stats()
 	q = queried{tokens: slices.Clone(s.Output()), committed: st.Committed, rounds: st.Rounds, seconds: (st.Draft + st.Verify + st.Rest).Seconds(), draft: st.Draft.Seconds()}
 	return q, nil

@@ -147,16 +147,11 @@ func (l *lane) read(ctx context.Context, prompt []int32, cache speculate.Cache) 
 	if l.prefix == Cached {
 		r.Budget = 1 // without the drafter
 	}
-	s, err := l.loop.Start(prompt, r)
+	s, err := finish(ctx, l.loop, prompt, r)
 	if err != nil {
 		return nil, err
 	}
 	defer s.Close()
-	for s.Finish() == speculate.Running {
-		if err := l.loop.Step(ctx, []*speculate.Sequence{s}); err != nil {
-			return nil, err
-		}
-	}
 	return s.Keep()
 }
 

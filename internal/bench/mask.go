@@ -81,16 +81,8 @@ func (m *masks) measure(ctx context.Context, prompts [][]int32, n int) error {
 			if i == 1 {
 				r.MaxTokens = len(m.target[1].text)
 			}
-			s, err := loop.Start(prompt, r)
+			s, err := finish(ctx, loop, prompt, r)
 			if err != nil {
-				return err
-			}
-			for one := []*speculate.Sequence{s}; s.Finish() == speculate.Running; {
-				if err := loop.Step(ctx, one); err != nil {
-					return err
-				}
-			}
-			if err := s.Err(); err != nil {
 				return err
 			}
 			stats := s.Stats()

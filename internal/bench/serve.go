@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -208,19 +209,32 @@ func (o *ServeOptions) loopSpeed(ctx context.Context, drafter string) (float64, 
 	}
 	decoded, decoding := 0, time.Duration(0)
 	for i := range o.Requests {
-		s, err := loop.Start(o.Prompts[i%len(o.Prompts)], speculate.Request{Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens, Budget: o.Request.Budget})
+		s, err := finish(ctx, loop, o.Prompts[i%len(o.Prompts)], speculate.Request{
+			Sampling: o.Request.Sampling, MaxTokens: o.Request.MaxTokens, Budget: o.Request.Budget,
+		})
 		if err != nil {
 			return 0, err
-		}
-		for one := []*speculate.Sequence{s}; s.Finish() == speculate.Running; {
-			if err := loop.Step(ctx, one); err != nil {
-				return 0, err
-			}
 		}
 		decoded, decoding = decoded+len(s.Output())-1, decoding+s.Stats().Decode
 		s.Close()
 	}
 	return float64(decoded) / decoding.Seconds(), nil
+}
+
+// finish steps a new sequence to its end, or to the error that it ends with. The caller closes it.
+func finish(ctx context.Context, loop *speculate.Loop, prompt []int32, r speculate.Request) (*speculate.Sequence, error) {
+	s, err := loop.Start(prompt, r)
+	if err != nil {
+		return nil, err
+	}
+	for one := []*speculate.Sequence{s}; err == nil && s.Finish() == speculate.Running; {
+		err = loop.Step(ctx, one)
+	}
+	if err := cmp.Or(err, s.Err()); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
 }
 
 // summarise takes medians over measurements.

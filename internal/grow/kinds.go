@@ -4,6 +4,7 @@ package grow
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
@@ -72,8 +73,9 @@ func kind[O any](k Kind, defaults func() O, of func(*O) Parsed) Kind {
 	return k
 }
 
-// Parse reads a text in which key=NAME names a kind, or without it the one that is usual, and everything else is that kind's options.
-func Parse(text, key, usual string) (Parsed, error) {
+// Parse reads a text in which key=NAME names one of Kinds or of more, or without it the one that is usual, and everything else is
+// that kind's options.
+func Parse(text, key, usual string, more ...Kind) (Parsed, error) {
 	name := usual
 	var rest []string
 	for part := range strings.SplitSeq(text, ",") {
@@ -84,7 +86,7 @@ func Parse(text, key, usual string) (Parsed, error) {
 		}
 	}
 	var names []string
-	for _, k := range Kinds {
+	for _, k := range slices.Concat(Kinds, more) {
 		if k.Name == name {
 			return k.Parse(strings.Join(rest, ","))
 		}

@@ -58,7 +58,7 @@ func (r *Result) groups(name string) (all []group) {
 			for _, budget := range budgets {
 				at := s.Name
 				if budget != "" {
-					at += ", " + strings.TrimPrefix(budget, "@budget=") + " nodes"
+					at += " with " + strings.TrimPrefix(budget, "@budget=") + " nodes"
 				}
 				values := add(at)
 				for i := range s.Methods {
@@ -131,13 +131,17 @@ func (r *Result) judge(o Order) Finding {
 	case f.Compared == 0:
 		f.Text += "could not be compared."
 	case len(broken) == 0 && len(level) == 0:
-		f.Text += fmt.Sprintf("holds in all %d comparisons.", f.Compared)
+		if f.Text += "holds"; f.Compared > 1 {
+			f.Text += fmt.Sprintf(" in all %d comparisons", f.Compared)
+		}
+		f.Text += "."
+
 	default:
 		var parts []string
 		for _, p := range []struct {
 			word string
 			list []string
-		}{{"holds on ", held}, {fmt.Sprintf("level within %.0f %% somewhere on ", 100*m.tolerance), level}, {"does not hold on ", broken}} {
+		}{{"holds on ", held}, {fmt.Sprintf("level within %.0f %% on ", 100*m.tolerance), level}, {"does not hold on ", broken}} {
 			if len(p.list) > 0 {
 				parts = append(parts, p.word+strings.Join(p.list, ", "))
 			}

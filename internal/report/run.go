@@ -29,8 +29,8 @@ type Options struct {
 	Data      string // folder of the suites' data
 	GoRoot    string // Go toolchain whose library the suite go reads
 
-	Log      func(format string, args ...any)
-	Progress func(experiment string, done, total int) // in equal parts of work, about; may be nil
+	Log      func(format string, args ...any) // told which results were there already; may be nil
+	Progress func(done, total int)            // in parts of about equal work; may be nil
 }
 
 // size is how much is measured.
@@ -86,7 +86,7 @@ func Run(ctx context.Context, o Options, experiments []Experiment) (*Report, err
 		e := experiments[i]
 		progress := func(done, of int) {
 			if o.Progress != nil && of > 0 {
-				o.Progress(e.Title, before+e.work(&s)*done/of, total)
+				o.Progress(before+e.work(&s)*done/of, total)
 			}
 		}
 		result, err := o.result(ctx, e, &s, progress)
@@ -129,7 +129,9 @@ func (o *Options) result(ctx context.Context, e Experiment, s *size, progress fu
 	if b, err := os.ReadFile(file); err == nil {
 		var known Result
 		if json.Unmarshal(b, &known) == nil && known.Key == r.Key {
-			o.Log("%s: taken from %s", e.Name, file)
+			if o.Log != nil {
+				o.Log("%s: taken from %s", e.Name, file)
+			}
 			return &known, nil
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/grovellm/grove/tree"
 )
 
-// Head is a Falcon head in training over a frozen target, by the release's glancing distillation
-// (reference baselines.md).
+// Head is a Falcon head in training over a frozen target, by the glancing distillation of its
+// authors' code (Bestpay-inc/Falcon).
 //
 // Every token of a text but the first has a row: its embedding, and the feature of the token
 // before. Row i learns the feature of place i+k and what the target says there. A pass without

@@ -7,6 +7,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/internal/train"
+	traineagle "github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/model"
 )
 
@@ -43,18 +44,11 @@ func NewRecipe() Recipe {
 	}
 }
 
-// For is the recipe for another target: the head grows with it, and begins as it where its blocks
-// are of that kind.
+// For is the recipe for another target: its layers are as an EAGLE-3 head's.
 func (r Recipe) For(m *model.Model) Recipe {
-	c := &m.Config
-	r.Heads, r.FFN, r.RopeBase = 2*max(1, c.Hidden/r.HeadDim), 3*c.Hidden/32*32, c.Rope.Base
-	r.KVHeads, r.Taps, r.From = r.Heads/2, train.TapsFor(c.Layers), []int{c.Layers - 1}
-	if !train.CanCopy(m, c.Layers-1, false) {
-		r.From = nil
-	}
-	if most := 1 << 16; c.Vocab > most {
-		r.DraftVocab = most / 2
-	}
+	e := traineagle.NewRecipe(3).For(m)
+	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.RopeBase = e.Heads, e.KVHeads, e.HeadDim, e.FFN, e.RopeBase
+	r.Taps, r.From, r.DraftVocab = e.Taps, e.From, e.DraftVocab
 	return r
 }
 
