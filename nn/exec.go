@@ -20,7 +20,6 @@ type Exec struct {
 	logits, teacher Buffer // of a part of a loss without a tape
 
 	listJob listJob
-	rider   rider // work that the next region takes along
 }
 
 // inputTypes is the number of types that products read their rows in.

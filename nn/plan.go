@@ -70,6 +70,16 @@ func (p *plan) take() []par.Phase {
 // operation may be the input of another.
 func (e *Exec) Hold() { e.plan.held++ }
 
+// Planned hands out what was put off since a Hold, which it ends, as phases for others to run. They
+// are good until the next operation.
+func (e *Exec) Planned() []par.Phase {
+	e.plan.held--
+	return e.plan.take()
+}
+
+// Follow adds phases that another Exec planned to what is put off.
+func (e *Exec) Follow(phases []par.Phase) { e.plan.phases = append(e.plan.phases, phases...) }
+
 // Release does what was put off, unless another Hold is without its Release.
 func (e *Exec) Release() {
 	e.plan.held--
@@ -80,9 +90,6 @@ func (e *Exec) Release() {
 func (e *Exec) run() {
 	if e.plan.held > 0 && e.tape == nil || len(e.plan.phases) == 0 {
 		return
-	}
-	if len(e.rider.phases) > 0 {
-		e.rider.board(&e.plan)
 	}
 	e.pool.RunPhases(e.plan.take())
 }

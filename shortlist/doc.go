@@ -35,11 +35,15 @@ type Method interface {
 	Fork() Method
 }
 
-// Beside is a Method whose lists need not be there before the pass whose last product they are for: what chooses them runs beside it.
-type Beside interface {
+// Phased is a Method that chooses in phases of the drafter's pass, between its layers and its head.
+type Phased interface {
 	Method
-	// Start is Choose, but what is in the lists is known only when the phases are done. One is under way at a time.
+	// Start is Choose, but what is in the lists is known only when the phases are done. One is under
+	// way at a time.
 	Start(queries []Query, lists []*List) []par.Phase
+	// ReadsOutput reports whether Query.Hidden is the row's output, which the layers compute; else it
+	// is the row's feature, which is known before.
+	ReadsOutput() bool
 }
 
 // State is what is known of one sequence.
@@ -60,7 +64,7 @@ type Query struct {
 	State  State
 	Step   int       // of the draft: 0 gives the first drafted token. A state's step 0 comes before its others, and begins a draft
 	Token  int32     // the row's
-	Hidden []float32 // for a router: the feature that the row reads beside its token, such as the drafter's state at its parent
+	Hidden []float32 // for a router: see Phased.ReadsOutput
 }
 
 // List is a shortlist with an estimate of what it leaves out.

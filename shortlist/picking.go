@@ -8,7 +8,7 @@ import (
 	"github.com/grovellm/grove/nn"
 )
 
-// Start is Choose beside a pass: lists are laid out when the phases are done. Their places are known at once.
+// Start is Choose in phases: lists are laid out when they are done. Their places are known at once.
 func (d *Routed) Start(queries []Query, lists []*List) []par.Phase {
 	p := &d.picking
 	p.queries, p.lists, p.stale = append(p.queries[:0], queries...), p.lists[:0], p.stale[:0]

@@ -4,8 +4,9 @@
 // leaves open whether each row has its own. Of as many clusters a shared list costs a third: a panel of the head is read and multiplied
 // for all rows at once; and rows of one pass, the likeliest continuations of one text, mostly want the same.
 //
-// A router knows a token and a feature, and not what the drafter's attention looks back at: names that occur again. So
-// lists have also what context lists have, the text's latest tokens and the verifier's alternatives.
+// A router that reads a token and a feature does not know what the drafter's attention looks back at:
+// names that occur again. So lists have also what context lists have, the text's latest tokens and the
+// verifier's alternatives. One that reads the row's output knows: see Router.
 
 package shortlist
 
@@ -124,6 +125,9 @@ func wholePanels(order []int32) []int32 {
 	}
 	return order
 }
+
+// ReadsOutput reports what the router reads.
+func (d *Routed) ReadsOutput() bool { return d.router.Output }
 
 func (d *Routed) Begin(p *sample.Params) State { return &routedState{contextState: d.context.begin(p)} }
 

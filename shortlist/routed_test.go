@@ -88,11 +88,12 @@ func TestRoutedListsTheBestClusters(t *testing.T) {
 				}
 			}
 			lists := make([]*List, len(queries))
-			if rapid.Bool().Draw(t, "beside") {
-				e.Ride(d.Start(queries, lists))
+			if rapid.Bool().Draw(t, "in a pass") {
 				x, y := nn.NewMat(2, 8), nn.NewMat(2, vocab)
+				e.Hold()
 				e.Linear(nn.Source{X: x}, nn.Proj{Linear: head.Linear, Dst: y})
-				e.Land()
+				e.Follow(d.Start(queries, lists))
+				e.Release()
 			} else {
 				d.Choose(queries, lists)
 			}

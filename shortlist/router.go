@@ -13,11 +13,13 @@ type RouterConfig struct {
 	Hidden   int // of its states
 	Width    int // of the router's one hidden layer
 	Clusters int
+	Output   bool // h is the row's output, not the feature that it reads
 }
 
 // Router scores the clusters that hold the next token's candidates: s = W·gelu(A·[norm(e) | norm(h)] + a) + b, where e is the embedding of
 // the row's token and h the feature that the row reads beside it, such as the drafter's state at its parent. Both are known before the
-// drafter's layers run. It is trained on the clusters of the drafter's own likeliest tokens by binary cross-entropy, so b is best begun
+// drafter's layers run, so on a device with idle parts routing costs no time (paper 001, §4.2). Here nothing is idle, so h may as well be
+// the row's output, which the layers compute and the head reads: it has what attention found in the text. It is trained on the clusters of the drafter's own likeliest tokens by binary cross-entropy, so b is best begun
 // at the clusters' log-odds.
 type Router struct {
 	RouterConfig

@@ -21,6 +21,7 @@ const (
 	keyEmbed      = "router.embedding_length"
 	keyHidden     = "router.feature_length"
 	keyWidth      = "router.hidden_length"
+	keyInput      = "router.input"      // feature or output; without it feature
 	keyListed     = "router.listed"     // Routing.Listed
 	keyClusters   = "router.clusters"   // of each token of the vocabulary its cluster, or one of the next two
 	keyVocabulary = "router.vocabulary" // its fingerprint
@@ -31,9 +32,15 @@ func init() { model.RegisterHeads(archRouter) }
 // routerKeys are the keys of a router. Early files have a fingerprint of the head that it was
 // trained with.
 var routerKeys = gguf.Rules{
-	Obeyed:  []string{"embedding_length", "feature_length", "hidden_length", "listed", "clusters", "vocabulary"},
+	Obeyed:  []string{"embedding_length", "feature_length", "hidden_length", "input", "listed", "clusters", "vocabulary"},
 	Ignored: []string{"head"},
 }
+
+// What a router reads of a row beside its token.
+const (
+	inputFeature = "feature"
+	inputOutput  = "output"
+)
 
 // Tokens that are in no cluster.
 const (
@@ -70,10 +77,15 @@ func ReadRouter(f *gguf.File) (*RouterFile, error) {
 	}
 	r := &RouterFile{Name: k.String(keyName, ""), Vocabulary: k.String(keyVocabulary, ""), Listed: k.Int(keyListed)}
 	r.Config = RouterConfig{Embed: k.Int(keyEmbed), Hidden: k.Int(keyHidden), Width: k.Int(keyWidth)}
+	input := k.String(keyInput, inputFeature)
 	of := k.Ints(keyClusters)
 	if err := k.Err(); err != nil {
 		return nil, err
 	}
+	if input != inputFeature && input != inputOutput {
+		return nil, wrong(keyInput, "is %s: want %s or %s", tensor.Quote(input), inputFeature, inputOutput)
+	}
+	r.Config.Output = input == inputOutput
 	for token, c := range of {
 		if c < neverListed || c >= int64(len(of)) {
 			return nil, wrong(keyClusters, "token %d is in cluster %d: want %d to %d", token, c, neverListed, len(of)-1)
@@ -168,6 +180,9 @@ func (r *Routing) Write(path string, file RouterFile, weights []tensor.Tensor) e
 	w.Set(keyEmbed, uint32(file.Config.Embed))
 	w.Set(keyHidden, uint32(file.Config.Hidden))
 	w.Set(keyWidth, uint32(file.Config.Width))
+	if file.Config.Output {
+		w.Set(keyInput, inputOutput)
+	}
 	w.Set(keyListed, uint32(r.Listed))
 	w.Set(keyVocabulary, file.Vocabulary)
 	w.Set(keyClusters, of)

@@ -54,6 +54,7 @@ type trainRouterCmd struct {
 	Size     *int     `help:"Tokens of a cluster, best a multiple of 32." placeholder:"N" group:"Training"`
 	Listed   *int     `help:"Clusters of a shortlist, by default." placeholder:"N" group:"Training"`
 	Width    *int     `help:"Width of the hidden layer, a multiple of 32." placeholder:"N" group:"Training"`
+	Output   *bool    `help:"Read a row's output, not the feature that it is made of, as the paper does." group:"Training"`
 	Top      *int     `help:"Learn which clusters hold the head's N most probable tokens." placeholder:"N" group:"Training"`
 	Places   *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
 	Later    *int     `help:"Positions of these after which the head drafts on." placeholder:"N" group:"Training"`

@@ -30,7 +30,8 @@ type rows struct {
 	step        int         // of the draft, whose first pass is 0
 	bufs        Buffers
 	logits      nn.Logits
-	rider       []par.Phase // of the Run to come; may be none
+	x           nn.Mat      // outputs of all rows
+	router      []par.Phase // of the Run to come; may be none
 	firstLogits []int       // of each sequence, the first of its rows' logits
 }
 
@@ -76,6 +77,12 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	if known > 0 {
 		n.Features(r.exec, taps, fused, &r.bufs)
 	}
+	if r.asked() {
+		for len(r.xBufs) <= r.step {
+			r.xBufs = append(r.xBufs, nn.Buffer{})
+		}
+		r.x = r.xBufs[r.step].Mat(len(r.tokens), n.Hidden)
+	}
 	r.g, known = r.gBuf.Mat(len(r.tokens), n.Hidden), 0
 	for i := range laid {
 		l := &laid[i]
@@ -91,19 +98,27 @@ func (r *rows) Prepare(laid []grow.Rows) {
 	}
 }
 
-// Feature is what a router reads.
-func (r *rows) Feature(i, k int) []float32 {
-	l := &r.laid[i]
-	return r.g.Row(r.first[i] + int(l.Asked[k]) - l.From)
+// RouterInput is a row's output or its feature.
+func (r *rows) RouterInput(i, k int, output bool) []float32 {
+	l, from := &r.laid[i], r.g
+	if output {
+		from = r.x
+	}
+	return from.Row(r.first[i] + int(l.Asked[k]) - l.From)
 }
 
-// Ride is for a router, which chooses what is computed of the rows' output.
-func (r *rows) Ride(phases []par.Phase) { r.rider = phases }
+// Follow is for a router, which chooses the logits that are computed.
+func (r *rows) Follow(phases []par.Phase) { r.router = phases }
+
+// asked reports whether logits of any row are wanted.
+func (r *rows) asked() bool {
+	return slices.ContainsFunc(r.laid, func(l grow.Rows) bool { return len(l.Asked) > 0 })
+}
 
 // Run computes the rows that were prepared.
 func (r *rows) Run(ctx context.Context) error {
-	rider := r.rider
-	r.rider = nil
+	router := r.router
+	r.router = nil
 	if err := ctx.Err(); err != nil {
 		for i := range r.laid {
 			r.laid[i].Text.Cache.Reserve(r.laid[i].From, 0)
@@ -112,22 +127,18 @@ func (r *rows) Run(ctx context.Context) error {
 	}
 	n := r.n
 	r.logits.Reset()
-	if !slices.ContainsFunc(r.laid, func(l grow.Rows) bool { return len(l.Asked) > 0 }) {
+	if !r.asked() {
 		r.exec.Hold()
 		n.Keep(r.exec, &r.forest, r.tokens, r.g, &r.bufs)
 		r.exec.Release()
 		return nil
 	}
-	for len(r.xBufs) <= r.step {
-		r.xBufs = append(r.xBufs, nn.Buffer{})
-	}
-	x := r.xBufs[r.step].Mat(len(r.tokens), n.Hidden)
+	x := r.x
 	r.exec.Hold()
 	n.Run(r.exec, &r.forest, r.tokens, r.g, x, &r.bufs)
-	if len(rider) > 0 { // which logits are computed is not known before it is done
-		r.exec.Ride(rider)
+	if len(router) > 0 { // which logits are computed is not known before it is done
+		r.exec.Follow(router)
 		r.exec.Release()
-		r.exec.Land()
 		r.exec.Hold()
 	}
 

@@ -95,11 +95,9 @@ func (r *rows) Known(t *grow.Text, row int32) bool {
 	return int(t.More.(*text).slot[row])+1 < r.n.Block
 }
 
-// Feature has nothing for a router to read.
-func (r *rows) Feature(int, int) []float32 { return nil }
-
-// Ride is never called: without features there is no router.
-func (r *rows) Ride([]par.Phase) {}
+// RouterInput is nil: routers are of EAGLE heads.
+func (r *rows) RouterInput(int, int, bool) []float32 { return nil }
+func (r *rows) Follow([]par.Phase)                   {}
 
 // Prepare lays out the rows, and makes their features.
 func (r *rows) Prepare(laid []grow.Rows) {

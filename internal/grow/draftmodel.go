@@ -37,10 +37,9 @@ func (m *DraftModel) NewText() *Text {
 
 func (m *DraftModel) Prepare(rows []Rows) { m.laid = rows }
 
-func (m *DraftModel) Feature(int, int) []float32 { return nil }
-
-// Ride is never called: without features there is no router.
-func (m *DraftModel) Ride([]par.Phase) {}
+// RouterInput is nil: routers are of heads.
+func (m *DraftModel) RouterInput(int, int, bool) []float32 { return nil }
+func (m *DraftModel) Follow([]par.Phase)                   {}
 
 func (m *DraftModel) Run(ctx context.Context) error {
 	m.rows = m.rows[:0]

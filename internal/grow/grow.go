@@ -35,11 +35,12 @@ type Model interface {
 
 	// Prepare lays out the rows of a pass, one Rows for each sequence. They and what they point to stay as they are until Run.
 	Prepare(rows []Rows)
-	// Feature is what the k-th asked row of the i-th sequence is made of besides its token, for a router to read; nil where there is
-	// nothing. It lasts until Run.
-	Feature(i, k int) []float32
-	// Ride has the next Run take phases along, which are done before it comes to logits. Models without features need not know it.
-	Ride(phases []par.Phase)
+	// RouterInput is what a router reads of the k-th asked row of the i-th sequence: its output, which
+	// Run computes, or what it is made of besides its token. nil: no router can be used.
+	RouterInput(i, k int, output bool) []float32
+	// Follow has the next Run do phases between the rows' outputs and their logits. It is called where
+	// there is a router.
+	Follow(phases []par.Phase)
 	// Run computes the rows, and Logits those of the k-th asked row of the i-th sequence: of its list if it has one.
 	Run(ctx context.Context) error
 	Logits(i, k int) []float32

@@ -14,21 +14,26 @@ func (d *Drafter) list() {
 	if d.Lists == nil {
 		return
 	}
+	phased, _ := d.Lists.(shortlist.Phased)
+	output := phased != nil && phased.ReadsOutput()
 	d.queries = d.queries[:0]
 	for slot, s := range d.live {
 		if s.words == nil {
 			continue
 		}
 		for i, node := range s.expand {
-			d.queries = append(d.queries, shortlist.Query{State: s.words, Step: int(s.tree.Depth[node]), Token: s.tree.Token[node], Hidden: d.Model.Feature(slot, i)})
+			d.queries = append(d.queries, shortlist.Query{
+				State: s.words, Step: int(s.tree.Depth[node]), Token: s.tree.Token[node],
+				Hidden: d.Model.RouterInput(slot, i, output),
+			})
 		}
 	}
 	if len(d.queries) == 0 {
 		return
 	}
 	d.lists = slices.Grow(d.lists[:0], len(d.queries))[:len(d.queries)]
-	if beside, ok := d.Lists.(shortlist.Beside); ok {
-		d.Model.Ride(beside.Start(d.queries, d.lists))
+	if phased != nil {
+		d.Model.Follow(phased.Start(d.queries, d.lists))
 	} else {
 		d.Lists.Choose(d.queries, d.lists)
 	}

@@ -29,7 +29,7 @@ func Write(path string, rng *rand.Rand, vocab, hidden int, t tensor.Type) error 
 		}
 	}
 	w := &synthetic.Weights{Type: t, Seed: rng.Uint64()}
-	router, err := shortlist.NewRouter(shortlist.RouterConfig{Embed: hidden, Hidden: hidden, Width: width, Clusters: n}, w)
+	router, err := shortlist.NewRouter(shortlist.RouterConfig{Embed: hidden, Hidden: hidden, Width: width, Clusters: n, Output: rng.IntN(2) == 0}, w)
 	if err != nil {
 		return err
 	}

@@ -19,7 +19,8 @@ import (
 type drafts struct {
 	target *model.Model
 	head   *eagle.Network
-	top    int // tokens of a row that are kept, the likeliest
+	top    int  // tokens of a row that are kept, the likeliest
+	output bool // a router sees the rows' outputs, not their features
 
 	pass             *model.Pass
 	exec             *nn.Exec
@@ -32,16 +33,16 @@ type drafts struct {
 	bufs             eagle.Buffers
 }
 
-func newDrafts(target *model.Model, head *eagle.Network, top int) *drafts {
+func newDrafts(target *model.Model, head *eagle.Network, top int, output bool) *drafts {
 	pages := head.Pages()
-	return &drafts{target: target, head: head, top: top, pass: target.NewPass(), exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
+	return &drafts{target: target, head: head, top: top, output: output, pass: target.NewPass(), exec: nn.NewExec(target.Pool()), text: target.NewCache(), own: pages.NewCache()}
 }
 
 // sightings are rows of drafts.
 type sightings struct {
 	tokens   []int32
 	steps    []int     // of the draft: 0 is a row of the text
-	features []float32 // of each row
+	features []float32 // of each row: what a router reads beside its token
 	best     []int32   // of each row its likeliest tokens, in order
 	chance   []float32 // their probabilities
 }
@@ -133,6 +134,9 @@ func (d *drafts) keep(into *sightings, step int, tokens []int32, features, state
 	first := len(into.best)
 	into.best = append(into.best, make([]int32, len(tokens)*d.top)...)
 	into.chance = append(into.chance, make([]float32, len(tokens)*d.top)...)
+	if d.output {
+		features = states
+	}
 	for i, token := range tokens {
 		into.tokens, into.steps = append(into.tokens, token), append(into.steps, step)
 		into.features = append(into.features, features.Row(i)...)

@@ -48,7 +48,7 @@ func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head s
 	}
 	sum := sha256.Sum256(b)
 	l.source = hex.EncodeToString(sum[:16]) + train.FingerprintModel(m)
-	l.target, l.drafts = m, newDrafts(m, h.Network, r.Top)
+	l.target, l.drafts = m, newDrafts(m, h.Network, r.Top, r.Output)
 	return l, l.begin()
 }
 
@@ -67,7 +67,7 @@ func (l *routerLearner) begin() error {
 	if l.routing, err = l.r.cluster(l.target, net, l.Sample(256)); err != nil {
 		return err
 	}
-	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width, Clusters: len(l.routing.Clusters)}
+	c := shortlist.RouterConfig{Embed: net.Hidden, Hidden: net.Hidden, Width: l.r.Width, Clusters: len(l.routing.Clusters), Output: l.r.Output}
 	if l.router, err = NewRouter(c, l.routing.Clusters, vocab, net.Embed, l.target.Pool(), train.KindOf(l.r.Precision)); err != nil {
 		return err
 	}

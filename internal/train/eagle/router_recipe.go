@@ -19,8 +19,9 @@ type RouterRecipe struct {
 	Size     int // tokens of a cluster, where Clusters is 0: a multiple of the rows of a panel wastes none
 	Listed   int // clusters of a list, where a user does not say
 
-	Width     int // of the hidden layer
-	Top       int // L: the tokens of a row whose clusters are right
+	Width     int  // of the hidden layer
+	Output    bool `json:",omitempty"` // it reads the rows' outputs, not their features
+	Top       int  // L: the tokens of a row whose clusters are right
 	Seed      uint64
 	Precision string // of products: f32 or bf16
 	train.Course

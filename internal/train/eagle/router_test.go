@@ -46,7 +46,7 @@ func TestRouter(t *testing.T) {
 	head := filepath.Join(j.Dir, "eagle", "model-q8_0.gguf")
 	for name, r := range map[string]RouterRecipe{"router": tinyRouter(40), "kmeans": tinyRouter(20)} {
 		if name == "kmeans" {
-			r.Clusters, r.Precision, r.Text = 12, "bf16", "corpus"
+			r.Clusters, r.Precision, r.Text, r.Output = 12, "bf16", "corpus", true
 		}
 		alone, first, last := traintest.Watched(j, traintest.WhereMeasured)
 		if err := TrainRouter(context.Background(), alone, name, head, r); err != nil {
@@ -106,7 +106,8 @@ func TestSightingsAreDrafts(t *testing.T) {
 		}
 		text := rapid.SliceOfN(rapid.Int32Range(0, int32(m.Config.Vocab-1)), 4, 30).Draw(t, "text")
 		const top, steps = 3, 4
-		d := newDrafts(m, n, min(top, n.DraftVocab))
+		output := rapid.Bool().Draw(t, "output")
+		d := newDrafts(m, n, min(top, n.DraftVocab), output)
 		var s sightings
 		places := []int{1, len(text) - 2}
 		if places[0] == places[1] {
@@ -125,6 +126,15 @@ func TestSightingsAreDrafts(t *testing.T) {
 		}
 		for row, token := range s.tokens {
 			i, step := row%len(places), row/len(places)
+			if output { // it gives the likeliest token
+				e, x, logits := nn.NewExec(m.Pool()), nn.NewMat(1, n.Hidden), nn.NewMat(1, n.DraftVocab)
+				copy(x.Data, s.features[row*n.Hidden:])
+				e.Linear(n.Output(x), nn.Proj{Linear: &n.Head, Dst: logits})
+				best, chance := make([]int32, 1), make([]float32, 1)
+				if d.rank(logits.Row(0), best, chance); best[0] != s.best[row*d.top] {
+					t.Fatalf("of row %d's output token %d is the likeliest, and not %d", row, best[0], s.best[row*d.top])
+				}
+			}
 			if s.steps[row] != step {
 				t.Fatalf("row %d is of step %d, want %d", row, s.steps[row], step)
 			}
