@@ -43,7 +43,28 @@ func TestPromptsShareRows(t *testing.T) {
 	})
 }
 
-func start(t rapid.TB, l *Loop, prompt int) *Sequence {
+// Without limits every prompt gets a chunk in every step.
+func TestPromptsWithoutLimits(t *testing.T) {
+	l, err := New(&toy{vocab: 40, context: 4096}, nil, Options{Chunk: 10})
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := []*Sequence{start(t, l, 300), start(t, l, 100), start(t, l, 200)}
+	for step := 1; step <= 8; step++ {
+		if err := l.Step(context.Background(), all); err != nil {
+			t.Fatal(err)
+		}
+		for i, s := range all {
+			if s.cache.Len() != 10*step {
+				t.Fatalf("%d rows of prompt %d after %d steps of 10 each", s.cache.Len(), i, step)
+			}
+		}
+	}
+}
+
+func start(t interface {
+	Fatal(...any)
+}, l *Loop, prompt int) *Sequence {
 	s, err := l.Start(make([]int32, prompt), Request{MaxTokens: 1})
 	if err != nil {
 		t.Fatal(err)

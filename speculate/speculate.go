@@ -241,7 +241,11 @@ func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 	if shortest == reading[0] {
 		shortest = nil
 	} else {
-		prepare(shortest, (room+l.step%2)/2) // a single row by turns
+		half := room / 2
+		if l.step%2 == 1 { // a single row is either's by turns
+			half = room - half
+		}
+		prepare(shortest, half)
 	}
 	for _, s := range reading {
 		if s != shortest {
