@@ -27,13 +27,18 @@ type overFlags struct {
 	Requests int           `help:"Prompts to answer at the same time (${default})." default:"16" placeholder:"N"`
 	Data     string        `help:"Train grove's own models: folder with prose/*.txt, math/gsm8k_train.jsonl and math/gsm8k_test.jsonl." placeholder:"DIR"`
 	GoRoot   string        `name:"goroot" help:"With --data: Go toolchain whose library to read; default: the go command's." placeholder:"DIR"`
+	Features string        `help:"Disk for what the model computes of texts, which the next head, recipe or run reads; 0: none (${default})." default:"2G" placeholder:"SIZE"`
 	Save     time.Duration `help:"Time between checkpoints." default:"2m"`
 }
 
 // run opens the model, and runs a stage of a job for it.
 func (f *overFlags) run(p *program, stage func(ctx context.Context, j train.Job) error) error {
+	limit, err := parseSize(f.Features)
+	if err != nil {
+		return usagef("--features %q: %v", f.Features, err)
+	}
 	if f.Data != "" {
-		return f.runOwn(p, stage)
+		return f.runOwn(p, limit, stage)
 	}
 	if err := f.check(); err != nil {
 		return err
@@ -61,12 +66,15 @@ func (f *overFlags) run(p *program, stage func(ctx context.Context, j train.Job)
 		if err := f.answer(ctx, m, &j); err != nil {
 			return err
 		}
+		if err := openFeatures(&j, limit); err != nil {
+			return err
+		}
 		return stage(ctx, j)
 	})
 }
 
 // runOwn runs a stage for the target of --dir, which is trained where it is not there yet.
-func (f *overFlags) runOwn(p *program, stage func(ctx context.Context, j train.Job) error) error {
+func (f *overFlags) runOwn(p *program, features int64, stage func(ctx context.Context, j train.Job) error) error {
 	if f.Model != "" || len(f.Text) > 0 || f.Prompts != "" || f.Teacher != "" {
 		return usagef("--data trains grove's own models: want no --model, --text, --prompts or --teacher beside it")
 	}
@@ -82,8 +90,19 @@ func (f *overFlags) runOwn(p *program, stage func(ctx context.Context, j train.J
 		if err != nil {
 			return err
 		}
+		if err := openFeatures(&j, features); err != nil {
+			return errors.Join(err, m.Close())
+		}
 		return errors.Join(stage(ctx, j), m.Close())
 	})
+}
+
+// openFeatures opens the folder of what the target computes of texts.
+func openFeatures(j *train.Job, limit int64) (err error) {
+	if limit > 0 {
+		j.Features, err = train.OpenFeatures(filepath.Join(j.Dir, "features"), limit, j.Note)
+	}
+	return err
 }
 
 func (f *overFlags) check() error {

@@ -17,16 +17,18 @@ import (
 // it serves, and is not trained.
 type Frozen struct {
 	*model.Model
-	Taps nn.Mat // of the last pass, joined
+	Taps     nn.Mat    // of the last pass, joined
+	Features *Features // where the rows of texts are kept; nil: nowhere
 
-	layers []int // whose output the head reads
-	exec   *nn.Exec
-	caches []*nn.Cache
-	forest nn.Forest
-	tree   tree.Tree
-	rows   nn.Buffer
-	buf    nn.Buffer
-	bufs   nn.BlockBuffers
+	fingerprint string
+	layers      []int // whose output the head reads
+	exec        *nn.Exec
+	caches      []*nn.Cache
+	forest      nn.Forest
+	tree        tree.Tree
+	rows        nn.Buffer
+	buf         nn.Buffer
+	bufs        nn.BlockBuffers
 }
 
 // NewFrozen makes a model one, of which a head reads some layers: 0 is the embedding, i what block i puts out.
@@ -36,6 +38,46 @@ func NewFrozen(m *model.Model, layers []int) Frozen {
 
 // Read runs texts of one length, one after the other, and keeps the taps of all tokens. It returns the rows before the last norm.
 func (f *Frozen) Read(texts [][]int32) nn.Mat {
+	n := len(texts) * len(texts[0])
+	f.Taps = f.buf.Mat(n, len(f.layers)*f.Config.Hidden)
+	x := f.exec.Mat(&f.rows, n, f.Config.Hidden)
+	if f.Features == nil {
+		f.compute(texts, x)
+		return x
+	}
+	if f.fingerprint == "" {
+		f.fingerprint = FingerprintModel(f.Model)
+	}
+	if !f.each(texts, x, f.Features.read) {
+		f.compute(texts, x)
+		f.each(texts, x, func(path string, rows nn.Mat) bool {
+			f.Features.write(path, rows)
+			return true
+		})
+	}
+	return x
+}
+
+// each calls do with the file and the rows of every text and layer, while it returns true, and returns
+// what it did last.
+func (f *Frozen) each(texts [][]int32, x nn.Mat, do func(path string, rows nn.Mat) bool) bool {
+	length, width := len(texts[0]), f.Config.Hidden
+	for i, text := range texts {
+		if !do(f.Features.path(f.fingerprint, text, f.Config.Layers), x.Slice(i*length, (i+1)*length)) {
+			return false
+		}
+		taps := f.Taps.Slice(i*length, (i+1)*length)
+		for t, layer := range f.layers {
+			if !do(f.Features.path(f.fingerprint, text, layer), taps.Columns(t*width, (t+1)*width)) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// compute is Read by the target.
+func (f *Frozen) compute(texts [][]int32, x nn.Mat) {
 	var tokens []int32
 	f.forest.Reset()
 	for i, text := range texts {
@@ -47,10 +89,7 @@ func (f *Frozen) Read(texts [][]int32) nn.Mat {
 		f.forest.Add(f.caches[i], &f.tree, 0)
 		f.caches[i].Reserve(0, len(text))
 	}
-	f.Taps = f.buf.Mat(len(tokens), len(f.layers)*f.Config.Hidden)
-	x := f.exec.Mat(&f.rows, len(tokens), f.Config.Hidden)
 	_ = f.Trunk(f.exec, &f.forest, tokens, x, &f.bufs, f) // errors are an observer's, and Layer has none
-	return x
 }
 
 // Layer copies the residual stream into the columns of the taps that name the layer.

@@ -173,6 +173,7 @@ func (l *Heads) Open(ctx context.Context, j *Job, recipe any, b Basis, text *Cor
 		return err
 	}
 	l.over, l.shape, l.output, l.tokens = m.Over, m.Shape, m.Output, m.Tokens
+	l.over.Target.Features = j.Features
 	l.over.Init(b.Seed)
 	if warm == nil {
 		return nil

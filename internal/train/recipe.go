@@ -38,6 +38,7 @@ type Job struct {
 	Threads    int           // 0: GOMAXPROCS
 
 	Target     *model.Model // what heads learn from, as it serves; no stage but those of heads reads it
+	Features   *Features    // where the target's rows of texts are kept for the next head; nil: nowhere
 	Answers    [][]int32    // prompts with their answers (see Answer), which take the place of the sources; nil: none
 	Sparing    bool         // the target generates only as much text as a head's steps read
 	Vocabulary string       // GGUF file with its tokenizer, which exported heads take for programs that want one; "": none

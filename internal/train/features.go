@@ -1,0 +1,119 @@
+package train
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/nn"
+)
+
+// Features keeps what a target computes of texts on disk, for the next head of the target over the
+// same texts, another run, and held-out text. A file has the rows that one layer puts out for one
+// text, as F32 with a checksum: what is read is what would be computed, to the bit. A file that a kill
+// left half written is computed again.
+type Features struct {
+	dir         string
+	used, limit int64
+	note        func(string) // told once that a file could not be written; none is written after it
+	failed      bool
+}
+
+// OpenFeatures opens a folder of features, which may take so many bytes. Where it is full, the files
+// that were not read for the longest time go, until a quarter is free. note is told why no more are kept.
+func OpenFeatures(dir string, limit int64, note func(string)) (*Features, error) {
+	f := &Features{dir: dir, limit: limit, note: note}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return nil, err
+	}
+	var files []fs.FileInfo
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, info)
+		f.used += info.Size()
+	}
+	if f.used <= limit {
+		return f, nil
+	}
+	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, info := range files {
+		if f.used <= limit*3/4 {
+			break
+		}
+		if err := os.Remove(filepath.Join(dir, info.Name())); err != nil {
+			return nil, err
+		}
+		f.used -= info.Size()
+	}
+	return f, nil
+}
+
+// path is the file of a text and a layer of a target.
+func (f *Features) path(target string, text []int32, layer int) string {
+	b := binary.LittleEndian.AppendUint32([]byte(target), uint32(layer))
+	for _, t := range text {
+		b = binary.LittleEndian.AppendUint32(b, uint32(t))
+	}
+	sum := sha256.Sum256(b)
+	return filepath.Join(f.dir, fmt.Sprintf("%x", sum[:16]))
+}
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// read fills the rows of a file in, and reports whether it was there, and whole.
+func (f *Features) read(path string, rows nn.Mat) bool {
+	b, err := os.ReadFile(path)
+	end := 4 * rows.Rows * rows.Cols
+	if err != nil {
+		return false
+	}
+	if len(b) != end+4 || crc32.Checksum(b[:end], castagnoli) != binary.LittleEndian.Uint32(b[end:]) {
+		if os.Remove(path) == nil {
+			f.used -= int64(len(b))
+		}
+		return false
+	}
+	for i := range rows.Rows {
+		if _, err := binary.Decode(b[4*i*rows.Cols:], binary.LittleEndian, rows.Row(i)); err != nil {
+			return false
+		}
+	}
+	now := time.Now()
+	_ = os.Chtimes(path, now, now) // it only says which files go first
+	return true
+}
+
+// write keeps rows in a file, if there is room and it is not there yet.
+func (f *Features) write(path string, rows nn.Mat) {
+	size := int64(4*rows.Rows*rows.Cols + 4)
+	if f.failed || f.used+size > f.limit {
+		return
+	}
+	if _, err := os.Stat(path); err == nil {
+		return
+	}
+	b := make([]byte, 0, size)
+	for i := range rows.Rows {
+		b, _ = binary.Append(b, binary.LittleEndian, rows.Row(i)) // of floats it does not fail
+	}
+	b = binary.LittleEndian.AppendUint32(b, crc32.Checksum(b, castagnoli))
+	if err := os.WriteFile(path, b, 0o666); err != nil {
+		f.failed = true
+		f.note(fmt.Sprintf("what the target computes is not kept any more: %v", err))
+		return
+	}
+	f.used += size
+}
