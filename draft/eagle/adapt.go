@@ -34,7 +34,7 @@ func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	twin.Ends = n.Ends
+	twin.Ends, twin.As = n.Ends, n.As
 	return trainable{twin}, nil
 }
 
@@ -43,7 +43,7 @@ func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 func (h trainable) Last(name string) bool {
 	switch {
 	case h.Layers == 1:
-		return name == "output_norm.weight" || strings.HasPrefix(name, "blk.0.ffn_")
+		return name == "output_norm.weight" || name == NativeNorm+".weight" || strings.HasPrefix(name, "blk.0.ffn_")
 	default:
 		return name == "output_norm.weight" && h.outNorm == nil
 	}
@@ -55,7 +55,11 @@ func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 
 func (h trainable) Write(path, name string) error {
 	c := h.Config // writing goes through its fields, while others draft with them
-	return learn.WriteHead(path, name, &c, h, h.Tokens)
+	var s headfile.Shape = &c
+	if h.As != nil {
+		s = h.As(c)
+	}
+	return learn.WriteHead(path, name, s, h, h.Tokens)
 }
 
 // Run computes the entries of the texts in one pass, and then, pass by pass, the chains that drafting would grow along the text: each row

@@ -26,7 +26,7 @@ func TestReplays(t *testing.T) {
 
 func TestLearns(t *testing.T) {
 	m := OpenTarget(t, 4096)
-	for version := 2; version <= 3; version++ {
+	for _, version := range []int{2, 3, eagle.Native} {
 		n := head(t, m, version, 0)
 		for seed := uint64(1); n.Tokens != nil || n.FFN < 48 || n.Layers > 1 && n.Norm == nil; seed++ { // its output is not all that the target says, or its last part is small
 			n = head(t, m, version, seed)

@@ -211,7 +211,7 @@ func TestNothingIsDraftedBlindly(t *testing.T) {
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	best := grow.DefaultBestFirst()
-	for _, version := range []int{2, 3} {
+	for _, version := range []int{2, 3, eagle.Native} {
 		for _, method := range []string{"", "freq"} {
 			for _, temperature := range []float32{0, 1} {
 				t.Run(fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), func(t *testing.T) {
@@ -235,7 +235,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 							t.Fatal(err)
 						}
 					}
-					for range 100 {
+					for range 200 {
 						round()
 					}
 					if got := testing.AllocsPerRun(40, round); got > 0.5 { // pages of the cache grow with the text

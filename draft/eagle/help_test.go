@@ -20,12 +20,15 @@ func head(t Fataler, m *model.Model, version int, seed uint64) *eagle.Network {
 	t.Helper()
 	rng := rand.New(rand.NewPCG(seed, 1))
 	kind := []tensor.Type{tensor.F32, tensor.BF16, tensor.Q8_0}[rng.IntN(3)]
-	c := synthetic.Config[eagle.Config](rng, fmt.Sprint("eagle", version), m.Config, kind)
+	c := synthetic.Config[eagle.Config](rng, fmt.Sprint("eagle", max(version, 2)), m.Config, kind)
+	if version == eagle.Native {
+		c.Version, c.StateFirst = eagle.Native, rng.IntN(2) == 0
+	}
 	return Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(t)
 }
 
 func genHead(r *rapid.T, m *model.Model) *eagle.Network {
-	return head(r, m, rapid.SampledFrom([]int{2, 3, 3}).Draw(r, "version"), rapid.Uint64Range(0, 60).Draw(r, "head"))
+	return head(r, m, rapid.SampledFrom([]int{2, 3, 3, eagle.Native}).Draw(r, "version"), rapid.Uint64Range(0, 60).Draw(r, "head"))
 }
 
 // genShape draws a tree that the text alone decides: nothing of earlier rounds has a part in it.

@@ -17,6 +17,7 @@ import (
 //
 //	EAGLE-3   g = fc(taps)             x = g + attention([norm(embedding) | norm(g)])   x += MLP(norm(x))   logits = Head·norm(x)
 //	EAGLE-2   g = norm(last layer)     x = fc([embedding | g])   x += attention(x)      x += MLP(norm(x))   logits = Head·x
+//	Native    g = norm(last layer)     x = fc([norm(embedding) | norm(g)])   x += attention(norm(x))   x += MLP(norm(x))   x = norm(x)   logits = Head·x
 type Network struct {
 	Config
 	Fuse   nn.Linear
@@ -24,13 +25,17 @@ type Network struct {
 	Norm   *nn.Norm   // before Head; nil: there is none
 
 	GNorm     nn.Norm   // of the feature; of EAGLE-2 the target's own last
+	InNorms   []nn.Norm // of Native: of embedding and feature
 	InputNorm *nn.Norm  // Config.NormBeforeFC
 	TapNorms  []nn.Norm // Config.FCNorm
-	outNorm   *nn.Norm  // Config.NormOutput
+	outNorm   *nn.Norm  // Config.NormOutput, Native
 
 	headfile.Ends
 
 	Tokens []int32 // of each row of Head; nil: they are the vocabulary in order
+
+	// As is the shape whose files the head has; nil: the Config.
+	As func(c Config) headfile.Shape
 }
 
 // NewNetwork builds the head that c describes, for a target of which it uses what it has not of its own. Weights bear the names of
@@ -46,7 +51,7 @@ func NewNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network) (*Network, error) {
 	n := LayOut(c)
 	n.Tokens, n.Ends = tokens, headfile.EndsOf(target)
-	if c.Version == 2 {
+	if c.last() {
 		n.GNorm = target.Norm
 	}
 	if err := n.Tensors().Load(w); err != nil {
@@ -59,11 +64,14 @@ func newNetwork(c Config, w model.Weights, tokens []int32, target *model.Network
 func LayOut(c Config) *Network {
 	norm := nn.Norm{Eps: c.NormEps}
 	n := &Network{Config: c, GNorm: norm}
-	if c.Version == 3 {
+	if c.Version != 2 {
 		last := norm
 		n.Norm = &last
 	}
-	if c.NormOutput { // what leaves the layers is normalised already
+	if c.Version == Native {
+		n.InNorms = []nn.Norm{norm, norm}
+	}
+	if c.NormOutput || c.Version == Native { // what leaves the layers is normalised already
 		n.Norm, n.outNorm = nil, n.Norm
 	}
 	if c.NormBeforeFC {
@@ -87,13 +95,24 @@ const (
 	inputNorm   = "enc.output_norm"
 )
 
+// Names of Native's tensors: of fc, and of the norm of the output.
+const (
+	NativeFuse = "blk.0.nextn.eh_proj"
+	NativeNorm = "blk.0.nextn.shared_head_norm"
+)
+
 // Tensors lists the network's tensors, in the order in which random weights are drawn.
 func (n *Network) Tensors() headfile.Parts {
 	c := &n.Config
 	list := headfile.Parts{n.Ends.Part(c, true)}
-	if c.Version == 2 {
+	switch c.Version {
+	case Native:
+		list = append(list, headfile.Linear(NativeFuse, &n.Fuse, c.Hidden, 2*c.Hidden, false),
+			headfile.Norm("blk.0.nextn.enorm", &n.InNorms[0], c.Hidden), headfile.Norm("blk.0.nextn.hnorm", &n.InNorms[1], c.Hidden),
+			headfile.Norm(NativeNorm, n.outNorm, c.Hidden))
+	case 2:
 		list = append(list, headfile.Linear("fc", &n.Fuse, c.Hidden, 2*c.Hidden, true))
-	} else {
+	default:
 		list = append(list, headfile.Linear("fc", &n.Fuse, c.Hidden, len(c.Taps)*c.Hidden, true),
 			headfile.Norm(featureNorm, &n.GNorm, c.Hidden), headfile.Norm("output_norm", cmp.Or(n.Norm, n.outNorm), c.Hidden))
 	}

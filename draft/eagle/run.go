@@ -21,7 +21,11 @@ func (c *Config) Width() int { return len(c.Taps) * c.Hidden }
 
 // Features makes the features of places of the text, g (rows × Hidden), of the target's taps there (rows × Width).
 func (n *Network) Features(e *nn.Exec, taps, g nn.Mat, m *Buffers) {
-	if n.Version == 2 {
+	switch {
+	case n.StateFirst:
+		e.Normalise(nil, taps, g)
+		return
+	case n.last():
 		e.Normalise(&n.GNorm, taps, g)
 		return
 	}
@@ -75,19 +79,25 @@ func (n *Network) Keep(e *nn.Exec, f *nn.Forest, tokens []int32, g nn.Mat, m *Bu
 
 // source is what the first layer's attention reads.
 func (n *Network) source(e *nn.Exec, embed, g nn.Mat, m *Buffers) nn.Source {
-	if n.Version == 2 {
-		fused := e.Mat(&m.fused, g.Rows, g.Cols)
-		e.Linear(nn.Source{X: embed, With: g}, nn.Proj{Linear: &n.Fuse, Dst: fused})
-		return nn.Source{X: fused}
+	if n.Version == 3 {
+		return nn.Source{X: embed, Norm: &n.Blocks[0].AttnNorm, With: g, WithNorm: &n.GNorm}
 	}
-	return nn.Source{X: embed, Norm: &n.Blocks[0].AttnNorm, With: g, WithNorm: &n.GNorm}
+	in, out := nn.Source{X: embed, With: g}, nn.Source{X: e.Mat(&m.fused, g.Rows, g.Cols)}
+	if n.Version == Native {
+		in.Norm, in.WithNorm, out.Norm = &n.InNorms[0], &n.InNorms[1], &n.Blocks[0].AttnNorm
+	}
+	if n.StateFirst {
+		in.X, in.Norm, in.With, in.WithNorm = in.With, in.WithNorm, in.X, in.Norm
+	}
+	e.Linear(in, nn.Proj{Linear: &n.Fuse, Dst: out.X})
+	return out
 }
 
 // attend is Run up to the end of the first layer's attention.
 func (n *Network) attend(e *nn.Exec, f *nn.Forest, embed, g, x nn.Mat, m *Buffers) {
 	src := n.source(e, embed, g, m)
 	switch {
-	case n.Version == 2:
+	case n.Version != 3:
 		e.Normalise(nil, src.X, x)
 	case n.NormBeforeResidual:
 		e.Normalise(&n.GNorm, g, x)

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/nn"
@@ -24,8 +25,11 @@ func tinyEagle(version, steps int) Recipe {
 		HeadText: traintest.HeadText(), Places: 12, TestSteps: 4, Later: 5, Decay: 0.8,
 	}
 	r.Optimizer.MuonRate = 0.01
+	if version != 3 {
+		r.Taps = []int{2}
+	}
 	if version == 2 {
-		r.Taps, r.TestSteps, r.Later = []int{2}, 1, 0
+		r.TestSteps, r.Later = 1, 0
 	}
 	return r
 }
@@ -80,7 +84,7 @@ func openTiny(t *testing.T, j *train.Job, r *Recipe) *learner {
 		t.Fatal(err)
 	}
 	defer text.Close()
-	l, err := open(context.Background(), j, r, text)
+	l, err := open(context.Background(), j, r, text, func(c eagle.Config) headfile.Shape { return &c })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +104,7 @@ func TestEagleWarm(t *testing.T) {
 		}
 		return figures["held depth 01"]
 	}
-	for _, version := range []int{2, 3} {
+	for _, version := range []int{2, 3, eagle.Native} {
 		if warm, cold := right(version, []int{1}), right(version, nil); warm < 0.3 || cold > 0.2 {
 			t.Errorf("EAGLE-%d: first guesses are right %.2f of the time for a head that begins as its target has it, %.2f for a random one", version, warm, cold)
 		}
@@ -112,11 +116,11 @@ func TestEagleWarm(t *testing.T) {
 func TestTrainingTimeTest(t *testing.T) {
 	target := traintest.Target(t, 5)
 	rapid.Check(t, func(t *rapid.T) {
-		r := tinyEagle(rapid.SampledFrom([]int{2, 3}).Draw(t, "version"), 1)
+		r := tinyEagle(rapid.SampledFrom([]int{2, 3, eagle.Native}).Draw(t, "version"), 1)
 		r.HeadDim, r.FFN = 8, 24
 		r.TestSteps = rapid.IntRange(1, 5).Draw(t, "test steps")
 		var tokens []int32
-		if r.Version == 3 && rapid.Bool().Draw(t, "draft vocabulary") {
+		if r.Version != 2 && rapid.Bool().Draw(t, "draft vocabulary") {
 			r.DraftVocab = 30
 			for i := range int32(30) {
 				tokens = append(tokens, 59-2*i)

@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/rand/v2"
 
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"
 )
@@ -16,8 +18,8 @@ type learner struct {
 	head *Head
 }
 
-// open makes the head of a recipe, and the texts that are not there yet.
-func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*learner, error) {
+// open makes the head of a recipe, and the texts that are not there yet. as is the shape whose files are written.
+func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus, as func(eagle.Config) headfile.Shape) (*learner, error) {
 	l := &learner{r: r}
 	var warm func() error
 	if len(r.From) > 0 {
@@ -30,7 +32,7 @@ func open(ctx context.Context, j *train.Job, r *Recipe, text *train.Corpus) (*le
 		if l.head, err = NewHead(r.config(&j.Target.Config), m.Tokens, j.Target, train.KindOf(r.Precision)); err != nil {
 			return m, err
 		}
-		m.Over, m.Shape, m.Output = &l.head.OverTarget, l.head.Config(), &l.head.net.Head
+		m.Over, m.Shape, m.Output = &l.head.OverTarget, as(*l.head.Config()), &l.head.net.Head
 		return m, nil
 	}, warm)
 }

@@ -5,13 +5,14 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/model"
 )
 
 // Recipe is what an EAGLE head's weights are a function of, with the target and the text.
 type Recipe struct {
-	Version                      int // 3, or 2
+	Version                      int // 3, 2, or eagle.Native
 	Heads, KVHeads, HeadDim, FFN int
 	RopeBase                     float64
 	Taps                         []int
@@ -28,7 +29,7 @@ type Recipe struct {
 	Decay     float64 // test step s counts Decay^s
 }
 
-// NewRecipe is the recipe of the shipped head, EAGLE-3; of version 2 that of an EAGLE-2 head of the same size.
+// NewRecipe is the recipe of the shipped head, EAGLE-3; of another version that of a head of the same size.
 func NewRecipe(version int) Recipe {
 	r := Recipe{
 		Version: version, Heads: 8, KVHeads: 4, HeadDim: 64, FFN: 768, RopeBase: 10000, Taps: []int{1, 3, 5}, From: []int{5}, Seed: 5, Precision: "bf16",
@@ -36,8 +37,11 @@ func NewRecipe(version int) Recipe {
 		HeadText: train.DefaultHeadText(),
 		Places:   320, TestSteps: 7, Later: 96, Decay: 0.8,
 	}
+	if version != 3 {
+		r.Taps = []int{6}
+	}
 	if version == 2 {
-		r.Taps, r.TestSteps, r.Later = []int{6}, 1, 0
+		r.TestSteps, r.Later = 1, 0
 	}
 	return r
 }
@@ -47,7 +51,7 @@ func (r Recipe) For(m *model.Model) Recipe {
 	c := &m.Config
 	r.Heads, r.FFN, r.RopeBase = 2*max(1, c.Hidden/r.HeadDim), 3*c.Hidden/32*32, c.Rope.Base
 	r.KVHeads, r.Taps, r.From = r.Heads/2, train.TapsFor(c.Layers), []int{c.Layers - 1}
-	if r.Version == 2 {
+	if r.Version != 3 {
 		r.Taps = []int{c.Layers}
 	}
 	if !train.CanCopy(m, c.Layers-1, false) {
@@ -91,22 +95,29 @@ func (r *Recipe) Check(target *model.Config) error {
 	return train.CheckBlocks(r.From, target)
 }
 
-// config is the head's shape over a target. Its attention has no norms of queries and keys: llama.cpp's eagle3 knows none.
+// config is the head's shape over a target. An EAGLE head's attention has no norms of queries and keys: llama.cpp's eagle3 knows none.
 func (r *Recipe) config(target *model.Config) eagle.Config {
 	c := eagle.Config{Config: r.Basis().Layers.Config(target), Version: r.Version, Taps: r.Taps, DraftVocab: target.Vocab, TargetLayers: target.Layers}
 	if r.DraftVocab > 0 {
 		c.DraftVocab = r.DraftVocab
 	}
-	c.Arch = "llama"
+	if r.Version != eagle.Native {
+		c.Arch = "llama"
+	}
 	return c
 }
 
 // Train trains an EAGLE head for the target of the job, in DIR/NAME, on text that is in DIR/generated for all heads.
 func Train(ctx context.Context, j train.Job, name string, r Recipe) error {
+	return TrainAs(ctx, j, name, r, func(c eagle.Config) headfile.Shape { return &c })
+}
+
+// TrainAs is Train of a head whose files are those of another shape.
+func TrainAs(ctx context.Context, j train.Job, name string, r Recipe, as func(c eagle.Config) headfile.Shape) error {
 	if err := r.Check(&j.Target.Config); err != nil {
 		return err
 	}
 	return j.Teach(ctx, name, r.Course, func(text *train.Corpus) (train.Apprentice, error) {
-		return open(ctx, &j, &r, text)
+		return open(ctx, &j, &r, text, as)
 	})
 }

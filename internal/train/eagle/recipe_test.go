@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/internal/train/traintest"
 )
@@ -30,7 +31,7 @@ func TestEagleRecipeRefuses(t *testing.T) {
 	})
 	shipped := train.TargetRecipe().Shape
 	target := shipped.Config()
-	for _, version := range []int{2, 3} {
+	for _, version := range []int{2, 3, eagle.Native} {
 		if r := tinyEagle(version, 40); r.Check(&shape) != nil {
 			t.Error(r.Check(&shape))
 		}

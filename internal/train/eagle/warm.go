@@ -14,8 +14,8 @@ import (
 // find after a token is nearly, in seven parts of ten, a linear function of the token's embedding and of the state before. So the
 // head begins as that function, solved for on examples: fc finds the state of a place in its taps; one query head of each group
 // looks at its own row, whose values are what embedding and feature say of the next state; and the MLP is that of the target's last
-// block, which turns nearly such rows into such states. Of an EAGLE-2 head fc reads embedding and state, and is that function by itself;
-// what comes after it begins small.
+// block, which turns nearly such rows into such states. Of an EAGLE-2 head, or a native one, fc reads embedding and state, and is that
+// function by itself; what comes after it begins small.
 
 // warmth is a head whose layer is to begin as something.
 type warmth struct {
@@ -32,9 +32,9 @@ func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, t
 	w.Copy("blk.0.ffn_norm.weight", fmt.Sprintf("blk.%d.ffn_norm.weight", from[0]))
 	clear(w.Head["blk.0.ffn_down.weight"].Data) // of units that the blocks have not
 	w.MLP(0, from...)
-	begin := h.warm3
-	if h.net.Version == 2 {
-		begin = h.warm2
+	begin := h.warm2
+	if h.net.Version == 3 {
+		begin = h.warm3
 	}
 	if err := begin(w, s, rand.New(rand.NewPCG(seed, 1))); err != nil {
 		return err
@@ -43,7 +43,8 @@ func Warm(over *train.OverTarget, net *eagle.Network, from []int, seed uint64, t
 	return w.Err
 }
 
-// warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm.
+// warm2 solves for fc of an EAGLE-2 head, whose features and outputs are states after the target's last norm; a native one has norms
+// before fc, which begin as ones, and the target's last norm after the layer.
 func (h *warmth) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
 	norm := func(v []float32) []float32 { // as the target's last leaves it
 		u := train.Unit(v)
@@ -53,14 +54,22 @@ func (h *warmth) warm2(w *train.Warming, s *samples, _ *rand.Rand) error {
 		return u
 	}
 	var rows, here [][]float32
+	native := h.net.Version == eagle.Native
 	for i := range s.here {
-		rows = append(rows, append(slices.Clone(s.embed[i]), norm(s.before[i])...))
-		here = append(here, norm(s.here[i]))
+		if native {
+			rows, here = append(rows, append(train.Unit(s.embed[i]), train.Unit(norm(s.before[i]))...)), append(here, s.here[i])
+			continue
+		}
+		rows, here = append(rows, append(slices.Clone(s.embed[i]), norm(s.before[i])...)), append(here, norm(s.here[i]))
 	}
 	for _, name := range []string{"blk.0.attn_output.weight", "blk.0.ffn_down.weight"} {
 		for i := range w.Head[name].Data {
 			w.Head[name].Data[i] *= 0.1
 		}
+	}
+	if native {
+		w.Copy(eagle.NativeNorm+".weight", "output_norm.weight")
+		return w.Fit(eagle.NativeFuse+".weight", rows, here)
 	}
 	return w.Fit("fc.weight", rows, here)
 }
