@@ -10,6 +10,16 @@ var qwen2 = architecture{
 	square: true,
 }
 
+// mimo is Xiaomi's MiMo: Qwen 2's layers, and one behind them that drafts (Config.Ahead).
+var mimo = architecture{
+	name: "qwen2", modelType: "mimo", class: "MiMoForCausalLM",
+	keys:     rmsKeys,
+	defaults: hfConfig{HiddenAct: "silu", RMSNormEps: 1e-6, KVHeads: 32},
+	prefix:   layersPrefix, top: llamaTop, layer: llamaLayer,
+	biases: map[string]string{"": "attn_q attn_k attn_v"},
+	square: true,
+}
+
 // qwen3 is Qwen 3: norms of each head's queries and keys.
 var qwen3 = architecture{
 	name: "qwen3", modelType: "qwen3", class: "Qwen3ForCausalLM",

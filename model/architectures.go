@@ -71,7 +71,7 @@ var architectures []*architecture
 
 func init() { // some of them look themselves up
 	architectures = []*architecture{
-		&llama, &mistral, &mixtral, &mistral3, &qwen2, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
+		&llama, &mistral, &mixtral, &mistral3, &qwen2, &mimo, &qwen3, &qwen3moe, &smollm3, &granite, &granite4,
 		&granitemoe, &olmo2, &olmo3, &olmoe, &gptOSS, &phi3, &gemma2, &gemma3, &stablelm, &gptneox,
 	}
 }
@@ -119,7 +119,7 @@ var modelKeys = gguf.Rules{
 		attention.sliding_window rope.dimension_count rope.freq_base
 		rope.scaling.type rope.scaling.factor rope.scale_linear rope.scaling.attn_factor
 		rope.scaling.original_context_length rope.scaling.yarn_beta_fast rope.scaling.yarn_beta_slow
-		rope.scaling.yarn_log_multiplier`),
+		rope.scaling.yarn_log_multiplier nextn_predict_layers`),
 	Ignored: strings.Fields(`vocab_size tensor_data_layout attention.sliding_window_pattern
 		rope.scaling.finetuned`),
 	Neutral: map[string][]any{
@@ -149,7 +149,6 @@ var modelKeys = gguf.Rules{
 		"leading_dense_block_count":     {0},
 		"logit_scale":                   {0, 1},
 		"moe_every_n_layers":            {0},
-		"nextn_predict_layers":          {0},
 		"num_loops":                     {0, 1},
 		"pooling_type":                  {0},
 		"residual_scale":                {0, 1},

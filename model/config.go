@@ -49,6 +49,10 @@ type Config struct {
 	// tensors have other names than those of Arch; else empty.
 	Folder string
 
+	// Ahead is how many layers the files have behind those of the model. Such a layer was trained
+	// to predict a token further, for drafting (multi-token prediction), and is no part of the model.
+	Ahead int
+
 	Padded int64 // of the parameters, how many are padding (Options.Pad)
 }
 

@@ -44,6 +44,8 @@ func ReadGGUF(f *gguf.File) (Config, error) {
 	case archNamed(arch) == nil:
 		return Config{}, fmt.Errorf("general.architecture %q is not one grove runs: want %s", arch,
 			strings.Join(Architectures(), ", "))
+	case AheadAlone(f):
+		return Config{}, ErrHead
 	case kind != "model":
 		return Config{}, fmt.Errorf("general.type is %q: want a model; merge an adapter into its model first", kind)
 	}
@@ -76,7 +78,9 @@ func ReadGGUFKeys(f *gguf.File, prefix, arch string, obeyed ...string) (Config, 
 		c.NormEps = float32(k.float("attention.layer_norm_rms_epsilon"))
 	}
 	c.Hidden = k.int("embedding_length")
-	c.Layers = k.int("block_count")
+	if err := c.readLayers(f, k, prefix == arch); err != nil {
+		return c, err
+	}
 	c.FFN = k.int("feed_forward_length")
 	c.Context = k.int("context_length")
 	c.Heads = k.int("attention.head_count")
@@ -250,7 +254,9 @@ func (s *ggufSource) tensor(name string) (tensor.Tensor, bool, error) {
 
 func (s *ggufSource) names() (list []string) {
 	for _, t := range s.Tensors {
-		if t.Name != factorsName && t.Name != longName && t.Name != shortName {
+		layer, _ := layerPart(t.Name)
+		ahead := layer >= s.c.Layers && layer < s.c.Layers+s.c.Ahead
+		if !ahead && t.Name != factorsName && t.Name != longName && t.Name != shortName {
 			list = append(list, t.Name)
 		}
 	}

@@ -67,6 +67,10 @@ type hfConfig struct {
 	SparseStep   int   `json:"decoder_sparse_step"`
 	DenseLayers  []int `json:"mlp_only_layers"`
 
+	// Layers behind the model's (Config.Ahead), by MiMo's name and by Qwen's.
+	NextLayers    int `json:"num_nextn_predict_layers"`
+	FurtherLayers int `json:"mtp_num_hidden_layers"`
+
 	hfRopes
 }
 
@@ -215,7 +219,7 @@ func (h *hfConfig) config() (Config, error) {
 	c := Config{
 		Arch: a.name, Hidden: h.HiddenSize, Layers: h.Layers, Heads: h.Heads, KVHeads: h.KVHeads, HeadDim: h.HeadDim,
 		FFN: h.IntermediateSize, Vocab: h.VocabSize, Context: h.MaxPositions,
-		NormEps: float32(h.RMSNormEps), Tied: h.Tied,
+		NormEps: float32(h.RMSNormEps), Tied: h.Tied, Ahead: max(0, h.NextLayers, h.FurtherLayers),
 	}
 	if a.layerNorm {
 		c.NormEps = float32(h.LayerNormEps)

@@ -84,7 +84,7 @@ func (h *hfConfig) checkBiases(c *Config, f *safetensors.File) error {
 	given := map[string]bool{"": true, "attention_bias": h.AttentionBias, "mlp_bias": h.MLPBias, "use_qkv_bias": h.QKVBias}
 	fields := byModelType(h.ModelType).folderBiases(c)
 	for _, t := range f.Tensors {
-		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) {
+		if !strings.HasSuffix(t.Name, ".bias") || Follows(t.Name) || c.ahead(t.Name) {
 			continue
 		}
 		field, ok := fields[t.Name]
@@ -113,7 +113,7 @@ func Follows(name string) bool {
 func (s *hfSource) names() (list []string) {
 	output, _ := HFName(s.c.Arch, "output.weight")
 	for _, t := range s.Tensors {
-		if !Follows(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
+		if !Follows(t.Name) && !s.c.ahead(t.Name) && !(s.c.Tied && t.Name == output) && !s.joined[t.Name] {
 			list = append(list, t.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/tensor"
@@ -39,12 +40,22 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 	lossy := false
 	_, untied := f.Tensor(outputMatrix)
 	tied := !untied
+	drafting := map[string]bool{} // layers behind the model's
+	for _, info := range f.Tensors {
+		if layer, ok := strings.CutSuffix(info.Name, ".nextn.eh_proj.weight"); ok {
+			drafting[layer] = true
+		}
+	}
 	for _, info := range f.Tensors {
 		t, ok := f.Tensor(info.Name)
 		if !ok {
 			continue
 		}
-		typ, note := encoding(t.Name, t, o.Type, t.Name == outputMatrix || tied && t.Name == embedding)
+		want := o.Type
+		if drafting[layerOf(t.Name)] && inBlocks(want) {
+			want = tensor.Q8_0 // in 4 bits a published layer's drafts were accepted a tenth as often
+		}
+		typ, note := encoding(t.Name, t, want, t.Name == outputMatrix || tied && t.Name == embedding)
 		if isVector(t) && !slices.Contains([]tensor.Type{tensor.F16, tensor.BF16}, t.Type) {
 			typ = t.Type // what is not a number of the model stays what it is
 		}
@@ -72,6 +83,15 @@ func Quantize(ctx context.Context, from, to string, o Options) (notes []string, 
 		return nil, err
 	}
 	return notes, w.WriteFile(to)
+}
+
+// layerOf is the layer of a tensor, such as "blk.3"; empty for others.
+func layerOf(name string) string {
+	parts := strings.SplitN(name, ".", 3)
+	if len(parts) < 3 {
+		return ""
+	}
+	return parts[0] + "." + parts[1]
 }
 
 // inBlocks tells types that share scales, and so lose most of the numbers' bits, from those of numbers on their own.

@@ -137,6 +137,33 @@ func relative(t *testing.T, x, y tensor.Tensor) float64 {
 	return math.Sqrt(d / n)
 }
 
+// A layer behind the model's, which drafts, keeps 8 bits.
+func TestQuantizeKeepsDraftLayers(t *testing.T) {
+	dir, w := t.TempDir(), gguf.NewWriter()
+	w.Set("general.architecture", "qwen3")
+	want := map[string]tensor.Type{"blk.3.nextn.eh_proj.weight": tensor.Q8_0, "blk.3.attn_q.weight": tensor.Q8_0, "blk.2.attn_q.weight": tensor.Q4_0}
+	for name := range want {
+		w.AddTensor(tensor.Tensor{Name: name, Type: tensor.F32, Shape: []int{2, 32}, Data: make([]byte, 256)})
+	}
+	a, b := filepath.Join(dir, "a.gguf"), filepath.Join(dir, "b.gguf")
+	if err := w.WriteFile(a); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Quantize(context.Background(), a, b, Options{Type: tensor.Q4_0}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := gguf.Open(b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for name, typ := range want {
+		if x, _ := f.Tensor(name); x.Type != typ {
+			t.Errorf("%s is %v, want %v", name, x.Type, typ)
+		}
+	}
+}
+
 func TestQuantizeNotes(t *testing.T) {
 	ctx, dir := context.Background(), t.TempDir()
 	w := gguf.NewWriter()

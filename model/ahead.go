@@ -1,0 +1,47 @@
+// Layers in a model's files that are no part of it: Config.Ahead.
+
+package model
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/grovellm/grove/gguf"
+)
+
+// aheadKey is the key of their number, which block_count includes.
+const aheadKey = "nextn_predict_layers"
+
+// AheadFolders are the beginnings of the names of their tensors in folders: Qwen's, MiMo's.
+var AheadFolders = []string{"mtp.", "model.mtp_layers."}
+
+// AheadAlone reports whether a GGUF file of an architecture of models has such layers and not the
+// model.
+func AheadAlone(f *gguf.File) bool {
+	arch, _ := f.String("general.architecture")
+	n, _ := f.Uint(arch + "." + aheadKey)
+	_, model := f.Tensor("blk.0.attn_output.weight")
+	return Runs(arch) && n > 0 && !model
+}
+
+// readLayers reads how many layers there are. A drafter's head has none behind its own.
+func (c *Config) readLayers(f *gguf.File, k *keys, model bool) error {
+	c.Layers, c.Ahead = k.int("block_count"), k.int(aheadKey, 0)
+	name := fmt.Sprintf("blk.%d.nextn.eh_proj.weight", c.Layers-c.Ahead)
+	switch _, ok := f.Tensor(name); {
+	case c.Ahead == 0:
+		return nil
+	case !model || c.Ahead < 0 || c.Ahead >= c.Layers:
+		return fmt.Errorf("key %q is %d of %d layers: want 0 here", k.name(aheadKey), c.Ahead, c.Layers)
+	case !ok:
+		return fmt.Errorf("key %q is %d, and there is no tensor %s: the file is incomplete", k.name(aheadKey), c.Ahead, name)
+	}
+	c.Layers -= c.Ahead
+	return nil
+}
+
+// ahead reports whether a tensor of a folder is of a layer behind the model's.
+func (c *Config) ahead(name string) bool {
+	return c.Ahead > 0 && slices.ContainsFunc(AheadFolders, func(start string) bool { return strings.HasPrefix(name, start) })
+}
