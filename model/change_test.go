@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/testdata"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tokenizer"
 	"github.com/grovellm/grove/tree"

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

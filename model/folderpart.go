@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

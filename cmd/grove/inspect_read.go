@@ -19,9 +19,9 @@ import (
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/torch"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

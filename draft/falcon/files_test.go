@@ -20,10 +20,10 @@ import (
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/grow"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/internal/testdata"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
 )

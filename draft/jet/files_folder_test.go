@@ -12,9 +12,9 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -18,9 +18,9 @@ import (
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
 	kinds "github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )

@@ -14,8 +14,8 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/sample"
 	"pgregory.net/rapid"
 )

@@ -3,7 +3,7 @@ package adapt
 import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/internal/safetensors"
 )
 
 // BeforeWrites makes every write of the state file call f first.

@@ -21,7 +21,7 @@ import (
 	"github.com/grovellm/grove/internal/filelock"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
-	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -18,8 +18,8 @@ import (
 	"github.com/grovellm/grove/internal/atomicfile"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/heads"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -16,10 +16,10 @@ import (
 	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/headfile"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

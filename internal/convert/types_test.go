@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synth"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

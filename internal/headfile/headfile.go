@@ -11,9 +11,9 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/gguf"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft"
-	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -11,8 +11,8 @@ import (
 
 	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/internal/atomicfile"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/model"
-	"github.com/grovellm/grove/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

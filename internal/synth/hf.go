@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/grovellm/grove/internal/atomicfile"
-	"github.com/grovellm/grove/safetensors"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/tensor"
 )
 

@@ -15,9 +15,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/draft/specblock"
+	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/safetensors"
 )
 
 // ranksComeAfter: a head that was trained without a last stage gets its rank head when that is asked for, without a further step of the

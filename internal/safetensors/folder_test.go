@@ -96,7 +96,7 @@ func TestShardsFail(t *testing.T) {
 // A folder without safetensors is read from PyTorch's file, whose tensors are there as any others; safetensors come first.
 func TestTorch(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, torchName), must(os.ReadFile("../internal/torch/testdata/protocol2.pt")), 0o666); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, torchName), must(os.ReadFile("../torch/testdata/protocol2.pt")), 0o666); err != nil {
 		t.Fatal(err)
 	}
 	f, err := OpenFolder(dir)
