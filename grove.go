@@ -89,16 +89,18 @@ type Model struct {
 
 // Open loads the model at path: a GGUF file (the first part of a split one) or a Hugging Face folder.
 func Open(path string, o Options) (*Model, error) {
-	return open(o, func(o model.Options) (*model.Model, error) { return model.Open(path, o) })
+	return open(o, draft.Head{Name: path}, func(o model.Options) (*model.Model, error) { return model.Open(path, o) })
 }
 
 // OpenGGUF loads a model from the contents of a GGUF file, such as one that a program embeds; data must not change
 // meanwhile. name stands for its path in errors.
 func OpenGGUF(name string, data []byte, o Options) (*Model, error) {
-	return open(o, func(o model.Options) (*model.Model, error) { return model.OpenGGUF(name, data, o) })
+	return open(o, draft.Head{Name: name, Data: data}, func(o model.Options) (*model.Model, error) { return model.OpenGGUF(name, data, o) })
 }
 
-func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, error) {
+// open opens a model that target loads from a file. Layers behind the model's in the file are a head,
+// which comes after those that are asked for.
+func open(o Options, file draft.Head, target func(model.Options) (*model.Model, error)) (*Model, error) {
 	switch {
 	case o.Threads < 0 || o.Threads > maxThreads:
 		return nil, optionf("Threads", "%d: want 0 (one for each processor) to %d", o.Threads, maxThreads)
@@ -154,6 +156,10 @@ func open(o Options, target func(model.Options) (*model.Model, error)) (*Model, 
 	}
 	if err := g.addHeads(o.Heads, o.HeadGGUF); err != nil {
 		return nil, errors.Join(err, g.Close())
+	}
+	if m.Config.Ahead > 0 {
+		file.Inside = true
+		g.drafting.heads = append(g.drafting.heads, file)
 	}
 	if err := g.openLearned(&o); err != nil {
 		return nil, errors.Join(err, g.Close())
@@ -215,7 +221,8 @@ func (m *Model) Drain(ctx context.Context) error { return m.engine.Drain(ctx) }
 // HasDraft reports whether the model was opened with a draft model.
 func (m *Model) HasDraft() bool { return m.drafting.model != nil }
 
-// Heads are the names of the heads that the model was opened with.
+// Heads are the names of the heads that the model was opened with; the model's file itself is one of them where it has layers
+// for multi-token prediction.
 func (m *Model) Heads() []string {
 	var names []string
 	for _, h := range m.drafting.heads {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -94,7 +95,7 @@ func TestFewFilesImportHeads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for kind, most := range map[string]int{"specblock": 3, "eagle": 14, "falcon": 2, "jet": 6, "peagle": 2, "medusa": 2} {
+	for kind, most := range map[string]int{"specblock": 3, "eagle": 14, "falcon": 2, "jet": 6, "mtp": 2, "peagle": 2, "medusa": 2} {
 		var found []string
 		for file := range strings.FieldsSeq(string(out)) {
 			text, err := os.ReadFile(file)
@@ -115,10 +116,10 @@ func TestFewFilesImportHeads(t *testing.T) {
 // A family of heads is known by its packages alone: those named after it. Few other files name it:
 // the lists of what is registered, embedded and trained. A tokenizer of language models is named falcon too.
 func TestHeadFamiliesStayApart(t *testing.T) {
-	for family, most := range map[string]int{"eagle": 3, "falcon": 3, "peagle": 2, "specblock": 3, "jet": 6, "medusa": 2} {
-		also := ""
-		if family == "eagle" { // P-EAGLE's layers are EAGLE-3's
-			also = "peagle"
+	for family, most := range map[string]int{"eagle": 3, "falcon": 3, "peagle": 2, "specblock": 3, "jet": 6, "medusa": 2, "mtp": 3} {
+		var also []string
+		if family == "eagle" { // whose layers they have
+			also = []string{"peagle", "mtp"}
 		}
 		words := family
 		if family == "jet" {
@@ -130,7 +131,7 @@ func TestHeadFamiliesStayApart(t *testing.T) {
 			switch name := e.Name(); {
 			case err != nil:
 				return err
-			case e.IsDir() && (name == family || name == also || name == "testdata" || len(name) > 1 && strings.ContainsAny(name[:1], "._")):
+			case e.IsDir() && (name == family || slices.Contains(also, name) || name == "testdata" || len(name) > 1 && strings.ContainsAny(name[:1], "._")):
 				return fs.SkipDir
 			case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
 				return nil

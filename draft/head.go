@@ -9,6 +9,9 @@ import "sync"
 type Head struct {
 	Name string // its path, or what errors call it
 	Data []byte // contents of a GGUF file; nil: Name is the path of one, or of a Hugging Face folder
+
+	// Inside says that the file is the target's own, and the head is layers behind the target's.
+	Inside bool
 }
 
 // Shared keeps what all drafters of one target use and one of them made, such as the weights of a head.

@@ -25,7 +25,7 @@ func (convertCmd) Help() string {
 	return `Converts a Hugging Face folder to a GGUF file, or a GGUF file to a folder, with its tokenizer. A tokenizer that
 would encode text differently afterwards is an error.
 
-It also converts draft heads: JetSpec, DFlash, EAGLE-2, EAGLE-3, P-EAGLE, SpecBlock and Falcon. With --target, GGUF
+It also converts draft heads: JetSpec, DFlash, EAGLE-2, EAGLE-3, P-EAGLE, MTP, SpecBlock and Falcon. With --target, GGUF
 files of block heads and EAGLE-3 heads run in llama.cpp (--spec-type draft-dflash, draft-eagle3).
 
 Examples:

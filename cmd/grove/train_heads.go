@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
 	"github.com/grovellm/grove/internal/train/medusa"
+	"github.com/grovellm/grove/internal/train/mtp"
 	"github.com/grovellm/grove/internal/train/peagle"
 	"github.com/grovellm/grove/internal/train/specblock"
 )
@@ -21,6 +22,7 @@ type trainHeadCmds struct {
 	Eagle     trainHeadCmd[eagle.Flags, *eagle.Flags]         `cmd:"" help:"Train an EAGLE head, one layer that drafts token by token."`
 	Medusa    trainHeadCmd[medusa.Flags, *medusa.Flags]       `cmd:"" help:"Train Medusa heads, which draft a token each from one hidden state."`
 	PEagle    trainHeadCmd[peagle.Flags, *peagle.Flags]       `cmd:"" name:"peagle" help:"Train a P-EAGLE or ParallelSpec head, which drafts a tree in one pass."`
+	MTP       trainHeadCmd[mtp.Flags, *mtp.Flags]             `cmd:"" name:"mtp" help:"Train a layer for multi-token prediction, as some models come with."`
 	Falcon    trainHeadCmd[falcon.Flags, *falcon.Flags]       `cmd:"" help:"Train a Falcon head, an LSTM and one layer that draft two tokens a pass."`
 	SpecBlock trainHeadCmd[specblock.Flags, *specblock.Flags] `cmd:"" name:"specblock" help:"Train a SpecBlock head, which drafts block by block."`
 }

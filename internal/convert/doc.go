@@ -11,8 +11,8 @@
 // fails.
 //
 // Drafters' heads go both ways too: JetSpec's and DFlash's (package draft/jet), EAGLE's (draft/eagle; folders of its authors and of
-// vLLM's speculators), P-EAGLE's (draft/peagle), SpecBlock's (draft/specblock) and Falcon's (draft/falcon), with GGUF files as
-// llama.cpp's dflash and eagle3 where it has them.
+// vLLM's speculators), P-EAGLE's (draft/peagle), MTP layers in files of their own (draft/mtp), SpecBlock's (draft/specblock) and
+// Falcon's (draft/falcon), with GGUF files as llama.cpp's dflash and eagle3 where it has them.
 //
 // Weights stream through a few megabytes of memory. Files appear whole or not at all, and what exists is never
 // overwritten by a folder.

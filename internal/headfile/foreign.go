@@ -27,8 +27,9 @@ var foreign = []struct {
 		types: []string{"hydra"}, fields: []string{"hydra_num_heads"},
 	},
 	{
-		kind:  "a head for multi-token prediction (MTP)",
-		types: []string{"mtp", "fast_mtp", "MTPDraftModel"}, tensors: []string{"mtp_layers."},
+		kind:  "an MTP head of vLLM's speculators",
+		types: []string{"fast_mtp", "MTPDraftModel", "MTPSpeculator"}, fields: []string{"mtp_loss_step_weights"},
+		tensors: []string{"mtp_layers."},
 	},
 	{
 		kind:    "a DSpark head",

@@ -23,8 +23,8 @@ func TestForeignKinds(t *testing.T) {
 		"max_position_embeddings": 64`
 	for i, c := range []struct{ config, tensor, kind string }{
 		{`{"hydra_num_heads": 4, "hydra_num_layers": 4}`, "", "a Hydra head"},
-		{`{"speculators_model_type": "mtp", "num_nextn_predict_layers": 1}`, "mtp_layers.0.input_proj.weight",
-			"multi-token prediction (MTP)"},
+		{`{"speculators_model_type": "mtp", "mtp_loss_step_weights": [1]}`, "mtp_layers.0.input_proj.weight",
+			"an MTP head of vLLM's speculators"},
 		{`{"architectures": ["DFlash2DraftModel"], ` + layer + `}`, "fc.weight", "a DFlash-2 head"},
 		{`{"architectures": ["Qwen3DSparkModel"], ` + layer + `}`, "fc.weight", "a DSpark head"},
 		{`{"speculators_model_type": "dspark"}`, "fc.weight", "a DSpark head"},

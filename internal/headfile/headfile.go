@@ -24,13 +24,16 @@ type File struct {
 	Folder *safetensors.File
 	JSON   []byte // the folder's config.json, as ReadFolder returns it
 	Dir    string
+
+	Inside bool   // as draft.Head has it
+	Only   string // of a folder with other tensors too, how the names of the head's begin
 }
 
 // Open opens the file that a head names.
 func Open(h draft.Head) (*File, error) {
 	if h.Data != nil {
 		f, err := gguf.Parse(h.Name, h.Data)
-		return &File{GGUF: f}, err
+		return &File{GGUF: f, Inside: h.Inside}, err
 	}
 	info, err := os.Stat(h.Name)
 	switch {
@@ -40,9 +43,9 @@ func Open(h draft.Head) (*File, error) {
 		return nil, err
 	case !info.IsDir():
 		f, err := gguf.Open(h.Name)
-		return &File{GGUF: f}, err
+		return &File{GGUF: f, Inside: h.Inside}, err
 	}
-	x := &File{Dir: h.Name}
+	x := &File{Dir: h.Name, Inside: h.Inside}
 	var noWeights error
 	x.Folder, noWeights = safetensors.OpenFolder(h.Name, FileNames()...) // before config.json is read: see CheckInPlace
 	if x.JSON, err = ReadFolder(h.Name); err == nil {
@@ -123,7 +126,7 @@ func (f *File) Names() (names []string) {
 		return names
 	}
 	for _, t := range f.Folder.Tensors {
-		if !model.Follows(t.Name) {
+		if !model.Follows(t.Name) && strings.HasPrefix(t.Name, f.Only) {
 			names = append(names, t.Name)
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/grovellm/grove/gguf"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
@@ -74,6 +75,14 @@ type Parallel interface{ Parallel() bool }
 // Completer is a Shape whose authors' code wants tensors in a folder that change nothing, and that a head may lack.
 type Completer interface {
 	Complete(weights []tensor.Tensor) ([]tensor.Tensor, error)
+}
+
+// Inside is a Shape whose heads may be layers in their target's own file (draft.Head.Inside).
+// ReadFolder of such a Shape reads folders of targets too.
+type Inside interface {
+	// ReadInside reads the shape from a GGUF file of the target, and returns the head's tensors by
+	// the names that a file of the head alone has.
+	ReadInside(f *gguf.File) ([]tensor.Tensor, error)
 }
 
 // Common points at what the shapes of all kinds have.

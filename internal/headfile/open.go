@@ -79,9 +79,15 @@ func (x *Head) called(name string) string {
 	return x.Shape.Place(name, x.layout).Name
 }
 
-func (x *Head) readGGUF() error {
+func (x *Head) readGGUF() (err error) {
 	from, kind := x.GGUF.Keys(), x.Shape.Kind()
 	arch := from.String("general.architecture")
+	if s, ok := x.Shape.(Inside); ok && (x.Inside || model.AheadAlone(x.GGUF)) {
+		if x.Weights, err = s.ReadInside(x.GGUF); err != nil {
+			return err
+		}
+		return x.Shape.Validate()
+	}
 	if from.Err() == nil && !slices.Contains(kind.Archs, arch) {
 		return kind.Refuse("general.architecture is %q: want %s", arch, strings.Join(kind.Archs, " or "))
 	}

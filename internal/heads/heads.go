@@ -15,6 +15,7 @@ import (
 	_ "github.com/grovellm/grove/draft/falcon"    // Falcon's
 	_ "github.com/grovellm/grove/draft/jet"       // JetSpec's and DFlash's
 	_ "github.com/grovellm/grove/draft/medusa"    // Medusa's
+	_ "github.com/grovellm/grove/draft/mtp"       // layers for multi-token prediction
 	_ "github.com/grovellm/grove/draft/peagle"    // P-EAGLE's and ParallelSpec's
 	_ "github.com/grovellm/grove/draft/specblock" // SpecBlock's
 )

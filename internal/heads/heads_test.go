@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/mtp"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/headfile"
@@ -55,7 +56,11 @@ func TestKinds(t *testing.T) {
 	p.Config, p.Depths = e3, 5
 	w3, w2 := must(synthetic.Tensors(&e3, tensor.F32, 1)), must(synthetic.Tensors(&e2, tensor.F32, 3))
 	wp := must(synthetic.Tensors(&p, tensor.F32, 1))
+	n := synthetic.Config[mtp.Config](rng, "mtp", target, tensor.F32)
+	n.DraftVocab, n.StateFirst = n.Vocab, false
+	nw := must(synthetic.Tensors(&n, tensor.F32, 1))
 	if err := errors.Join(
+		headfile.WriteGGUF(at("mtp.gguf"), "x", &n, nw, nil, nil, tensor.F32), headfile.WriteFolder(at("mtp"), &n, nw, nil),
 		headfile.WriteGGUF(at("peagle.gguf"), "x", &p, wp, synthetic.Tokens(&p, 1), nil, tensor.F32), headfile.WriteSpeculators(at("peagle"), &p, wp, synthetic.Tokens(&p, 1), target),
 		headfile.WriteGGUF(at("jet.gguf"), "x", &j, jw, nil, nil, tensor.F32), headfile.WriteFolder(at("jet"), &j, jw, nil),
 		headfile.WriteGGUF(at("eagle.gguf"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32), headfile.WriteFolder(at("eagle"), &e3, w3, synthetic.Tokens(&e3, 1)),
@@ -70,6 +75,7 @@ func TestKinds(t *testing.T) {
 		"jet": "block head, causal (JetSpec)", "jet.gguf": "taps after layers [1 2]", "eagle": "EAGLE-3 head: layers", "eagle.gguf": "an output head of 40 tokens",
 		"peagle": "P-EAGLE head: 5 tokens a pass", "peagle.gguf": "P-EAGLE head: 5 tokens a pass",
 		"second": "EAGLE-2 head: layers", "block": "SpecBlock head: blocks of", "block.gguf": "SpecBlock head: blocks of", "router.gguf": "router of",
+		"mtp": "MTP head: a layer over embedding", "mtp.gguf": "MTP head: a layer over embedding",
 		"falcon": "Falcon head: 3 tokens a pass", "falcon.gguf": "Falcon head: 3 tokens a pass",
 	} {
 		h := draft.Head{Name: at(name)}

@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/draft/eagle"
 	"github.com/grovellm/grove/draft/falcon"
 	"github.com/grovellm/grove/draft/jet"
+	"github.com/grovellm/grove/draft/mtp"
 	"github.com/grovellm/grove/draft/peagle"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/gguf"
@@ -40,7 +41,10 @@ func TestKeysAndTensors(t *testing.T) {
 	bw, err3 := synthetic.Tensors(&b, tensor.F32, 1)
 	fc := synthetic.Config[falcon.Config](rng, "falcon", target, tensor.F32)
 	fw, err5 := synthetic.Tensors(&fc, tensor.F32, 1)
-	if err := errors.Join(err0, err1, err2, err3, err4, err5,
+	n := synthetic.Config[mtp.Config](rng, "mtp", target, tensor.F32)
+	nw, err6 := synthetic.Tensors(&n, tensor.F32, 1)
+	if err := errors.Join(err0, err1, err2, err3, err4, err5, err6,
+		headfile.WriteGGUF(at("mtp"), "x", &n, nw, synthetic.Tokens(&n, 1), nil, tensor.F32),
 		headfile.WriteGGUF(at("falcon-head"), "x", &fc, fw, nil, nil, tensor.F32),
 		headfile.WriteGGUF(at("dflash"), "x", &j, jw, nil, nil, tensor.F32),
 		headfile.WriteGGUF(at("eagle3"), "x", &e3, w3, synthetic.Tokens(&e3, 1), nil, tensor.F32),
@@ -50,7 +54,7 @@ func TestKeysAndTensors(t *testing.T) {
 		routersynth.Write(at("router"), rng, target.Vocab, target.Hidden, tensor.F32)); err != nil {
 		t.Fatal(err)
 	}
-	for _, arch := range []string{"dflash", "eagle3", "eagle2", "peagle", "specblock", "falcon-head", "router"} {
+	for _, arch := range []string{"dflash", "eagle3", "eagle2", "peagle", "specblock", "falcon-head", "mtp", "router"} {
 		f, err := gguf.Open(at(arch))
 		if err != nil {
 			t.Fatal(err)

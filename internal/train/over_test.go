@@ -22,6 +22,7 @@ import (
 	falconhead "github.com/grovellm/grove/draft/falcon"
 	jethead "github.com/grovellm/grove/draft/jet"
 	_ "github.com/grovellm/grove/draft/lookup" // the drafter that heads are compared with
+	mtphead "github.com/grovellm/grove/draft/mtp"
 	specblockhead "github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/synth"
@@ -29,6 +30,7 @@ import (
 	"github.com/grovellm/grove/internal/train/eagle"
 	"github.com/grovellm/grove/internal/train/falcon"
 	"github.com/grovellm/grove/internal/train/jet"
+	"github.com/grovellm/grove/internal/train/mtp"
 	"github.com/grovellm/grove/internal/train/specblock"
 	"github.com/grovellm/grove/internal/train/traintest"
 	"github.com/grovellm/grove/model"
@@ -96,6 +98,11 @@ func TestHeadsForAnyTarget(t *testing.T) {
 			r.HeadText, r.Steps, r.ValidateEvery, r.Recurrent = traintest.HeadText(), 2, 2, j.Target.Config.Layers%2 == 0
 			return falcon.Train(context.Background(), j, "falcon", r)
 		}, opens(falconhead.Open)},
+		{"mtp", func(j train.Job) error {
+			r := eagle.NewRecipe(eaglehead.Native).For(j.Target)
+			r.HeadText, r.Steps, r.ValidateEvery, r.Places, r.TestSteps, r.Later = traintest.HeadText(), 2, 2, 6, 2, 3
+			return mtp.Train(context.Background(), j, "mtp", r)
+		}, opens(mtphead.Open)},
 		{"specblock", func(j train.Job) error {
 			r := specblock.NewRecipe().For(j.Target)
 			r.HeadText, r.Steps, r.ValidateEvery, r.Anchors, r.Ranks.Texts = traintest.HeadText(), 2, 2, 4, 0

@@ -1,0 +1,89 @@
+// Package mtp trains layers for multi-token prediction for models that have none: EAGLE heads of
+// version eagle.Native, by the training-time test of EAGLE-3, so that the one layer drafts on from
+// its own states.
+package mtp
+
+import (
+	"context"
+	"fmt"
+
+	head "github.com/grovellm/grove/draft/eagle"
+	layer "github.com/grovellm/grove/draft/mtp"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/model"
+)
+
+// Flags vary the usual recipe: what is not given is its.
+type Flags struct {
+	Name string `recipe:"-" help:"Folder below --dir for this head (${default})." default:"mtp" placeholder:"NAME"`
+
+	TrainOn   *string  `recipe:"Text" enum:"generated,corpus" help:"Learn from what the target generates after passages of the text, or from the text as it is." placeholder:"generated|corpus" group:"Training"`
+	Only      *string  `help:"Train on this source of the text only, or on what the target generates from it." placeholder:"SOURCE" group:"Training"`
+	TestSteps *int     `help:"Depths to train on; all but the first use the layer's states." placeholder:"N" group:"Training"`
+	Decay     *float64 `help:"Depth s, from 0, has weight D^s." placeholder:"D" group:"Training"`
+	Places    *int     `help:"Positions of a text to train on." placeholder:"N" group:"Training"`
+	Later     *int     `help:"Positions of these that the later depths start from." placeholder:"N" group:"Training"`
+	Steps     *int     `help:"Steps of the optimiser." placeholder:"N" group:"Training"`
+	Rows      *int     `help:"Texts of a step, a multiple of 4." placeholder:"N" group:"Training"`
+	Rate      *float32 `recipe:"Optimizer.MuonRate" help:"Peak learning rate of Muon." placeholder:"R" group:"Training"`
+	Seed      *uint64  `help:"Seed of first weights, order of texts and positions." placeholder:"N" group:"Training"`
+
+	From       []int    `recipe:"-" help:"Layers of the target, from 0, that the MLP is copied from; -1 means random weights." placeholder:"N" group:"Shape"`
+	FFN        *int     `name:"ffn" help:"Width of the MLP, a multiple of 32." placeholder:"N" group:"Shape"`
+	Heads      *int     `help:"Attention heads." placeholder:"N" group:"Shape"`
+	KVHeads    *int     `name:"kv-heads" help:"Key/value heads." placeholder:"N" group:"Shape"`
+	HeadDim    *int     `name:"head-dim" help:"Dimensions of an attention head." placeholder:"N" group:"Shape"`
+	RopeBase   *float64 `help:"Base of the rotary position encoding." placeholder:"B" group:"Shape"`
+	DraftVocab *int     `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
+}
+
+// Help explains the command.
+func (*Flags) Help() string {
+	r := newRecipe()
+	return fmt.Sprintf(`A layer for multi-token prediction (MTP) reads a token and the last hidden state of a model, the target, before it,
+and drafts on from its own states. Models such as MiMo and Qwen3.5 come with one; this command trains one for any
+model that grove runs. The flags change the usual recipe: the layer's width follows the target's, %d steps, %d depths.
+docs/train-a-head.md walks through it.
+
+What it learns is what the model generates after passages of --text, or as answers to --prompts; --teacher asks a
+server of the same model for it. An interrupted command continues when it is given again, and ends in the same
+weights. Each folder holds one recipe: give another recipe another --name.
+
+Below --dir, in NAME: model-q8_0.gguf for --head, model-f32.gguf, hf/, loss.png, metrics.jsonl.
+
+Examples:
+    grove train mtp -m model.gguf --text 'texts/*.txt'
+    grove train mtp -m model.gguf --prompts prompts.jsonl --steps 500
+    grove train mtp --dir own --data DATA`,
+		r.Steps, r.TestSteps)
+}
+
+// newRecipe is the recipe of a layer for the embedded target.
+func newRecipe() eagle.Recipe {
+	r := eagle.NewRecipe(head.Native)
+	r.Seed, r.Steps, r.Places, r.TestSteps, r.Later = 7, 1000, 160, 5, 48
+	return r
+}
+
+// Recipe is the one that the flags describe.
+func (f *Flags) Recipe(target *model.Model) eagle.Recipe {
+	r := newRecipe().For(target)
+	train.SetFlags(&r, f)
+	train.SetFrom(&r.From, f.From)
+	return r
+}
+
+// Folder is the folder below --dir.
+func (f *Flags) Folder() string { return f.Name }
+
+// Train trains the head in DIR/name.
+func (f *Flags) Train(ctx context.Context, j train.Job, name string) error {
+	return Train(ctx, j, name, f.Recipe(j.Target))
+}
+
+// Train trains a layer for the target of the job, in DIR/NAME, on text that is in DIR/generated for
+// all heads.
+func Train(ctx context.Context, j train.Job, name string, r eagle.Recipe) error {
+	return eagle.TrainAs(ctx, j, name, r, layer.As)
+}

@@ -1,0 +1,75 @@
+package mtp
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+
+	layer "github.com/grovellm/grove/draft/mtp"
+	"github.com/grovellm/grove/internal/train"
+	"github.com/grovellm/grove/internal/train/eagle"
+	"github.com/grovellm/grove/internal/train/traintest"
+)
+
+// tiny is a recipe for the tiny target of traintest.
+func tiny(steps int) eagle.Recipe {
+	r := newRecipe()
+	r.Heads, r.KVHeads, r.HeadDim, r.FFN, r.Taps, r.From, r.Seed, r.Precision = 4, 2, 16, 64, []int{2}, nil, 3, "f32"
+	r.Course = train.Course{Steps: steps, Schedule: train.Schedule{Warmup: 0.1, Cooldown: 0.5}, Optimizer: train.DefaultOptimizer(), Clip: 1, ValidateEvery: 10}
+	r.HeadText, r.Places, r.TestSteps, r.Later = traintest.HeadText(), 12, 4, 5
+	r.Optimizer.MuonRate = 0.01
+	return r
+}
+
+// A layer learns what the target says. One that was interrupted ends in the weights of one left
+// alone, on another number of threads; and what is exported opens as a layer of the target.
+func TestTrain(t *testing.T) {
+	j, r := traintest.JobWithTarget(t), tiny(30)
+	watched, first, last := traintest.Watched(j, traintest.WhereMeasured)
+	if err := Train(context.Background(), watched, "mtp", r); err != nil {
+		t.Fatal(err)
+	}
+	if last.Step != r.Steps || last.Validation["held"] > 0.9*first.Validation["held"] || last.Figures["held chain"] <= 1 {
+		t.Errorf("held out %v at first, %v %v at step %d", first.Validation, last.Validation, last.Figures, last.Step)
+	}
+	traintest.Interrupted(t, j, "mtp", []int{13}, traintest.WholeFile, []string{"hf/model.safetensors"}, func(ctx context.Context, j train.Job, name string) error {
+		return Train(ctx, j, name, r)
+	})
+	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
+		h := traintest.Opened(t, &j, "mtp", file, j.Target, layer.Open)
+		if h.StateFirst || h.Arch != "qwen3" || !slices.Equal(h.Taps, []int{2}) {
+			t.Errorf("%s: the layer opens as %+v", file, h.Config)
+		}
+	}
+}
+
+// A recipe that cannot be followed to its end is refused, the usual one is not; and flags change
+// what they name in it, and nothing else.
+func TestFlags(t *testing.T) {
+	m := traintest.Shipped(t)
+	two, half, source := 2, 0.5, "go"
+	for _, c := range []struct {
+		cmd    Flags
+		change func(r *eagle.Recipe)
+	}{
+		{Flags{}, func(*eagle.Recipe) {}},
+		{Flags{TestSteps: &two, Decay: &half}, func(r *eagle.Recipe) { r.TestSteps, r.Decay = 2, 0.5 }},
+		{Flags{From: []int{-1}, DraftVocab: &two, Only: &source}, func(r *eagle.Recipe) { r.From, r.DraftVocab, r.Only = nil, 2, "go" }},
+	} {
+		want := newRecipe()
+		c.change(&want)
+		got := c.cmd.Recipe(m)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%+v\nmakes the recipe\n%+v\nwant\n%+v", c.cmd, got, want)
+		}
+		if err := got.Check(&m.Config); err != nil {
+			t.Error(err)
+		}
+	}
+	bad := newRecipe()
+	if bad.Decay = math.NaN(); bad.Check(&m.Config) == nil {
+		t.Error("a decay that is no number is taken")
+	}
+}
