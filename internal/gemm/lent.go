@@ -7,7 +7,7 @@ import (
 	"github.com/grovellm/grove/internal/cpu"
 )
 
-// A product may also be with panels of bf16 that lie in memory of the caller, who writes them element by element: the
+// A product may also be with panels of bf16 or Q8_0 that lie in memory of the caller, who writes them element by element: the
 // keys and values of attention, whose positions are outputs of one product and inputs of the next. Panels are small there, so what
 // their products have in common is made ready once.
 
@@ -22,13 +22,13 @@ type Lent struct {
 	t     tile
 }
 
-// Lend readies products of rows [from, to) of x, an input of BF16.
+// Lend readies products of rows [from, to) of x, an input of BF16 or Q8_0.
 func (x *Input) Lend(from, to int) Lent {
-	if x.t != BF16 || from < 0 || from > to || to > x.n {
+	if x.t != BF16 && x.t != Q8_0 || from < 0 || from > to || to > x.n {
 		panic(fmt.Sprintf("gemm: rows [%d, %d) of %d %v", from, to, x.n, x.t))
 	}
 	l := Lent{x: x, from: from, rows: to - from}
-	if l.e, l.asm = engineFor(BF16, x.level, x.pairs); l.asm {
+	if l.e, l.asm = engineFor(x.t, x.level, x.pairs); l.asm {
 		l.e.forRows(l.rows)
 		l.split = l.e.rows
 		l.t.xs = uintptr(x.stride)
@@ -36,13 +36,15 @@ func (x *Input) Lend(from, to int) Lent {
 	return l
 }
 
-// Mul multiplies elements at, at+1, … of the rows, at even, by as many inputs of a panel, w, as Matrix packs BF16: [inputs/2][Panel][2]bf16.
+// Mul multiplies elements at, at+1, … of the rows by as many inputs of a panel, w, as Matrix packs them: of BF16 [inputs/2][Panel][2]bf16,
+// of Q8_0 blocks (blocks.go). at is a multiple of 2, or of 32.
 // The results of the r-th row go to dst[r·stride:]; with add, whose stride must be Panel, each sum goes on from what is there. It is the
-// chain of a Matrix of BF16. next is fetched into the cache meanwhile. Nothing is allocated.
+// chain of a Matrix of the type. next is fetched into the cache meanwhile. Nothing is allocated.
 func (l *Lent) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
-	const step = Panel * 4
-	x, steps := l.x, len(w)/step
-	if at < 0 || at%2 != 0 || len(w)%step != 0 || at/2+steps > (x.in+1)/2 {
+	x := l.x
+	step, k := stepBytes[x.t], stepK[x.t]
+	n := len(w) / step
+	if at < 0 || at%k != 0 || len(w)%step != 0 || at/k+n > steps(x.t, x.in) {
 		panic(fmt.Sprintf("gemm: elements from %d of %d by a panel of %d bytes", at, x.in, len(w)))
 	}
 	if l.rows == 0 {
@@ -51,9 +53,9 @@ func (l *Lent) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
 	if stride < Panel || add && stride != Panel || len(dst) < (l.rows-1)*stride+Panel {
 		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows, on top of what they are: %t", len(dst), stride, l.rows, add))
 	}
-	row := x.buf[l.from*x.stride+xOffset(BF16, at/2, x.pairs):]
-	if l.asm && steps > 0 {
-		l.tiled(dst, stride, unsafe.Pointer(&row[0]), unsafe.Pointer(&w[0]), steps, next, add)
+	row := x.buf[l.from*x.stride+xOffset(x.t, at/k, x.pairs):]
+	if l.asm && n > 0 {
+		l.tiled(dst, stride, unsafe.Pointer(&row[0]), unsafe.Pointer(&w[0]), n, next, add)
 		return
 	}
 	for r := range l.rows {
@@ -61,7 +63,11 @@ func (l *Lent) Mul(dst []float32, stride, at int, w, next []byte, add bool) {
 		if !add {
 			clear(acc[:])
 		}
-		rowBF16(acc, w, row[r*x.stride:], x.pairs)
+		if x.t == BF16 {
+			rowBF16(acc, w, row[r*x.stride:], x.pairs)
+		} else {
+			blockTypes[x.t].row(acc, w, row[r*x.stride:])
+		}
 	}
 }
 
@@ -82,7 +88,8 @@ func (l *Lent) tiled(dst []float32, stride int, x, w unsafe.Pointer, steps int, 
 		t.rows, t.x = uintptr(r1-r0), unsafe.Add(x, r0*l.x.stride)
 		out := unsafe.Pointer(&dst[r0*stride])
 		for i := range parts {
-			t.w = unsafe.Add(w, i*e.lanes*4)
+			t.w = unsafe.Add(w, i*partBytes(l.x.t, e.lanes))
+			t.scale = unsafe.Add(w, i*e.lanes*2)
 			t.out = unsafe.Add(out, i*e.lanes*4)
 			t.acc = t.out
 			e.run(t)

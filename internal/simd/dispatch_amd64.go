@@ -238,3 +238,25 @@ func mix(o []float32, oStride int, p []float32, pStride, rows, hd, count int, vP
 		mixGeneric(o, oStride, p, pStride, rows, hd, count, vPage)
 	}
 }
+
+func intsToBF16(dst, x []byte) {
+	switch l := cpu.Active(); {
+	case l >= cpu.AVX512:
+		intsToBF16AVX512(dst, x)
+	case l >= cpu.AVX2:
+		intsToBF16AVX2(dst, x)
+	default:
+		intsToBF16Generic(dst, x)
+	}
+}
+
+func mulF16(dst, x []float32, h []byte) {
+	switch l := cpu.Active(); {
+	case l >= cpu.AVX512:
+		mulF16AVX512(dst, x, h)
+	case l >= cpu.AVX2:
+		mulF16AVX2(dst, x, h)
+	default:
+		mulF16Generic(dst, x, h)
+	}
+}

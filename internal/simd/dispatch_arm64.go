@@ -166,3 +166,19 @@ func mix(o []float32, oStride int, p []float32, pStride, rows, hd, count int, vP
 	}
 	mixGeneric(o, oStride, p, pStride, rows, hd, count, vPage)
 }
+
+func intsToBF16(dst, x []byte) {
+	if cpu.Active() >= cpu.NEON {
+		intsToBF16NEON(dst, x)
+		return
+	}
+	intsToBF16Generic(dst, x)
+}
+
+func mulF16(dst, x []float32, h []byte) {
+	if cpu.Active() >= cpu.NEON {
+		mulF16NEON(dst, x, h)
+		return
+	}
+	mulF16Generic(dst, x, h)
+}

@@ -55,16 +55,21 @@ func Exp(dst, x []float32) { exp(dst, x[:len(dst)]) }
 // Softmax turns x into weights that add up to 1: exp(scale·x - max) times the reciprocal of
 // their sum. An entry of -Inf weighs exactly 0. If all are -Inf there is nothing to weigh, and all
 // weights are 0. A NaN, or +Inf, makes all of them NaN.
-func Softmax(x []float32, scaleBy float32) {
+//
+// It returns the largest scale·x and the sum by which it divided: of weights of parts of a longer x
+// they say how the parts weigh beside each other. Of nothing but -Inf they are 0 and 0.
+func Softmax(x []float32, scaleBy float32) (top, sum float32) {
 	m := maxScaled(x, scaleBy)
 	if m == negInf {
 		m = 0
 	}
 	s := expSum(x, scaleBy, m)
+	by := s
 	if s != 0 {
-		s = 1 / s
+		by = 1 / s
 	}
-	scale(x, s)
+	scale(x, by)
+	return m, s
 }
 
 // LogSumExp is log Σ e^x; of nothing, or of nothing but -Inf, it is -Inf.

@@ -129,3 +129,15 @@ func scoresAVX512(dst []float32, dstStride int, q []float32, qStride int, rows i
 
 //go:noescape
 func mixAVX512(o []float32, oStride int, p []float32, pStride int, rows int, hd int, count int, vPage []float32)
+
+//go:noescape
+func intsToBF16AVX2(dst []byte, x []byte)
+
+//go:noescape
+func mulF16AVX2(dst []float32, x []float32, h []byte)
+
+//go:noescape
+func intsToBF16AVX512(dst []byte, x []byte)
+
+//go:noescape
+func mulF16AVX512(dst []float32, x []float32, h []byte)

@@ -66,3 +66,9 @@ func scoresNEON(dst []float32, dstStride int, q []float32, qStride, rows, hd int
 
 //go:noescape
 func mixNEON(o []float32, oStride int, p []float32, pStride, rows, hd, count int, vPage []float32)
+
+//go:noescape
+func intsToBF16NEON(dst, x []byte)
+
+//go:noescape
+func mulF16NEON(dst, x []float32, h []byte)

@@ -32,6 +32,7 @@ func generate(dir string) error {
 		{"search", searchKernels},
 		{"hash", hashKernels},
 		{"attention", attentionKernels},
+		{"kv", kvKernels},
 	} {
 		g := &gen{File: asm.New(command), stubs: &stubs}
 		subject.kernels(g)

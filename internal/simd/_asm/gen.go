@@ -242,6 +242,21 @@ func (g *gen) keep(v vec, other cst, zero bool) {
 	}
 }
 
+// whole walks n elements, a multiple of 16, 16 at a time.
+func (g *gen) whole(n reg.Register, body func(i reg.Register)) {
+	i := g.GP64()
+	g.XORQ(i, i)
+	loop, done := g.label(), g.label()
+	g.TESTQ(n, n)
+	g.JZ(operand.LabelRef(done))
+	g.Label(loop)
+	body(i)
+	g.ADDQ(operand.I8(16), i)
+	g.CMPQ(i, n)
+	g.JL(operand.LabelRef(loop))
+	g.Label(done)
+}
+
 // each walks the n elements of slices 16 at a time, the last ones under a mask.
 func (g *gen) each(n reg.Register, body func(i reg.Register)) {
 	i, end := g.GP64(), g.GP64()

@@ -51,6 +51,7 @@ func generate(dir string) error {
 		{"search", searchKernels},
 		{"hash", hashKernels},
 		{"attention", attentionKernels},
+		{"kv", kvKernels},
 	} {
 		ctx := build.NewContext()
 		ctx.ConstraintExpr(constraint)
