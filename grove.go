@@ -46,8 +46,8 @@ type Options struct {
 	// Empty: Adapt's Dir, or else Close forgets them.
 	Learned string
 
-	// KV is what caches store keys and values as: nn.KVF32 or nn.KVBF16, which takes half the memory; its zero value, nn.KVAuto, is the
-	// latter unless weights are F32 or F16.
+	// KV is what caches store keys and values as: nn.KVF32, nn.KVBF16, which takes half the memory, or nn.KVQ8, which takes a quarter; its
+	// zero value, nn.KVAuto, is nn.KVBF16 unless weights are F32 or F16.
 	KV nn.KVType
 
 	ChatTemplate string // a Jinja template for Chat, in place of the one in the model's files

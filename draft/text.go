@@ -40,6 +40,7 @@ const Recall = 64
 
 // NewText returns an empty text over an empty cache, which the text owns from then on.
 func NewText(o TextOptions, cache *nn.Cache) *Text {
+	cache.KeepAll() // it slides
 	return &Text{TextOptions: o, Cache: cache}
 }
 

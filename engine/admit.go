@@ -80,7 +80,7 @@ func (e *Engine) admit() {
 			return // all wait for prefixes that are being computed
 		}
 		j := e.queue[at]
-		need := e.rowBytes(&j.Request) * int64(len(j.text)+speculate.DefaultBudget)
+		need := e.textBytes(&j.Request, len(j.text)+speculate.DefaultBudget)
 		if len(e.running) > 0 && !e.fits(need) {
 			return
 		}
@@ -145,6 +145,20 @@ func (e *Engine) rowBytes(r *Request) (bytes int64) {
 	}
 	for _, p := range pages {
 		bytes += int64(p.RowBytes())
+	}
+	return bytes
+}
+
+// textBytes is the memory that so many tokens of a request's text take, at most. The target frees rows that its layers with windows do
+// not see any more.
+func (e *Engine) textBytes(r *Request, tokens int) (bytes int64) {
+	for _, p := range e.o.Pages {
+		bytes += p.TextBytes(tokens, cmp.Or(e.o.Loop.Chunk, speculate.DefaultChunk))
+	}
+	if r.Drafter != nil {
+		for _, p := range r.Drafter.Pages() {
+			bytes += int64(p.RowBytes()) * int64(tokens)
+		}
 	}
 	return bytes
 }

@@ -184,7 +184,7 @@ func (e *Engine) Wake() {
 
 // check refuses a request whose prompt alone takes more memory than there is.
 func (e *Engine) check(r *Request) error {
-	if need := e.rowBytes(r) * int64(len(r.Prompt)+1); e.o.CacheMemory > 0 && need > e.o.CacheMemory {
+	if need := e.textBytes(r, len(r.Prompt)+1); e.o.CacheMemory > 0 && need > e.o.CacheMemory {
 		return &TooLargeError{len(r.Prompt) + 1, need, e.o.CacheMemory}
 	}
 	return nil
@@ -438,7 +438,7 @@ func (e *Engine) Stats() Stats {
 	s.Running, s.Waiting = len(e.running), len(e.queue)
 	s.CacheBytes, s.PrefixBytes, s.CacheLimit = e.inUse(), e.prefixes.bytes, e.o.CacheMemory
 	for _, j := range e.running {
-		s.RunningBytes += e.rowBytes(&j.Request) * int64(len(j.text))
+		s.RunningBytes += e.textBytes(&j.Request, len(j.text))
 	}
 	s.RunningBytes = min(s.RunningBytes, s.CacheBytes)
 	s.Drafters = make([]DrafterStats, 0, len(e.stats.Drafters))

@@ -24,7 +24,12 @@ import (
 // open returns a small random model.
 func open(t *testing.T) *model.Model {
 	t.Helper()
-	shape, err := synth.Lookup("tiny-qwen3")
+	return openShape(t, "tiny-qwen3")
+}
+
+func openShape(t *testing.T, name string) *model.Model {
+	t.Helper()
+	shape, err := synth.Lookup(name)
 	if err != nil {
 		t.Fatal(err)
 	}

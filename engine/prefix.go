@@ -42,21 +42,31 @@ type found struct {
 	made  bool // kept was made for the request, which closes it
 }
 
+// shared is how many rows of a cache a text can begin with: those of what both texts begin with, but for the last token of
+// the text, whose logits are wanted; none where rows before them were freed.
+func shared(c speculate.Cache, cached, text []int32) int {
+	n := min(speculate.CommonPrefix(cached, text), c.Len(), len(text)-1)
+	if n < c.Least() {
+		return 0
+	}
+	return n
+}
+
 // find returns the longest prefix of a request's text, from what is kept and from what runs; nil if there is none.
 func (p *prefixes) find(e *Engine, j *job) *found {
 	best, n := -1, 0
 	for i, q := range p.list {
-		if same := speculate.CommonPrefix(q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 && q.drafter == j.Drafter) {
+		if same := shared(q.cache, q.text, j.text); q.tenant == j.Tenant && (same > n || same == n && n > 0 && q.drafter == j.Drafter) {
 			best, n = i, same
 		}
 	}
 	var from *job
 	for _, o := range e.running {
-		if same := min(speculate.CommonPrefix(o.text, j.text), o.seq.Cache().Len()); o.Tenant == j.Tenant && same > n {
+		if same := shared(o.seq.Cache(), o.text, j.text); o.Tenant == j.Tenant && same > n {
 			from, n = o, same
 		}
 	}
-	if n = min(n, len(j.text)-1); n == 0 {
+	if n == 0 {
 		return nil
 	}
 	f := new(found)
@@ -76,7 +86,7 @@ func (p *prefixes) find(e *Engine, j *job) *found {
 		}
 	}
 	f.cache = e.target.ForkCache(cache)
-	if err := f.cache.Truncate(n); err != nil { // n is at most its length
+	if err := f.cache.Truncate(n); err != nil { // shared says that it can
 		panic(err)
 	}
 	return f
@@ -90,13 +100,16 @@ func (p *prefixes) comes(e *Engine, j *job) bool {
 	now, soon := 0, 0
 	for _, q := range p.list {
 		if q.tenant == j.Tenant {
-			now = max(now, speculate.CommonPrefix(q.text, j.text))
+			now = max(now, shared(q.cache, q.text, j.text))
 		}
 	}
 	for _, o := range e.running {
 		if o.Tenant == j.Tenant && o.reading() {
-			same := speculate.CommonPrefix(o.text, j.text)
-			now, soon = max(now, min(same, o.seq.Cache().Len())), max(soon, same)
+			c := o.seq.Cache()
+			now = max(now, shared(c, o.text, j.text))
+			if same := speculate.CommonPrefix(o.text, j.text); same >= c.Least() {
+				soon = max(soon, same)
+			}
 		}
 	}
 	return soon >= now+leastShared
@@ -108,7 +121,7 @@ func (p *prefixes) add(e *Engine, j *job) {
 	if rows == 0 || j.Fresh {
 		return
 	}
-	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter, bytes: e.rowBytes(&j.Request) * int64(rows)}
+	q := &prefix{tenant: j.Tenant, text: slices.Clone(j.seq.Text()[:rows]), drafter: j.Drafter, bytes: e.textBytes(&j.Request, rows)}
 	for i := 0; i < len(p.list); i++ {
 		if o := p.list[i]; o.tenant == q.tenant && o.drafter == q.drafter && speculate.CommonPrefix(o.text, q.text) == len(o.text) {
 			p.remove(i)

@@ -98,6 +98,38 @@ func TestAccuracy(t *testing.T) {
 	}
 }
 
+// cacheErrors is what the type of a cache may add to logits of models in F32, over the root mean square of these. docs/accuracy.md has what
+// was measured.
+var cacheErrors = map[nn.KVType]float64{nn.KVBF16: 0.025, nn.KVQ8: 0.07}
+
+// Keys and values of a type make an error of logits within its bound, outliers or not.
+func TestAccuracyOfCaches(t *testing.T) {
+	for _, factor := range []float32{1, 10, 40} {
+		square, errors := 0.0, map[nn.KVType]float64{}
+		for seed := range accuracySeeds {
+			dir := t.TempDir()
+			ids := writeOutliers(t, dir, seed, factor, tensor.F32)
+			want := textLogits(t, filepath.Join(dir, "f32.gguf"), nn.KVF32, ids)
+			for _, x := range want {
+				square += float64(x) * float64(x)
+			}
+			for kv := range cacheErrors {
+				for i, got := range textLogits(t, filepath.Join(dir, "f32.gguf"), kv, ids) {
+					d := float64(got - want[i])
+					errors[kv] += d * d
+				}
+			}
+		}
+		for kv, most := range cacheErrors {
+			got := math.Sqrt(errors[kv] / square)
+			t.Logf("outliers %g: %v adds %.5f", factor, kv, got)
+			if !(got > 0 && got <= most) {
+				t.Errorf("with outliers of %g times a cache of %v adds an error of %.5f of the logits: want %g at most", factor, kv, got, most)
+			}
+		}
+	}
+}
+
 // writeOutliers writes a seeded random model to model.gguf and the same weights in F32 to f32.gguf, and returns a text of random tokens,
 // which it writes too. A few channels of every matrix's input are factor times the others. The columns of the matrix are that much
 // smaller, so that the function is that of factor 1.

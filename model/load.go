@@ -121,6 +121,7 @@ func load(src source, o Options) (*Model, error) {
 	}
 	for i := range network.Blocks {
 		m.pages.Ropes = append(m.pages.Ropes, network.Blocks[i].Attn.Rope)
+		m.pages.Windows = append(m.pages.Windows, network.Blocks[i].Attn.Window)
 	}
 	if o.Workers != nil {
 		m.pool, m.guest = o.Workers.pool, true

@@ -45,6 +45,8 @@ var logitSums = map[string]uint64{
 	"tiny-qwen3 Q5_1 bf16":             0xff52efae406e6903,
 	"tiny-gptneox BF16 bf16":           0x05e2984613fea44b,
 	"tiny-gptneox-sequential F32 bf16": 0x8334a7d01ccde503,
+	"tiny-llama3 Q8_0 q8_0":            0xd2fac13dee968d15,
+	"tiny-qwen3 Q8_0 q8_0":             0x7b9137bbb064f7fd,
 }
 
 func TestEveryProcessorSameLogits(t *testing.T) {
@@ -62,12 +64,18 @@ func TestEveryProcessorSameLogits(t *testing.T) {
 				continue
 			}
 		}
-		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16} {
-			everyLevelSameLogits(t, name, levels, open(t, c.shape, c.typ, model.Options{Threads: 2, KV: kv}))
+		for _, kv := range []nn.KVType{nn.KVF32, nn.KVBF16, nn.KVQ8} {
+			if kv == nn.KVQ8 && c.typ != tensor.Q8_0 {
+				continue
+			}
+			of := name
+			if kv != nn.KVF32 {
+				of += " " + kv.String()
+			}
+			everyLevelSameLogits(t, of, levels, open(t, c.shape, c.typ, model.Options{Threads: 2, KV: kv}))
 			if c.shape == "pythia-70m" {
 				break
 			}
-			name += " bf16"
 		}
 	}
 }

@@ -3,7 +3,6 @@ package nn
 import (
 	"math"
 
-	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/simd"
 )
 
@@ -70,7 +69,7 @@ func (a *Attention) QKVCols() int { return (a.Heads + 2*a.KVHeads) * a.Dim }
 //
 // A row's scores are weighed in position order wherever its keys are stored: committed rows, then its ancestors. Values are summed in
 // the order of slots, which is that of positions too; those between that the row does not see weigh 0, and a product with 0 changes no sum.
-// The result is therefore the same to the bit for any tree, chunking or batch around the row.
+// Both go by ranges of positions (attend.go). The result is therefore the same to the bit for any tree, chunking or batch around the row.
 func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 	if e.tape != nil {
 		if !a.trains() {
@@ -87,15 +86,7 @@ func (e *Exec) Attend(a *Attention, layer int, f *Forest, qkv, out Mat) {
 func (e *Exec) attend(a *Attention, layer int, f *Forest, qkv, out Mat, in *intake) {
 	j := e.attending(a, layer, f, qkv, out)
 	j.in = in
-	// A task for each worker.
-	j.block = max(1, min(j.block, (len(f.rows)*a.KVHeads+e.Threads()-1)/e.Threads()))
-	j.blocks = j.blocks[:0]
-	for s, g := range f.segs {
-		for r := 0; r < g.rows; r += j.block {
-			j.blocks = append(j.blocks, attendBlock{s, r, min(r+j.block, g.rows)})
-		}
-	}
-	e.plan.phase(len(j.blocks)*a.KVHeads, j)
+	j.plan()
 }
 
 // attending readies an attendJob, of blocks as large as walk the keys and values well.
@@ -104,17 +95,21 @@ func (e *Exec) attending(a *Attention, layer int, f *Forest, qkv, out Mat) *atte
 	j := e.plan.attends.next()
 	j.e, j.a, j.layer, j.f, j.qkv, j.out, j.in = e, a, layer, f, qkv, out, nil
 	j.block = max(1, queryBlock/group)
-	slots, rest, dims := 0, 0, a.Dim
+	slots, rest, dims, width := 0, 0, a.Dim, 0
 	for _, r := range f.rows {
 		rest = max(rest, r.to-r.from)
 	}
 	for _, g := range f.segs {
-		slots = max(slots, pagesFor(g.slots()+1)*PageRows) // one for a sink
-		if g.cache.mem.KV == KVBF16 {
-			dims = g.cache.mem.valuePanels() * gemm.Panel
+		slots = max(slots, g.slots())
+		pages := rangePages
+		if rest > 0 {
+			pages += pagesFor(g.from+g.rows) + 1 // ancestors are among the rows of the tree
 		}
+		width = max(width, (min(pages, pagesFor(g.slots()))+2)*PageRows)
+		dims = max(dims, g.cache.mem.resultWidth())
 	}
-	e.grow(scratchSizes{queries: j.block * group * dims, scores: j.block * group * slots, gather: rest, slots: slots})
+	n := j.block * group
+	e.grow(scratchSizes{queries: n, results: n * dims, scores: n * width, gather: rest, slots: slots + 32*PageRows}) // texts grow
 	return j
 }
 
@@ -142,7 +137,3 @@ func (f *Forest) segmentOf(i int) *segment {
 	}
 	return &f.segs[lo]
 }
-
-// queryBlock is the number of queries (rows × heads of a group) that share one walk over the
-// keys and values of a head.
-const queryBlock = 16

@@ -9,7 +9,6 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/grovellm/grove/internal/cpu"
-	"github.com/grovellm/grove/internal/num"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/tree"
 )
@@ -24,15 +23,9 @@ func randomRow(r *rand.Rand, n int) []float32 {
 
 func randomRope(dim int) *Rope { return NewRope(Frequencies(10000, dim, nil), dim%4 == 0) }
 
-// reference computes the last row's attention over a text in f64, from the definition. Queries, keys and values are rounded to bf16 where
-// a cache is of that.
+// reference computes the last row's attention over a text in f64, from the definition. Queries, keys and values are rounded as
+// the cache rounds.
 func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
-	round := func(f float32) float64 {
-		if kv == KVBF16 {
-			f = num.BF16(num.ToBF16(f))
-		}
-		return float64(f)
-	}
 	d, n := a.Dim, len(rows)
 	if a.Rope != nil {
 		a.Rope.prepare(n)
@@ -52,11 +45,7 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 				x[i] *= 1 + a.Temper.Scale*float32(math.Log(float64(1+pos/a.Temper.Length)))
 			}
 		}
-		y := make([]float64, d)
-		for i := range y {
-			y[i] = round(x[i])
-		}
-		return y
+		return wide(held(kv, x))
 	}
 	out := make([]float32, a.Heads*d)
 	for h := range a.Heads {
@@ -64,7 +53,9 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 		head := h / (a.Heads / a.KVHeads)
 		w := make([]float64, n)
 		var sum float64
+		values := make([][]float64, n)
 		for i, row := range rows {
+			values[i] = wide(held(kv, row[(a.Heads+a.KVHeads+head)*d:][:d]))
 			if i < first {
 				continue
 			}
@@ -84,13 +75,21 @@ func reference(a *Attention, rows [][]float32, kv KVType) []float32 {
 		}
 		for j := range d {
 			var o float64
-			for i, row := range rows {
-				o += w[i] / sum * round(row[(a.Heads+a.KVHeads+head)*d+j])
+			for i := range rows {
+				o += w[i] / sum * values[i][j]
 			}
 			out[h*d+j] = float32(o)
 		}
 	}
 	return out
+}
+
+func wide(x []float32) []float64 {
+	y := make([]float64, len(x))
+	for i, v := range x {
+		y[i] = float64(v)
+	}
+	return y
 }
 
 // drawParts draws what some architectures' attention has.
@@ -140,8 +139,15 @@ func attend(e *Exec, a *Attention, caches []*Cache, trees []*tree.Tree, rows [][
 
 func chain(n int) *tree.Tree { return tree.Chain(make([]int32, n)) }
 
+// useRanges makes ranges of attention so many pages long.
+func useRanges(pages int) (restore func()) {
+	old := rangePages
+	rangePages = pages
+	return func() { rangePages = old }
+}
+
 // Every node of a random tree over a random text, beside another sequence, with keys and values of either type, on any number of
-// workers and at every level, gets the bits it would get were its path run row by row; and
+// workers, at every level and with ranges of any length, gets the bits it would get were its path run row by row; and
 // those are near the definition's.
 func TestAttentionSeesItsPathAlone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -150,8 +156,13 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 		dim := 2 * rapid.IntRange(1, 20).Draw(t, "half dim")
 		a := &Attention{Heads: kv * rapid.IntRange(1, 3).Draw(t, "group"), KVHeads: kv, Dim: dim, Rope: randomRope(dim)}
 		drawParts(t, a)
-		mem := &Pages{Layers: 1, Heads: kv, Dim: dim, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16}).Draw(t, "type")}
+		mem := &Pages{Layers: 1, Heads: kv, Dim: dim, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
+		if rapid.Bool().Draw(t, "freed") {
+			mem.Windows = []int{a.Window}
+			defer keepRows(0)()
+		}
 		committed := rapid.IntRange(0, 70).Draw(t, "committed")
+		defer useRanges(rapid.SampledFrom([]int{1, 2, rangePages}).Draw(t, "pages of a range"))()
 		nodes := rapid.IntRange(1, 40).Draw(t, "nodes")
 		levels := cpu.Levels()
 		defer cpu.Use(levels[rapid.IntRange(0, len(levels)-1).Draw(t, "level")])()
@@ -207,8 +218,11 @@ func TestAttentionSeesItsPathAlone(t *testing.T) {
 			alone.CommitAll()
 		}
 		ref, tolerance := reference(a, line, mem.KV), 2e-5
-		if mem.KV == KVBF16 {
+		switch mem.KV {
+		case KVBF16:
 			tolerance = 4 * 0x1p-8 // weights are rounded as well; a value is hardly more than 4
+		case KVQ8:
+			tolerance = 0.05 // and scales of queries are not rounded to f16
 		}
 		for i, w := range want.Row(0) {
 			if g := got.Row(node)[i]; math.Float32bits(g) != math.Float32bits(w) {

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/internal/num"
 )
 
@@ -33,6 +34,25 @@ func (m *rowModel) write(n int, next *float32) []float32 {
 	return marks
 }
 
+// held is what a cache of a type holds of a head's row.
+func held(kv KVType, v []float32) []float32 {
+	v = append([]float32(nil), v...)
+	switch kv {
+	case KVBF16:
+		for i, x := range v {
+			v[i] = num.BF16(num.ToBF16(x))
+		}
+	case KVQ8:
+		var row blockRow
+		b := row.quantize(append([]float32(nil), v...))
+		for i := range v {
+			q, scale := b.Block(i / blockDims)
+			v[i] = float32(int8(q[i%blockDims])) * num.F16(scale)
+		}
+	}
+	return v
+}
+
 // mark is numbers that bf16 holds too: their eight bits are the row's number, spread over a few dimensions.
 func mark(x float32, layer, head, kind, dim int) []float32 {
 	v := make([]float32, dim)
@@ -44,21 +64,40 @@ func mark(x float32, layer, head, kind, dim int) []float32 {
 
 // keyAt and valueAt are a dimension of what a row of a cache holds.
 func keyAt(c *Cache, layer, head, row, d int) float32 {
-	if c.mem.KV == KVBF16 {
-		k, _ := c.halves(layer, head, row/PageRows)
+	switch c.mem.KV {
+	case KVQ8:
+		key := make([]float32, c.mem.Dim)
+		c.loadBlockKey(key, layer, head, row)
+		return key[d]
+	case KVBF16:
+		k, _ := c.panels(layer, head, row/PageRows)
 		return num.BF16(binary.LittleEndian.Uint16(k[d/2*halfStep+(row%PageRows^1)*4+d%2*2:]))
 	}
 	return c.keys(layer, head, row/PageRows)[d*PageRows+row%PageRows]
 }
 
 func valueAt(c *Cache, layer, head, row, d int) float32 {
-	if c.mem.KV == KVBF16 {
-		_, v := c.halves(layer, head, row/PageRows)
+	switch c.mem.KV {
+	case KVQ8:
+		_, v := c.panels(layer, head, row/PageRows)
+		v = v[d/32*gemm.BlockBytes:]
+		q := int8(v[64+row%PageRows/2*64+d%32*2+(1-row%2)])
+		return float32(q) * num.F16(binary.LittleEndian.Uint16(v[(row%PageRows^1)*2:]))
+	case KVBF16:
+		_, v := c.panels(layer, head, row/PageRows)
 		return num.BF16(binary.LittleEndian.Uint16(v[d/32*halfPanel+row%PageRows/2*halfStep+d%32*4+(1-row%2)*2:]))
 	}
 	return c.values(layer, head, row/PageRows)[row%PageRows*c.mem.Dim+d]
 }
 
+// keepRows makes caches keep so many rows before those that the next row sees.
+func keepRows(n int) (restore func()) {
+	old := keptRows
+	keptRows = n
+	return func() { keptRows = old }
+}
+
+// verify looks at all rows that the next row sees.
 func (m *rowModel) verify(t *rapid.T) {
 	if m.c.Len() != len(m.rows) {
 		t.Fatalf("cache has %d rows, want %d", m.c.Len(), len(m.rows))
@@ -66,8 +105,11 @@ func (m *rowModel) verify(t *rapid.T) {
 	mem := m.c.mem
 	for i, x := range m.rows {
 		for layer := range mem.Layers {
+			if mem.Windows != nil && mem.Windows[layer] > 0 && i < len(m.rows)+1-mem.Windows[layer] {
+				continue
+			}
 			for head := range mem.Heads {
-				k, v := mark(x, layer, head, 0, mem.Dim), mark(x, layer, head, 1, mem.Dim)
+				k, v := held(mem.KV, mark(x, layer, head, 0, mem.Dim)), held(mem.KV, mark(x, layer, head, 1, mem.Dim))
 				for d := range mem.Dim {
 					if got := keyAt(m.c, layer, head, i, d); got != k[d] {
 						t.Fatalf("row %d layer %d head %d: key %v, want %v", i, layer, head, got, k[d])
@@ -82,13 +124,19 @@ func (m *rowModel) verify(t *rapid.T) {
 }
 
 // Whatever forks, passes, commits and truncations happen, in whatever order, each cache
-// holds the rows it should: none sees another's writes.
+// holds the rows it should, of layers with windows those that the next row sees: none sees another's writes.
 func TestCacheHoldsItsRows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem := &Pages{
 			Layers: 2, Heads: 2, Dim: rapid.SampledFrom([]int{4, 7, 40}).Draw(t, "dim"),
-			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16}).Draw(t, "type"),
+			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16, KVQ8}).Draw(t, "type"),
 		}
+		if rapid.Bool().Draw(t, "windows") {
+			for range mem.Layers {
+				mem.Windows = append(mem.Windows, rapid.SampledFrom([]int{0, 1, 5, 32, 50}).Draw(t, "window"))
+			}
+		}
+		defer keepRows(rapid.SampledFrom([]int{0, 40}).Draw(t, "kept"))()
 		caches := []*rowModel{{c: mem.NewCache()}}
 		var next float32
 		for range rapid.IntRange(1, 25).Draw(t, "steps") {
@@ -114,6 +162,12 @@ func TestCacheHoldsItsRows(t *testing.T) {
 				m.c.CommitAll()
 			case 3:
 				n := rapid.IntRange(0, len(m.rows)).Draw(t, "len")
+				if n > 0 && n < m.c.Least() {
+					if err := m.c.Truncate(n); err == nil || m.c.Len() != len(m.rows) {
+						t.Fatalf("truncated to %d of %d, fewer than %d: %v", n, len(m.rows), m.c.Least(), err)
+					}
+					n = m.c.Least()
+				}
 				if err := m.c.Truncate(n); err != nil {
 					t.Fatal(err)
 				}
@@ -130,10 +184,40 @@ func TestCacheHoldsItsRows(t *testing.T) {
 		for _, m := range caches {
 			m.c.Free()
 		}
-		for i, g := range mem.free {
+		for i, g := range append(mem.pools[0].free, mem.pools[1].free...) {
 			if g.refs.Load() != 0 {
 				t.Fatalf("free page %d still has %d references", i, g.refs.Load())
 			}
+		}
+	})
+}
+
+// A text takes no more memory than TextBytes says, whose part for layers with windows does not grow with it; and the last rows can be
+// truncated.
+func TestWindowsFreePages(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		mem := &Pages{Layers: 3, Heads: 2, Dim: 4, KV: rapid.SampledFrom([]KVType{KVF32, KVBF16, KVQ8}).Draw(t, "type")}
+		mem.Windows = rapid.SliceOfN(rapid.SampledFrom([]int{0, 1, 33, 100}), 3, 3).Draw(t, "windows")
+		pass := rapid.IntRange(1, 200).Draw(t, "pass")
+		c := mem.NewCache()
+		for c.Len() < 3000 {
+			c.Reserve(0, pass)
+			if most := mem.TextBytes(c.Len()+pass, pass) + int64(PageRows*mem.RowBytes()); mem.InUse() > most {
+				t.Fatalf("%d rows take %d bytes, want at most %d", c.Len()+pass, mem.InUse(), most)
+			}
+			c.CommitAll()
+			if c.Least() > max(0, c.Len()-keptRows) {
+				t.Fatalf("of %d rows at least %d can be kept", c.Len(), c.Least())
+			}
+		}
+		if n := mem.TextBytes(6000, pass) - mem.TextBytes(3000, pass); n != 3000*int64(mem.RowBytes())*int64(mem.pools[wholeText].layers)/3 {
+			t.Fatalf("3000 more rows take %d bytes more, where %d layers of 3 see all", n, mem.pools[wholeText].layers)
+		}
+		fork := c.Fork()
+		c.Free()
+		fork.Free()
+		if mem.InUse() != 0 {
+			t.Fatalf("freed caches have %d bytes", mem.InUse())
 		}
 	})
 }

@@ -17,6 +17,8 @@ type Exec struct {
 
 	expertsRead int
 
+	kept []float32 // attention: results of ranges, from one phase to the next
+
 	logits, teacher Buffer // of a part of a loss without a tape
 
 	listJob listJob
@@ -28,14 +30,21 @@ const inputTypes = int(gemm.NumTypes)
 // workerScratch is memory of one worker.
 type workerScratch struct {
 	row     []float32 // a row on its way into a product
-	queries []float32 // attention: a block of queries, their scores, their outputs
+	queries []float32 // attention: a block of queries, their scores, their outputs of a range and of all
 	scores  []float32
 	gather  []float32
 	out     []float32
+	folded  []float32
+	tops    []float32 // of the outputs, the largest scores and the sums of exponentials
+	totals  []float32
 	inputs  inputs        // rows on their way into the products of a strip
 	pages   []int32       // that a block sees
 	seen    []bool        // of a page, all false between blocks
-	halves  [2]gemm.Input // queries and weights in bf16
+	column  []int32       // of a page that a block sees, where its scores are
+	rounded [2]gemm.Input // queries and weights in bf16, or queries in blocks of int8
+	scaled  []float32     // weights times the scales of values of Q8_0
+	scales  []byte        // those scales
+	wide    []byte        // values of Q8_0 in bf16
 	blind   page          // a page of values, without those that a row does not see
 	sums    []float32     // results of a product that are added to others
 	next    gemm.Place    // the weights that the last product fetched for the next
@@ -43,22 +52,26 @@ type workerScratch struct {
 }
 
 // scratchSizes are the lengths of a workerScratch.
-type scratchSizes struct{ row, queries, scores, gather, slots, sums int }
+type scratchSizes struct{ row, queries, results, scores, gather, slots, sums int }
 
 // grow makes the workers' scratch as large as that. It is looked at rarely from outside the workers, which
 // would have to fetch it back.
 func (e *Exec) grow(n scratchSizes) {
 	g := &e.grown
-	if n.row <= g.row && n.queries <= g.queries && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
+	if n.row <= g.row && n.queries <= g.queries && n.results <= g.results && n.scores <= g.scores && n.gather <= g.gather && n.slots <= g.slots && n.sums <= g.sums {
 		return
 	}
-	g.row, g.queries, g.scores = max(g.row, n.row), max(g.queries, n.queries), max(g.scores, n.scores+n.scores/4)
+	g.row, g.queries, g.results = max(g.row, n.row), max(g.queries, n.queries), max(g.results, n.results)
+	g.scores = max(g.scores, n.scores+n.scores/4)
 	g.gather, g.slots, g.sums = max(g.gather, n.gather), max(g.slots, n.slots+n.slots/4), max(g.sums, n.sums)
 	for w := range e.scratch {
 		s := &e.scratch[w]
-		s.row, s.queries, s.out = grow(s.row, g.row), grow(s.queries, g.queries), grow(s.out, g.queries)
+		s.row, s.queries = grow(s.row, g.row), grow(s.queries, g.results)
+		s.out, s.folded = grow(s.out, g.results), grow(s.folded, g.results)
+		s.tops, s.totals = grow(s.tops, 2*g.queries), grow(s.totals, 2*g.queries)
 		s.scores, s.gather, s.sums = grow(s.scores, g.scores), grow(s.gather, g.gather), grow(s.sums, g.sums)
 		s.pages, s.seen = grow(s.pages, pagesFor(g.slots)), grow(s.seen, pagesFor(g.slots))
+		s.column = grow(s.column, pagesFor(g.slots))
 	}
 }
 

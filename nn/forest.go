@@ -28,15 +28,25 @@ func (s *segment) firstSeen(r forestRow, window int) int {
 	if window == 0 {
 		return 0
 	}
-	return max(0, s.base+r.prefix+r.to-r.from-window)
+	return max(0, s.end(r)-window)
 }
 
-// sees says which slots of a page a row sees within a window, a bit for each.
-func (s *segment) sees(f *Forest, r forestRow, page, window int) uint32 {
-	at, ordered, first := page*PageRows, s.base+r.prefix, s.firstSeen(r, window)
-	seen := uint32(1<<min(PageRows, max(0, ordered-at)) - 1)
-	seen &^= uint32(1<<min(PageRows, max(0, first-at)) - 1)
-	for _, v := range f.rest[r.from+max(0, first-ordered) : r.to] {
+// end is one past the last position that a row sees, its own.
+func (s *segment) end(r forestRow) int { return s.base + r.prefix + r.to - r.from }
+
+// restWithin is the nodes of a row's visible list with numbers [from, to) after its prefix, as far as there are such.
+func (f *Forest) restWithin(r forestRow, from, to int) []int32 {
+	rest := f.rest[r.from:r.to]
+	from, to = max(from, 0), min(to, len(rest))
+	return rest[min(from, max(to, 0)):max(to, 0)]
+}
+
+// sees says which slots of a page have positions [from, to) that a row sees, a bit for each.
+func (s *segment) sees(f *Forest, r forestRow, page, from, to int) uint32 {
+	at, ordered := page*PageRows, s.base+r.prefix
+	seen := uint32(1<<min(PageRows, max(0, min(ordered, to)-at)) - 1)
+	seen &^= uint32(1<<min(PageRows, max(0, from-at)) - 1)
+	for _, v := range f.restWithin(r, from-ordered, to-ordered) {
 		if slot := s.base + int(v) - at; slot >= 0 && slot < PageRows {
 			seen |= 1 << slot
 		}

@@ -26,17 +26,29 @@ const (
 
 var _ = [1]struct{}{}[gemm.Panel-PageRows] // a page is a panel
 
-// halfKeys and halfBytes are the bytes of a page's keys of a layer and head, and of keys and values.
-func (p *Pages) halfKeys() int  { return (p.Dim + 1) / 2 * halfStep }
-func (p *Pages) halfBytes() int { return p.halfKeys() + p.valuePanels()*halfPanel }
+// keyBytes and headBytes are the bytes of a page's keys of a layer and head, and of keys and values.
+func (p *Pages) keyBytes() int {
+	if p.KV == KVQ8 {
+		return p.valuePanels() * gemm.BlockBytes
+	}
+	return (p.Dim + 1) / 2 * halfStep
+}
+
+func (p *Pages) headBytes() int {
+	if p.KV == KVQ8 {
+		return p.keyBytes() + p.valuePanels()*gemm.BlockBytes
+	}
+	return p.keyBytes() + p.valuePanels()*halfPanel
+}
 
 // valuePanels is the number of panels of values.
 func (p *Pages) valuePanels() int { return (p.Dim + gemm.Panel - 1) / gemm.Panel }
 
-// halves returns page i's keys and values of a layer and head.
-func (c *Cache) halves(layer, head, i int) (keys, values []byte) {
-	k, size := c.mem.halfKeys(), c.mem.halfBytes()
-	b := c.pages[i].half[(layer*c.mem.Heads+head)*size:][:size]
+// panels returns page i's keys and values of a layer and head.
+func (c *Cache) panels(layer, head, i int) (keys, values []byte) {
+	k, size := c.mem.keyBytes(), c.mem.headBytes()
+	g, layer := c.at(layer, i)
+	b := g.bytes[(layer*c.mem.Heads+head)*size:][:size]
 	return b[:k], b[k:]
 }
 
@@ -45,7 +57,7 @@ const halfRows = 4
 
 // storeHalfKeys stores n rows of one page, at most halfRows.
 func (c *Cache) storeHalfKeys(layer, head, slot, n int, k []float32, stride int) {
-	page, _ := c.halves(layer, head, slot/PageRows)
+	page, _ := c.panels(layer, head, slot/PageRows)
 	var buf [halfRows][stackDim]uint16
 	var rows [halfRows][]uint16
 	for i := range n {
@@ -61,7 +73,7 @@ func (c *Cache) storeHalfKeys(layer, head, slot, n int, k []float32, stride int)
 }
 
 func (c *Cache) storeHalfValue(layer, head, slot int, v []float32) {
-	_, page := c.halves(layer, head, slot/PageRows)
+	_, page := c.panels(layer, head, slot/PageRows)
 	var buf [stackDim]uint16
 	u := rounded(&buf, v)[:len(v)]
 	slot %= PageRows
@@ -87,19 +99,17 @@ func rounded(buf *[stackDim]uint16, x []float32) []uint16 {
 	return u[:(len(x)+1)&^1]
 }
 
-// moveHalf copies row src of every layer and head to row dst.
-func (c *Cache) moveHalf(dst, src int) {
-	to, from := c.pages[dst/PageRows].half, c.pages[src/PageRows].half
-	dst, src = dst%PageRows, src%PageRows
-	k, size := c.mem.halfKeys(), c.mem.halfBytes()
+// moveHalf copies row src of a page to row dst of a page.
+func (p *Pages) moveHalf(to []byte, dst int, from []byte, src int) {
+	k, size := p.keyBytes(), p.headBytes()
 	for ; len(to) > 0; to, from = to[size:], from[size:] {
 		d, s := to[(dst^halfFlip)*4:k], from[(src^halfFlip)*4:k]
 		for i := 0; i < len(d); i += halfStep {
 			copy(d[i:i+4], s[i:])
 		}
 		d, s = to[k+dst/2*halfStep+(dst%2^halfFlip)*2:size], from[k+src/2*halfStep+(src%2^halfFlip)*2:size]
-		for p := 0; p < c.mem.valuePanels(); p++ {
-			for i := p * halfPanel; i < p*halfPanel+(gemm.Panel-1)*4+2; i += 4 {
+		for v := 0; v < p.valuePanels(); v++ {
+			for i := v * halfPanel; i < v*halfPanel+(gemm.Panel-1)*4+2; i += 4 {
 				copy(d[i:i+2], s[i:])
 			}
 		}

@@ -20,15 +20,21 @@ func (c *Cache) Slide(keep, n, positions int) error {
 	case keep < 0 || n < 0 || keep+n > c.len || !whole:
 		return fmt.Errorf("nn: drop %d rows behind the first %d of a cache of %d: want whole pages of %d rows, or all rows",
 			n, keep, c.len, PageRows)
+	case keep > 0 && c.freed > 0:
+		return fmt.Errorf("nn: drop rows behind the first %d: %d pages were freed already: want KeepAll", keep, c.freed)
 	case keep > 0 && c.mem.Rope == nil && c.mem.Ropes == nil:
 		return fmt.Errorf("nn: drop rows behind the first %d: want Pages.Rope, to rotate their keys", keep)
 	}
 	first, last := keep/PageRows, (keep+n+PageRows-1)/PageRows
-	for _, g := range c.pages[first:last] {
-		c.mem.put(g)
+	for k, pages := range c.pages {
+		if len(pages) > 0 {
+			for _, g := range pages[first:last] {
+				c.mem.put(g)
+			}
+			c.pages[k] = append(pages[:first], pages[last:]...)
+		}
 	}
-	c.pages = append(c.pages[:first], c.pages[last:]...)
-	c.len, c.slid = c.len-n, c.slid+n
+	c.len, c.slid, c.freed = c.len-n, c.slid+n, max(0, c.freed-last)
 	if keep > 0 {
 		c.advance(first, positions)
 	}
@@ -38,8 +44,10 @@ func (c *Cache) Slide(keep, n, positions int) error {
 // advance rotates the keys of the first pages forward by n positions.
 func (c *Cache) advance(pages, n int) {
 	key := make([]float32, c.mem.Dim)
-	for i := range pages {
-		c.unshare(i)
+	for k := range c.pages {
+		for i := range min(pages, len(c.pages[k])) {
+			c.unshare(k, i)
+		}
 	}
 	for layer := range c.mem.Layers {
 		rope := c.mem.ropeOf(layer)
@@ -60,8 +68,12 @@ func (c *Cache) advance(pages, n int) {
 
 // loadKey reads one head's key of a layer from a row.
 func (c *Cache) loadKey(key []float32, layer, head, row int) {
-	if c.mem.KV == KVBF16 {
-		page, _ := c.halves(layer, head, row/PageRows)
+	switch c.mem.KV {
+	case KVQ8:
+		c.loadBlockKey(key, layer, head, row)
+		return
+	case KVBF16:
+		page, _ := c.panels(layer, head, row/PageRows)
 		for d := range key {
 			key[d] = num.BF16(binary.LittleEndian.Uint16(page[d/2*halfStep+(row%PageRows^halfFlip)*4+d%2*2:]))
 		}

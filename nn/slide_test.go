@@ -14,10 +14,10 @@ func TestSlide(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		mem := &Pages{
 			Layers: 2, Heads: 2, Dim: rapid.SampledFrom([]int{4, 8, 40}).Draw(t, "dim"),
-			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16}).Draw(t, "type"),
+			KV: rapid.SampledFrom([]KVType{KVAuto, KVBF16, KVQ8}).Draw(t, "type"),
 		}
 		tolerance := 1e-5
-		if mem.KV == KVBF16 {
+		if mem.KV != KVAuto {
 			tolerance = 0.05
 		}
 		mem.Rope = NewRope(Frequencies(100, mem.Dim, nil), rapid.Bool().Draw(t, "neighbours"))
@@ -93,7 +93,7 @@ func TestSlide(t *testing.T) {
 			verify(fork, row, row, row)
 		}
 		fork.Free()
-		for _, g := range mem.free {
+		for _, g := range append(mem.pools[0].free, mem.pools[1].free...) {
 			if g.refs.Load() != 0 {
 				t.Fatalf("a free page has %d references", g.refs.Load())
 			}

@@ -104,7 +104,8 @@ func (j *attendJob) span(worker, from, to int) {
 		end := min(to-g.row, g.rows)
 		for head := range j.a.KVHeads {
 			for r := max(from-g.row, 0); r < end; r += j.block {
-				j.attend(worker, head, attendBlock{s, r, min(r+j.block, end)})
+				t := j.task(worker, head, j.blockOf(s, r, min(r+j.block, end)))
+				t.attend()
 			}
 		}
 	}

@@ -50,7 +50,8 @@ func CommonPrefix(a, b []int32) int {
 
 // resume prepares the drafter for a text that begins with the rows in the cache. Rows whose taps
 // the drafter needs are dropped from the cache, and computed again with the rest of the prompt; not
-// where they are more than the tokens to come, which could not make up for the time.
+// where they are more than the tokens to come, which could not make up for the time, nor where rows
+// before them were freed.
 func (s *Sequence) resume() error {
 	l, d, n := s.loop, s.group.drafter, s.cache.Len()
 	if s.skipped = l.plan.skips(l, s); s.skipped || n == 0 {
@@ -65,7 +66,7 @@ func (s *Sequence) resume() error {
 		from, same = k.state, CommonPrefix(k.text, s.text)
 	}
 	first := d.Resume(s.state, n, from, same)
-	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens {
+	if s.r.MaxTokens > 0 && n-first > s.r.MaxTokens || first > 0 && first < s.cache.Least() {
 		return nil
 	}
 	return s.cache.Truncate(first)

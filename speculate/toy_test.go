@@ -92,8 +92,9 @@ type toyCache struct {
 	freed   bool
 }
 
-func (c *toyCache) Len() int { return len(c.rows) }
-func (c *toyCache) Free()    { c.rows, c.pending, c.freed = nil, nil, true }
+func (c *toyCache) Len() int   { return len(c.rows) }
+func (c *toyCache) Least() int { return 0 }
+func (c *toyCache) Free()      { c.rows, c.pending, c.freed = nil, nil, true }
 
 func (c *toyCache) Truncate(n int) error {
 	if n < 0 || n > len(c.rows) {

@@ -39,7 +39,7 @@ type openFlags struct {
 
 // kvFlag says what caches store.
 type kvFlag struct {
-	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16 or auto." enum:"auto,f32,bf16" default:"auto" placeholder:"TYPE" group:"Model"`
+	KV string `name:"kv" env:"GROVE_KV" help:"Type of cached keys and values: f32, bf16, q8_0 or auto." enum:"auto,f32,bf16,q8_0" default:"auto" placeholder:"TYPE" group:"Model"`
 }
 
 func (f kvFlag) parse() (nn.KVType, error) {

@@ -38,7 +38,7 @@ type CostReport struct {
 	Cache     int       `json:"cache_bytes"` // of a token's
 	Rounds    int       `json:"rounds"`
 	Bandwidth float64   `json:"bandwidth_gbs"` // 10⁹ bytes read a second, by all threads
-	ReadShare float64   `json:"read_share"`    // of that, what plain decoding reads its weights at
+	ReadShare float64   `json:"read_share"`    // of that, what plain decoding reads weights, keys and values at
 	Peak      float64   `json:"peak_gops"`     // 10⁹ operations a second; a multiplication and its addition are two
 	Rows      []RowCost `json:"rows"`
 }
@@ -48,7 +48,7 @@ type RowCost struct {
 	N        int     `json:"n"`
 	MS       float64 `json:"ms"`
 	Ratio    float64 `json:"ratio"`     // over a pass of one row
-	RoofMS   float64 `json:"roof_ms"`   // the larger of reading the weights and doing the products, at the measured speeds
+	RoofMS   float64 `json:"roof_ms"`   // the larger of reading weights, keys and values, and doing the products of weights, at the measured speeds
 	OverRoof float64 `json:"over_roof"` // MS over that
 
 	// What the controller of speculation predicts from passes of one row and of the most rows, and of how many experts
@@ -113,7 +113,9 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 		}
 	}
 	r.Bandwidth, r.Peak = median(bandwidth)/1e9, median(peak)/1e9
-	bytes := func(i int) float64 { return float64(experts.Dense + experts.Bytes*passes.experts[i]) }
+	bytes := func(i int) float64 {
+		return float64(experts.Dense + experts.Bytes*passes.experts[i] + o.Committed*m.CacheBytes())
+	}
 	read := bytes(0) / median(bandwidth)
 	row := 2 * float64(m.Config.Products()) / median(peak)
 	plain := median(times[0]).Seconds()

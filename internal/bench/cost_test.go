@@ -73,7 +73,7 @@ func TestCost(t *testing.T) {
 	if sizes := []int{r.Rows[0].N, r.Rows[1].N, r.Rows[2].N}; len(r.Rows) != 3 || !slices.Equal(sizes, []int{1, 2, 8}) || rounds != 3 {
 		t.Errorf("rows %+v after %d rounds", r.Rows, rounds)
 	}
-	read := float64(r.Weights) / r.Bandwidth / 1e6 // ms
+	read := float64(r.Weights+r.Committed*r.Cache) / r.Bandwidth / 1e6 // ms
 	for _, row := range r.Rows {
 		if row.RoofMS < read*0.999 || !near(row.OverRoof*row.RoofMS, row.MS) || !near(row.Ratio*r.Rows[0].MS, row.MS) {
 			t.Errorf("%+v does not follow from reading in %g ms and a pass of one row in %g ms", row, read, r.Rows[0].MS)

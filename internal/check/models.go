@@ -108,8 +108,8 @@ func (v *variant) threads(n int) (*opened, error) {
 	return o, nil
 }
 
-// randomKV draws what caches store, one of both or what goes with the weights.
-func randomKV(rng *rand.Rand) nn.KVType { return nn.KVType(rng.IntN(3)) }
+// randomKV draws what caches store, one of the types or what goes with the weights.
+func randomKV(rng *rand.Rand) nn.KVType { return nn.KVType(rng.IntN(4)) }
 
 func (v *variant) draftPath() string { return v.path + ".draft" }
 

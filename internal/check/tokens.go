@@ -224,7 +224,11 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 				from := seqs[rng.IntN(len(seqs))]
 				cache := from.Cache().(*nn.Cache).Fork()
 				defer cache.Free()
-				if err := cache.Truncate(min(cache.Len(), speculate.CommonPrefix(from.Text(), s.prompt))); err != nil {
+				same := min(cache.Len(), speculate.CommonPrefix(from.Text(), s.prompt))
+				if same < cache.Least() {
+					same = 0
+				}
+				if err := cache.Truncate(same); err != nil {
 					return err
 				}
 				r.Cache = cache
