@@ -14,9 +14,13 @@ import (
 func TestLentPanelsAreTheMatrix(t *testing.T) {
 	levels(t, func(t *testing.T, l cpu.Level) {
 		rapid.Check(t, func(t *rapid.T) {
-			c := newCase(t, BF16, rapid.IntRange(1, 100).Draw(t, "out"), rapid.IntRange(1, 300).Draw(t, "in"), rapid.IntRange(1, 40).Draw(t, "n"))
+			typ, in := BF16, rapid.IntRange(1, 300).Draw(t, "in")
+			if rapid.Bool().Draw(t, "blocks") {
+				typ, in = Q8_0, (in+block-1)/block*block
+			}
+			c := newCase(t, typ, rapid.IntRange(1, 100).Draw(t, "out"), in, rapid.IntRange(1, 40).Draw(t, "n"))
 			var x Input
-			x.Reset(BF16, c.n, c.in)
+			x.Reset(typ, c.n, c.in)
 			for i, row := range c.rows {
 				x.SetRow(i, row)
 			}
@@ -26,7 +30,7 @@ func TestLentPanelsAreTheMatrix(t *testing.T) {
 			p := rapid.IntRange(0, c.m.Panels()-1).Draw(t, "panel")
 			from := rapid.IntRange(0, c.n-1).Draw(t, "from")
 			to := rapid.IntRange(from, c.n).Draw(t, "to")
-			total := steps(BF16, c.in)
+			total, size := steps(typ, c.in), stepBytes[typ]
 			w := c.m.data[p*c.m.panel:][:c.m.panel]
 			const guard = 12345
 			dst := make([]float32, (to-from)*Panel+Panel)
@@ -48,7 +52,7 @@ func TestLentPanelsAreTheMatrix(t *testing.T) {
 				if rapid.Bool().Draw(t, "next") {
 					next = w
 				}
-				lent.Mul(dst, stride, 2*k, w[k*Panel*4:(k+n)*Panel*4], next, k > 0)
+				lent.Mul(dst, stride, k*stepK[typ], w[k*size:(k+n)*size], next, k > 0)
 				k += n
 			}
 			for i, got := range dst {
