@@ -10,7 +10,7 @@ import "github.com/grovellm/grove/internal/gemm"
 
 // rangePages is the length of a range in pages of the cache. It is a constant of the definition: with
 // another one texts longer than a range have other bits. Tests make it shorter.
-var rangePages = 16
+var rangePages = 32
 
 // queryBlock is the number of queries (rows × heads of a group) that share one walk over the keys and
 // values of a head.
@@ -54,7 +54,7 @@ func (j *attendJob) plan() {
 			j.blocks, total = append(j.blocks, b), total+b.hi-b.lo
 		}
 	}
-	most := max(1, total*heads/(threads*partsPerWorker)) // ranges of a part
+	most := max(1, total*heads/(threads*partsPerWorker))          // ranges of a part
 	if threads == 1 || len(j.blocks) == 1 && heads%threads == 0 { // whole heads are shared out evenly
 		most = total
 	}
@@ -144,9 +144,11 @@ func (j *attendJob) task(worker, head int, b attendBlock) attendTask {
 // attend attends to all ranges.
 func (t *attendTask) attend() {
 	t.takeQueries()
+	all := t.folded()
+	t.res = all
+	t.attendRange(t.lo)
 	t.res = rangeResult{t.s.out[:t.n*t.width()], t.s.tops[:t.n], t.s.totals[:t.n]}
-	all := t.nothing()
-	for r := t.lo; r < t.hi; r++ {
+	for r := t.lo + 1; r < t.hi; r++ {
 		t.attendRange(r)
 		t.fold(all)
 	}

@@ -24,12 +24,9 @@ func (j *attendJob) keptRange(t *attendTask, r int) rangeResult {
 	return rangeResult{k[:o], k[o : o+t.n], k[o+t.n:]}
 }
 
-// nothing is the result of no range.
-func (t *attendTask) nothing() rangeResult {
-	all := rangeResult{t.s.folded[:t.n*t.width()], t.s.tops[t.n : 2*t.n], t.s.totals[t.n : 2*t.n]}
-	clear(all.o)
-	clear(all.sums)
-	return all
+// folded is room for the result of all ranges.
+func (t *attendTask) folded() rangeResult {
+	return rangeResult{t.s.folded[:t.n*t.width()], t.s.tops[t.n : 2*t.n], t.s.totals[t.n : 2*t.n]}
 }
 
 // foldJob folds the results of blocks that were cut into parts.
@@ -38,8 +35,11 @@ type foldJob attendJob
 func (f *foldJob) Do(worker, task int) {
 	j := (*attendJob)(f)
 	t := j.task(worker, task/len(j.split), j.blocks[j.split[task%len(j.split)]])
-	all := t.nothing()
-	for r := t.lo; r < t.hi; r++ {
+	all, first := t.folded(), j.keptRange(&t, t.lo)
+	copy(all.o, first.o)
+	copy(all.tops, first.tops)
+	copy(all.sums, first.sums)
+	for r := t.lo + 1; r < t.hi; r++ {
 		t.res = j.keptRange(&t, r)
 		t.fold(all)
 	}
@@ -50,19 +50,43 @@ func (f *foldJob) Do(worker, task int) {
 // largest scores, either weighs its sum times e to its largest score less m, and o becomes the mean of
 // the two means by these weights. Where only one of the two weighs anything it is taken as it is.
 func (t *attendTask) fold(all rangeResult) {
-	res := t.res
+	res, both := t.res, true
+	a, b := t.s.weights[:t.n], t.s.weights[t.n:2*t.n]
 	for k := range t.n {
 		switch {
 		case res.sums[k] == 0: // also of a row that sees nothing of the range
+			b[k], both = leave, false
 		case all.sums[k] == 0:
-			t.blend(all.o, res.o, k, 0, 1)
+			b[k], both = take, false
 			all.tops[k], all.sums[k] = res.tops[k], res.sums[k]
 		default:
-			a, b := all.weigh(k, res.tops[k], res.sums[k])
-			t.blend(all.o, res.o, k, a, b)
+			a[k], b[k] = all.weigh(k, res.tops[k], res.sums[k])
+		}
+	}
+	cols, step := t.width(), len(all.o)
+	if t.kv.panels() {
+		cols, step = gemm.Panel, t.n*gemm.Panel
+	}
+	for at := 0; at < len(all.o); at += step {
+		o, x := all.o[at:at+step], res.o[at:at+step]
+		if both {
+			simd.BlendRows(o, x, a, b, cols)
+			continue
+		}
+		for k := range t.n {
+			switch y := o[k*cols : (k+1)*cols]; b[k] {
+			case leave:
+			case take:
+				copy(y, x[k*cols:])
+			default:
+				simd.BlendRows(y, x[k*cols:], a[k:k+1], b[k:k+1], cols)
+			}
 		}
 	}
 }
+
+// In place of a share, which is not negative: the results stay, or are the part's.
+const leave, take = -1, -2
 
 // weigh adds a part of that largest score and sum to query k's. It returns the shares of the whole that
 // the query had before and that the part has.
@@ -75,39 +99,22 @@ func (a *rangeResult) weigh(k int, top, sum float32) (before, part float32) {
 	return before / a.sums[k], part / a.sums[k]
 }
 
-// blend makes query k's outputs a times themselves and b times x's, where there are those. Where a is 0 they are x's.
-func (t *attendTask) blend(o, x []float32, k int, a, b float32) {
-	size, step := t.width(), 0
-	from := k * size
-	if t.kv.panels() {
-		size, from, step = gemm.Panel, k*gemm.Panel, t.n*gemm.Panel
-	}
-	for {
-		y := o[from : from+size]
-		switch {
-		case x == nil:
-			simd.Scale(y, a)
-		case a == 0:
-			copy(y, x[from:])
-		default:
-			simd.Scale(y, a)
-			simd.Axpy(y, b, x[from:])
-		}
-		if from += step; step == 0 || from >= len(o) {
-			return
-		}
-	}
-}
-
 // addSinks shares the weights of each query with its head's sink, whose weight nobody gets.
 func (t *attendTask) addSinks(all rangeResult) {
 	if t.a.Sinks == nil {
 		return
 	}
+	size, step := t.width(), len(all.o)
+	if t.kv.panels() {
+		size, step = gemm.Panel, t.n*gemm.Panel
+	}
 	for k := range t.n {
-		if all.sums[k] != 0 {
-			a, _ := all.weigh(k, t.a.Sinks[t.head*t.group+k%t.group], 1)
-			t.blend(all.o, nil, k, a, 0)
+		if all.sums[k] == 0 {
+			continue
+		}
+		a, _ := all.weigh(k, t.a.Sinks[t.head*t.group+k%t.group], 1)
+		for at := k * size; at < len(all.o); at += step {
+			simd.Scale(all.o[at:at+size], a)
 		}
 	}
 }

@@ -15,40 +15,45 @@ func BenchmarkAttend(b *testing.B) {
 	a := &Attention{Heads: 16, KVHeads: 8, Dim: 128}
 	for _, kv := range []KVType{KVF32, KVBF16, KVQ8} {
 		for _, committed := range []int{128, 1024, 8192, 32768} {
-			const layers = 4
-			mem := &Pages{Layers: layers, Heads: a.KVHeads, Dim: a.Dim, KV: kv}
-			c := mem.NewCache()
-			fillCache(c, committed)
-			for _, n := range []int{1, 16, 512} {
-				b.Run(fmt.Sprintf("%v/%d/%d", kv, committed, n), func(b *testing.B) {
-					pool := par.New(0)
-					defer pool.Close()
-					e := NewExec(pool)
-					t := tree.New(0)
-					for i := 1; i < n; i++ {
-						parent := i - 1
-						if n < 512 { // else it is a chain
-							parent = (i - 1) / 3
-						}
-						t.Append(parent, 0, 0)
-					}
-					var f Forest
-					f.Add(c, t, 0)
-					c.Reserve(0, n)
-					qkv, out := NewMat(n, a.QKVCols()), NewMat(n, a.Heads*a.Dim)
-					r := rand.New(rand.NewPCG(1, 2))
-					for i := range qkv.Data {
-						qkv.Data[i] = float32(r.NormFloat64())
-					}
-					b.SetBytes(int64(committed * mem.RowBytes()))
-					for b.Loop() {
-						for layer := range layers {
-							e.Attend(a, layer, &f, qkv, out)
-						}
-					}
-				})
-			}
-			c.Free()
+			b.Run(fmt.Sprintf("%v/%d", kv, committed), func(b *testing.B) {
+				const layers = 4
+				mem := &Pages{Layers: layers, Heads: a.KVHeads, Dim: a.Dim, KV: kv}
+				c := mem.NewCache()
+				defer c.Free()
+				fillCache(c, committed)
+				for _, n := range []int{1, 16, 512} {
+					b.Run(fmt.Sprint(n), func(b *testing.B) { benchmarkAttend(b, a, c, n) })
+				}
+			})
+		}
+	}
+}
+
+// benchmarkAttend times attention of n rows to a cache: a tree, or a chain of many.
+func benchmarkAttend(b *testing.B, a *Attention, c *Cache, n int) {
+	pool := par.New(0)
+	defer pool.Close()
+	e := NewExec(pool)
+	t := tree.New(0)
+	for i := 1; i < n; i++ {
+		parent := i - 1
+		if n < 512 {
+			parent = (i - 1) / 3
+		}
+		t.Append(parent, 0, 0)
+	}
+	var f Forest
+	f.Add(c, t, 0)
+	c.Reserve(0, n)
+	qkv, out := NewMat(n, a.QKVCols()), NewMat(n, a.Heads*a.Dim)
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range qkv.Data {
+		qkv.Data[i] = float32(r.NormFloat64())
+	}
+	b.SetBytes(int64(c.Len() * c.mem.RowBytes()))
+	for b.Loop() {
+		for layer := range c.mem.Layers {
+			e.Attend(a, layer, &f, qkv, out)
 		}
 	}
 }

@@ -37,6 +37,7 @@ type workerScratch struct {
 	folded  []float32
 	tops    []float32 // of the outputs, the largest scores and the sums of exponentials
 	totals  []float32
+	weights []float32     // of results that are folded
 	inputs  inputs        // rows on their way into the products of a strip
 	pages   []int32       // that a block sees
 	seen    []bool        // of a page, all false between blocks
@@ -69,6 +70,7 @@ func (e *Exec) grow(n scratchSizes) {
 		s.row, s.queries = grow(s.row, g.row), grow(s.queries, g.results)
 		s.out, s.folded = grow(s.out, g.results), grow(s.folded, g.results)
 		s.tops, s.totals = grow(s.tops, 2*g.queries), grow(s.totals, 2*g.queries)
+		s.weights = grow(s.weights, 2*g.queries)
 		s.scores, s.gather, s.sums = grow(s.scores, g.scores), grow(s.gather, g.gather), grow(s.sums, g.sums)
 		s.pages, s.seen = grow(s.pages, pagesFor(g.slots)), grow(s.seen, pagesFor(g.slots))
 		s.column = grow(s.column, pagesFor(g.slots))

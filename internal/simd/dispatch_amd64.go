@@ -260,3 +260,14 @@ func mulF16(dst, x []float32, h []byte) {
 		mulF16Generic(dst, x, h)
 	}
 }
+
+func blendRows(dst, x, a, b []float32, cols int) {
+	switch l := cpu.Active(); {
+	case l >= cpu.AVX512:
+		blendRowsAVX512(dst, x, a, b, cols)
+	case l >= cpu.AVX2:
+		blendRowsAVX2(dst, x, a, b, cols)
+	default:
+		blendRowsGeneric(dst, x, a, b, cols)
+	}
+}

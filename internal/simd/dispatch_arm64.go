@@ -182,3 +182,11 @@ func mulF16(dst, x []float32, h []byte) {
 	}
 	mulF16Generic(dst, x, h)
 }
+
+func blendRows(dst, x, a, b []float32, cols int) {
+	if cpu.Active() >= cpu.NEON {
+		blendRowsNEON(dst, x, a, b, cols)
+		return
+	}
+	blendRowsGeneric(dst, x, a, b, cols)
+}

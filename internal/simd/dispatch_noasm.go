@@ -29,5 +29,6 @@ func scores(dst []float32, dstStride int, q []float32, qStride, rows, hd int, kP
 func mix(o []float32, oStride int, p []float32, pStride, rows, hd, count int, vPage []float32) {
 	mixGeneric(o, oStride, p, pStride, rows, hd, count, vPage)
 }
-func intsToBF16(dst, x []byte)   { intsToBF16Generic(dst, x) }
-func mulF16(dst, x []float32, h []byte) { mulF16Generic(dst, x, h) }
+func intsToBF16(dst, x []byte)                   { intsToBF16Generic(dst, x) }
+func mulF16(dst, x []float32, h []byte)          { mulF16Generic(dst, x, h) }
+func blendRows(dst, x, a, b []float32, cols int) { blendRowsGeneric(dst, x, a, b, cols) }

@@ -25,6 +25,25 @@ func MulF16(dst, x []float32, h []byte) {
 	mulF16Generic(dst[n:], x[n:], h[2*n:])
 }
 
+// BlendRows makes each row of dst, cols elements of it for every element of a, a times itself and b times that row of x:
+// FMA(b, x, a·dst).
+func BlendRows(dst, x, a, b []float32, cols int) {
+	dst, x, b = dst[:len(a)*cols], x[:len(a)*cols], b[:len(a)]
+	if cols%lanes != 0 {
+		blendRowsGeneric(dst, x, a, b, cols)
+		return
+	}
+	blendRows(dst, x, a, b, cols)
+}
+
+func blendRowsGeneric(dst, x, a, b []float32, cols int) {
+	for r := range a {
+		for i := r * cols; i < (r+1)*cols; i++ {
+			dst[i] = num.FMA(b[r], x[i], float32(a[r]*dst[i]))
+		}
+	}
+}
+
 func intsToBF16Generic(dst, x []byte) {
 	for i, v := range x {
 		binary.LittleEndian.PutUint16(dst[2*i:], uint16(math.Float32bits(float32(int8(v)))>>16))

@@ -44,6 +44,52 @@ l2:
 	VZEROUPPER
 	RET
 
+// func blendRowsAVX2(dst []float32, x []float32, a []float32, b []float32, cols int)
+// Requires: AVX, FMA3
+TEXT ·blendRowsAVX2(SB), NOSPLIT, $0-104
+	MOVQ  dst_base+0(FP), AX
+	MOVQ  x_base+24(FP), CX
+	MOVQ  a_base+48(FP), DX
+	MOVQ  b_base+72(FP), BX
+	MOVQ  a_len+56(FP), SI
+	MOVQ  cols+96(FP), DI
+	TESTQ SI, SI
+	JZ    l2
+
+l1:
+	VBROADCASTSS (DX), Y0
+	VBROADCASTSS (BX), Y1
+	XORQ         R8, R8
+	TESTQ        DI, DI
+	JZ           l4
+
+l3:
+	VMOVUPS     (AX)(R8*4), Y2
+	VMOVUPS     32(AX)(R8*4), Y3
+	VMOVUPS     (CX)(R8*4), Y4
+	VMOVUPS     32(CX)(R8*4), Y5
+	VMULPS      Y0, Y2, Y2
+	VMULPS      Y0, Y3, Y3
+	VFMADD231PS Y4, Y1, Y2
+	VFMADD231PS Y5, Y1, Y3
+	VMOVUPS     Y2, (AX)(R8*4)
+	VMOVUPS     Y3, 32(AX)(R8*4)
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JL          l3
+
+l4:
+	LEAQ (AX)(DI*4), AX
+	LEAQ (CX)(DI*4), CX
+	ADDQ $+4, DX
+	ADDQ $+4, BX
+	DECQ SI
+	JNZ  l1
+
+l2:
+	VZEROUPPER
+	RET
+
 // func mulF16AVX2(dst []float32, x []float32, h []byte)
 // Requires: AVX, F16C
 TEXT ·mulF16AVX2(SB), NOSPLIT, $0-72
@@ -97,6 +143,47 @@ l1:
 	ADDQ      $+16, BX
 	CMPQ      BX, DX
 	JL        l1
+
+l2:
+	VZEROUPPER
+	RET
+
+// func blendRowsAVX512(dst []float32, x []float32, a []float32, b []float32, cols int)
+// Requires: AVX, AVX512F
+TEXT ·blendRowsAVX512(SB), NOSPLIT, $0-104
+	MOVQ  dst_base+0(FP), AX
+	MOVQ  x_base+24(FP), CX
+	MOVQ  a_base+48(FP), DX
+	MOVQ  b_base+72(FP), BX
+	MOVQ  a_len+56(FP), SI
+	MOVQ  cols+96(FP), DI
+	TESTQ SI, SI
+	JZ    l2
+
+l1:
+	VBROADCASTSS (DX), Z0
+	VBROADCASTSS (BX), Z1
+	XORQ         R8, R8
+	TESTQ        DI, DI
+	JZ           l4
+
+l3:
+	VMOVUPS     (AX)(R8*4), Z2
+	VMOVUPS     (CX)(R8*4), Z3
+	VMULPS      Z0, Z2, Z2
+	VFMADD231PS Z3, Z1, Z2
+	VMOVUPS     Z2, (AX)(R8*4)
+	ADDQ        $+16, R8
+	CMPQ        R8, DI
+	JL          l3
+
+l4:
+	LEAQ (AX)(DI*4), AX
+	LEAQ (CX)(DI*4), CX
+	ADDQ $+4, DX
+	ADDQ $+4, BX
+	DECQ SI
+	JNZ  l1
 
 l2:
 	VZEROUPPER

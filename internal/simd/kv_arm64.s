@@ -30,6 +30,42 @@ l1:
 l2:
 	RET
 
+// func blendRowsNEON(dst, x, a, b []float32, cols int)
+TEXT ·blendRowsNEON(SB), NOSPLIT|NOFRAME, $0-104
+	MOVD dst_base+0(FP), R0
+	MOVD x_base+24(FP), R1
+	MOVD a_base+48(FP), R4
+	MOVD a_len+56(FP), R6
+	MOVD b_base+72(FP), R5
+	MOVD cols+96(FP), R7
+	CBZ R6, l2
+l1:
+	FMOVS.P 4(R4), F30
+	FMOVS.P 4(R5), F31
+	VDUP V30.S[0], V30.S4
+	VDUP V31.S[0], V31.S4
+	MOVD R7, R8
+	CBZ R8, l4
+l3:
+	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R1), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e3edc00 // fmul v0.4s, v0.4s, v30.4s
+	VFMLA V31.S4, V4.S4, V0.S4
+	WORD $0x6e3edc21 // fmul v1.4s, v1.4s, v30.4s
+	VFMLA V31.S4, V5.S4, V1.S4
+	WORD $0x6e3edc42 // fmul v2.4s, v2.4s, v30.4s
+	VFMLA V31.S4, V6.S4, V2.S4
+	WORD $0x6e3edc63 // fmul v3.4s, v3.4s, v30.4s
+	VFMLA V31.S4, V7.S4, V3.S4
+	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
+	SUBS $16, R8, R8
+	BNE l3
+l4:
+	SUBS $1, R6, R6
+	BNE l1
+l2:
+	RET
+
 // func mulF16NEON(dst, x []float32, h []byte)
 TEXT ·mulF16NEON(SB), NOSPLIT|NOFRAME, $0-72
 	MOVD dst_base+0(FP), R0

@@ -118,6 +118,11 @@ var ops = []struct {
 		Scores(s.slice(rows*ds+PageRows), ds, s.slice(rows*qs+hd), qs, rows, hd, s.slice(hd*PageRows))
 		return nil
 	}},
+	{"BlendRows", func(s *source, n int) []float32 {
+		rows := s.IntN(20)
+		BlendRows(s.slice(rows*n), s.slice(rows*n), s.slice(rows), s.slice(rows), n)
+		return nil
+	}},
 	{"Mix", func(s *source, n int) []float32 {
 		rows, hd, count := s.IntN(20), n, s.IntN(PageRows+1)
 		os, ps := hd+s.IntN(9), count+s.IntN(9)

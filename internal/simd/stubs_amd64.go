@@ -134,10 +134,16 @@ func mixAVX512(o []float32, oStride int, p []float32, pStride int, rows int, hd 
 func intsToBF16AVX2(dst []byte, x []byte)
 
 //go:noescape
+func blendRowsAVX2(dst []float32, x []float32, a []float32, b []float32, cols int)
+
+//go:noescape
 func mulF16AVX2(dst []float32, x []float32, h []byte)
 
 //go:noescape
 func intsToBF16AVX512(dst []byte, x []byte)
+
+//go:noescape
+func blendRowsAVX512(dst []float32, x []float32, a []float32, b []float32, cols int)
 
 //go:noescape
 func mulF16AVX512(dst []float32, x []float32, h []byte)

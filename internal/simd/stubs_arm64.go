@@ -71,4 +71,7 @@ func mixNEON(o []float32, oStride int, p []float32, pStride, rows, hd, count int
 func intsToBF16NEON(dst, x []byte)
 
 //go:noescape
+func blendRowsNEON(dst, x, a, b []float32, cols int)
+
+//go:noescape
 func mulF16NEON(dst, x []float32, h []byte)

@@ -1,6 +1,6 @@
 package main
 
-// kvKernels writes conversions of a cache of Q8_0. Lengths are multiples of 16.
+// kvKernels writes conversions of a cache of Q8_0, and the fold of ranges of attention. Lengths are multiples of 16.
 func kvKernels(g *gen) {
 	const dst, x, h, n = "R0", "R1", "R2", "R3"
 
@@ -19,6 +19,31 @@ func kvKernels(g *gen) {
 		}
 		g.I("VST1.P [V16.H8, V17.H8], 32(%s)", dst)
 	})
+	g.ret()
+
+	const a, b, rows, cols, left = "R4", "R5", "R6", "R7", "R8"
+	g.fn("blendRows", "func(dst, x, a, b []float32, cols int)")
+	g.params("dst_base", dst, "x_base", x, "a_base", a, "a_len", rows, "b_base", b, "cols", cols)
+	loop, done := g.label(), g.label()
+	g.I("CBZ %s, %s", rows, done)
+	g.Label("%s", loop)
+	g.I("FMOVS.P 4(%s), F30", a)
+	g.I("FMOVS.P 4(%s), F31", b)
+	g.dup(30, 30, 0)
+	g.dup(31, 31, 0)
+	g.I("MOVD %s, %s", cols, left)
+	whole(g, left, 16, func() {
+		g.I("VLD1 (%s), %s", dst, list(0, 4))
+		g.I("VLD1.P 64(%s), %s", x, list(4, 4))
+		for i := range 4 {
+			g.Fmul(i, i, 30)
+			g.Fmla(i, 4+i, 31)
+		}
+		g.I("VST1.P %s, 64(%s)", list(0, 4), dst)
+	})
+	g.I("SUBS $1, %s, %s", rows, rows)
+	g.I("BNE %s", loop)
+	g.Label("%s", done)
 	g.ret()
 
 	g.fn("mulF16", "func(dst, x []float32, h []byte)")

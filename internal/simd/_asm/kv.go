@@ -5,7 +5,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// kvKernels emits conversions of a cache of Q8_0. Lengths are multiples of the vectors.
+// kvKernels emits conversions of a cache of Q8_0, and the fold of ranges of attention. Lengths are multiples of the vectors.
 func kvKernels(g *gen) {
 	// Two neighbouring elements are one lane: x in the lower half of dst's, the next in the higher.
 	g.fn("intsToBF16", "func(dst, x []byte)")
@@ -27,6 +27,32 @@ func kvKernels(g *gen) {
 			g.VMOVUPS(low, operand.Mem{Base: dst, Index: i, Scale: 4, Disp: 32 * h})
 		}
 	})
+	g.ret()
+
+	g.fn("blendRows", "func(dst, x, a, b []float32, cols int)")
+	dst, x = g.base("dst"), g.base("x")
+	as, bs := g.base("a"), g.base("b")
+	rows, cols := g.Load(g.Param("a").Len(), g.GP64()), g.Load(g.Param("cols"), g.GP64())
+	loop, done := g.label(), g.label()
+	g.TESTQ(rows, rows)
+	g.JZ(operand.LabelRef(done))
+	g.Label(loop)
+	ra, rb := g.reg(), g.reg()
+	g.VBROADCASTSS(operand.Mem{Base: as}, ra)
+	g.VBROADCASTSS(operand.Mem{Base: bs}, rb)
+	g.whole(cols, func(i reg.Register) {
+		d, v := g.load(ptr{dst, i}), g.load(ptr{x, i})
+		g.mul(g.same(ra), d, d)
+		g.fma231(v, g.same(rb), d)
+		g.store(d, ptr{dst, i})
+	})
+	g.LEAQ(operand.Mem{Base: dst, Index: cols, Scale: 4}, dst)
+	g.LEAQ(operand.Mem{Base: x, Index: cols, Scale: 4}, x)
+	g.ADDQ(operand.I8(4), as)
+	g.ADDQ(operand.I8(4), bs)
+	g.DECQ(rows)
+	g.JNZ(operand.LabelRef(loop))
+	g.Label(done)
 	g.ret()
 
 	g.fn("mulF16", "func(dst, x []float32, h []byte)")
