@@ -61,7 +61,7 @@ func blockCase(ctx context.Context, v *variant, rng *rand.Rand, text []int32, an
 // block is a head at work.
 type block struct {
 	o     *opened
-	h     *jet.Head
+	h     *jet.Network
 	pages nn.Pages
 	e     *nn.Exec
 

@@ -19,8 +19,8 @@ import (
 	_ "github.com/grovellm/grove/internal/heads"
 )
 
-// drafter makes the drafter of a name for a target: a registered one, or one of those below.
-func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant, o *opened) (draft.Drafter, error) {
+// drafter makes the drafter of a name for a target: a registered one, or one of those below. Its head may be one of the learners.
+func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script, v *variant, l *learners) (draft.Drafter, error) {
 	t := &teller{rng: rand.New(rand.NewPCG(rng.Uint64(), 0)), vocab: v.shape.Vocab, scripts: scripts}
 	switch name {
 	case "oracle":
@@ -30,22 +30,23 @@ func drafter(ctx context.Context, name string, rng *rand.Rand, scripts []script,
 		t.over = true
 		return t, nil
 	}
-	target, err := v.headed(o)
+	target, err := v.headed(l.o)
 	if err != nil {
 		return nil, err
 	}
 	if rng.IntN(3) > 0 {
-		if target.Draft, err = v.draftFor(ctx, o); err != nil {
+		if target.Draft, err = v.draftFor(ctx, l.o); err != nil {
 			return nil, err
 		}
 	}
+	target.Adapt = l.learn
 	return draft.New(name, target)
 }
 
 // randomHeads describes a drafter of each kind of head.
 func randomHeads(rng *rand.Rand) (names []string) {
 	for _, kind := range headfile.Kinds() {
-		names = append(names, randomHead(rng, kind))
+		names = append(names, learningHead(rng, kind))
 	}
 	return names
 }
@@ -63,13 +64,17 @@ func randomHead(rng *rand.Rand, kind *headfile.Kind) string {
 		n, _ := strconv.Atoi(number[1:])
 		return fmt.Sprintf("%s%d", number[:1], 1+n/10+rng.IntN(2*n-1-n/10))
 	})
-	name, _, _ := draft.Split(text)
-	families := draft.Families()
-	f := families[slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == name })]
-	if slices.Contains(f.Modifiers, "dynaspec") && rng.IntN(4) == 0 {
+	if slices.Contains(familyOf(text).Modifiers, "dynaspec") && rng.IntN(4) == 0 {
 		return text + []string{"+dynaspec", "+text+dynaspec-fixed"}[rng.IntN(2)]
 	}
 	return text + randomModifiers(rng, draftable)
+}
+
+// familyOf is the family that a drafter's text names.
+func familyOf(text string) draft.Family {
+	name, _, _ := draft.Split(text)
+	families := draft.Families()
+	return families[slices.IndexFunc(families, func(f draft.Family) bool { return f.Name == name })]
 }
 
 // randomModelDrafter describes a draft model's drafter, whose head may compute part of the vocabulary.
@@ -121,7 +126,7 @@ func randomMerge(rng *rand.Rand, vocab int) string {
 	}
 	second := randomModelDrafter(rng, vocab)
 	if rng.IntN(4) > 0 {
-		second = randomHead(rng, randomKind(rng))
+		second = learningHead(rng, randomKind(rng))
 	}
 	return fmt.Sprintf("merge:%s(%s)+(%s)", mode, first, second)
 }

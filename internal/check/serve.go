@@ -34,7 +34,7 @@ func Serve(ctx context.Context, o Options) (Report, error) {
 	return r, err
 }
 
-func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) error {
+func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) (ended error) {
 	vocab := v.shape.Vocab
 	level := randomLevel(rng)
 	scripts := make([]script, 3+rng.IntN(6))
@@ -55,10 +55,11 @@ func serveCase(ctx context.Context, v *variant, rng *rand.Rand, tokens *int) err
 	if err != nil {
 		return err
 	}
-	drafters := map[string]draft.Drafter{}
+	drafters, learning := map[string]draft.Drafter{}, &learners{rng: rng, vocab: vocab, o: opened}
+	defer func() { ended = errors.Join(ended, learning.Close()) }()
 	for _, name := range append(randomHeads(rng), "lookup", "hostile", randomModelDrafter(rng, vocab), randomMerge(rng, vocab)) {
 		if rng.IntN(2) == 0 {
-			if drafters[name], err = drafter(ctx, name, rng, scripts, v, opened); err != nil {
+			if drafters[name], err = drafter(ctx, name, rng, scripts, v, learning); err != nil {
 				return err
 			}
 		}

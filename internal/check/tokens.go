@@ -23,7 +23,7 @@ import (
 // hostile one, a draft model and heads of every kind with trees of random shapes, and a merge of
 // two. Each sequence is decoded plainly and alone, at one kernel level; then all of them together,
 // with each drafter, at another level and number of threads, some of them with texts of the past,
-// while the weights of heads that can learn change under way.
+// while the weights of heads that can learn change under way, by the modifier +adapt too.
 func Tokens(ctx context.Context, o Options) (Report, error) {
 	var r Report
 	err := run(ctx, o, &r, func(ctx context.Context, s *models, n int, rng *rand.Rand) error {
@@ -181,15 +181,12 @@ func compareTokens(ctx context.Context, v *variant, rng *rand.Rand, scripts []sc
 			scripts = append(scripts, s)
 		}
 	}
-	d, err := drafter(ctx, name, rng, scripts, v, o)
+	learning := &learners{rng: rng, vocab: v.shape.Vocab, o: o}
+	d, err := drafter(ctx, name, rng, scripts, v, learning)
 	if err != nil {
 		return err
 	}
-	d, learned, err := learning(d, rng, v.shape.Vocab, o)
-	if err != nil {
-		return err
-	}
-	defer func() { failed = errors.Join(failed, learned()) }()
+	defer func() { failed = errors.Join(failed, learning.Close()) }()
 	// A controller goes by the clock, so that a case without one is the surer to be run again as it was.
 	loop, err := speculate.New(speculate.Model(o.m), d, speculate.Options{Chunk: 1 + rng.IntN(64), Uncontrolled: rng.IntN(4) > 0})
 	if err != nil {
