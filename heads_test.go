@@ -68,7 +68,7 @@ func TestHeads(t *testing.T) {
 	}
 	request := grove.Request{MaxTokens: 30, IgnoreEnd: true, Uncontrolled: true}
 	want := collect(t, m, "a b c", request)
-	for _, d := range []string{"jetspec", "dflash", "jetspec:head=bidirectional", "jetspec:model=" + causal} {
+	for _, d := range []string{"jetspec", "dflash", "ddtree:tree=accum-logp", "jetspec:model=" + causal} {
 		request.Drafter = d
 		r := collect(t, m, "a b c", request)
 		if !slices.Equal(r.Tokens, want.Tokens) {

@@ -114,7 +114,7 @@ func TestEagleHead(t *testing.T) {
 	for wrong, args := range map[string][]string{
 		"is to be a GGUF file": {"convert", at("vllm"), at("x.gguf"), "--speculators"},
 		"say which (--target":  {"convert", at("head.gguf"), at("y"), "--speculators"},
-		"want one of EAGLE-2":  append(common, "-d", "eagle2:model="+at("head.gguf")),
+		"want EAGLE-2":         append(common, "-d", "eagle2:model="+at("head.gguf")),
 	} {
 		if code, _, err := command("", args...); code == 0 || !strings.Contains(err, wrong) {
 			t.Errorf("grove %q: status %d, %s: want %q", args, code, err, wrong)

@@ -49,7 +49,7 @@ func TestExports(t *testing.T) {
 			return newDrafter(r, n, shape, shortlist.Options{}, m).(learn.Learner)
 		}
 		return drafter(Must(eagle.NewNetwork(c, synthetic.Head(&c, kind, seed), synthetic.Tokens(&c, seed), &m.Network))(r)), func(path string) learn.Learner {
-			return drafter(Must(eagle.Open(draft.Head{Name: path}, As(m)))(r).Network)
+			return drafter(Must(eagle.Open(draft.Head{Name: path}, As(m)))(r))
 		}
 	})
 }

@@ -207,41 +207,15 @@ func TestNothingIsDraftedBlindly(t *testing.T) {
 	}
 }
 
-// Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	best := grow.DefaultBestFirst()
 	for _, version := range []int{2, 3, eagle.Native} {
+		n := head(t, m, version, 1)
 		for _, method := range []string{"", "freq"} {
 			for _, temperature := range []float32{0, 1} {
-				t.Run(fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), func(t *testing.T) {
-					n := head(t, m, version, 1)
-					d := newDrafter(t, n, withText{&best}, shortlist.Options{Method: method}, m)
-					s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: temperature}}, 1)
-					defer s.Close()
-					Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))
-					requests := []draft.Request{s.Request(30, 20, nil)}
-					rows := []draft.Rows{{State: s.State, Nodes: []int32{0, 1}, Tokens: make([]int32, 2), Next: 1, Tree: requests[0].Tree}}
-					taps := fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}
-					rows[0].Pass = taps
-					round := func() {
-						tr := requests[0].Tree
-						tr.Reset(1)
-						if _, err := d.Propose(t.Context(), requests); err != nil {
-							t.Fatal(err)
-						}
-						copy(rows[0].Tokens, tr.Token[:2])
-						if err := d.Commit(rows); err != nil {
-							t.Fatal(err)
-						}
-					}
-					for range 200 {
-						round()
-					}
-					if got := testing.AllocsPerRun(40, round); got > 0.5 { // pages of the cache grow with the text
-						t.Errorf("%g allocations a round", got)
-					}
-				})
+				d := newDrafter(t, n, withText{&best}, shortlist.Options{Method: method}, m)
+				SteadyState(t, fmt.Sprintf("EAGLE-%d %s %g", version, method, temperature), d, n.Hidden, temperature, nil)
 			}
 		}
 	}
@@ -252,3 +226,29 @@ type fixedTaps struct{ tap, logits []float32 }
 
 func (p fixedTaps) Tap(int, int, int) []float32 { return p.tap }
 func (p fixedTaps) Logits(int, int) []float32   { return p.logits }
+
+func TestSameTokens(t *testing.T) {
+	m := OpenTarget(t, 512)
+	heads := []*eagle.Network{head(t, m, 2, 1)}
+	for seed := uint64(0); len(heads) < 3; seed++ { // one of all tokens, and one of some
+		if n := head(t, m, 3, seed); (n.Tokens != nil) == (len(heads) == 2) {
+			heads = append(heads, n)
+		}
+	}
+	dynamic, best, tree := grow.DefaultDynamic(), grow.DefaultBestFirst(), grow.DefaultDynaTree()
+	var cases []Case
+	for _, n := range heads {
+		for i, shape := range []grow.Shape{&dynamic, withText{&best}, withText{&tree}, &best, &grow.Linear{K: 5}, &grow.Dynamic{K: 3, Depth: 4, N: 20}} {
+			lists := shortlist.Options{}
+			if i%2 == 1 {
+				lists = shortlist.Options{Method: []string{"freq-pa", "context"}[i/2%2], Size: min(64, n.DraftVocab), Extra: min(32, n.DraftVocab)}
+			}
+			cases = append(cases, Case{
+				Name:  fmt.Sprintf("EAGLE-%d, %d tokens, %T %+v", n.Version, n.DraftVocab, shape, lists),
+				New:   func() draft.Drafter { return newDrafter(t, n, shape, lists, m) },
+				Finds: n.Tokens == nil && i == 0,
+			})
+		}
+	}
+	SameTokens(t, m, cases)
+}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/shortlist"
 )
 
@@ -43,34 +44,19 @@ states. Trees are EAGLE-2's dynamic trees; tree= names others.`,
 			if err != nil {
 				return nil, err
 			}
-			if target.Model == nil {
-				return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
-			}
-			h, err := find(p.Model, f.version, target)
+			called := fmt.Sprintf("EAGLE-%d", f.version)
+			wanted := func(s headfile.Shape) bool { return s.(*Config).Version == f.version }
+			n, err := headfile.Choose(p.Model, target, &kind, called, wanted, Open)
 			if err != nil {
 				return nil, err
 			}
-			n, m := h.Network, target.Model
-			lists, err := draft.Shortlists(mods.List, shortlist.Drafter{
-				Pool: m.Pool(), Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer, Embed: n.Embed,
-			}, h, target)
+			output := shortlist.Drafter{Head: &n.Head, Norm: n.Norm, Tokens: n.Tokens, Embed: n.Embed}
+			lists, err := headfile.Lists(mods, output, target)
 			if err != nil {
 				return nil, err
 			}
-			return New(n, p.Shape, mods.Text, lists, m.Pool(), target)
+			return New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
 		}
 		draft.Register(family)
 	}
-}
-
-// find opens the head at path, or the target's own.
-func find(path string, version int, target draft.Target) (*Head, error) {
-	if path == "" {
-		return Find(target, version)
-	}
-	h, err := Open(draft.Head{Name: path}, target)
-	if err == nil && h.Version != version {
-		err = fmt.Errorf("model=%s is an EAGLE-%d head: want one of EAGLE-%d", path, h.Version, version)
-	}
-	return h, err
 }

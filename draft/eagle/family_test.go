@@ -63,7 +63,7 @@ func TestFamilies(t *testing.T) {
 		}
 	}
 	for text, say := range map[string]string{
-		"eagle3:model=" + of2:            "is an EAGLE-2 head: want one of EAGLE-3",
+		"eagle3:model=" + of2:            "want EAGLE-3",
 		"eagle3:tree=oak":                "want one of linear",
 		"eagle3:tree=linear,depth=3":     "no such option",
 		"eagle3:tree=dynamic,k=0":        "k is 0",

@@ -15,12 +15,6 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Head is an open head of a target. It is immutable: any number of drafters run it.
-type Head struct {
-	*Network
-	Name string // the file it came from
-}
-
 // Architectures of GGUF files.
 const (
 	arch3 = "eagle3"
@@ -48,20 +42,11 @@ func (c *Config) Common() headfile.Common {
 }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
-		n, err := NewNetwork(*s.(*Config), w, tokens, m)
-		return &Head{n, h.Name}, err
-	})
-}
-
-// Find opens the first of the target's heads that is of a version.
-func Find(target draft.Target, version int) (*Head, error) {
-	h, err := headfile.Find(target, &kind, fmt.Sprintf("EAGLE-%d", version), func(s headfile.Shape) bool { return s.(*Config).Version == version })
-	if err != nil {
-		return nil, err
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, tokens, m)
 	}
-	return Open(h, target)
+	return headfile.Load(h, &kind, target, build)
 }
 
 // FileArch is the architecture that a GGUF file names.

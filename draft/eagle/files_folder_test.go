@@ -196,7 +196,7 @@ func TestRefusedFolders(t *testing.T) {
 
 // What is written has the names that other programs look for, and no others.
 func TestNames(t *testing.T) {
-	m, _ := fileTarget(t)
+	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
 	c.Arch, c.Layers, c.Taps, c.DraftVocab = "llama", 1, []int{1, 2, 3}, 50
 	c.NormBeforeResidual, c.NormBeforeFC, c.FCNorm, c.NormOutput = false, false, false, false
@@ -303,7 +303,7 @@ func TestEmptyTaps(t *testing.T) {
 // vLLM's first format holds EAGLE-1, EAGLE-2 and HASS heads under other names: the head is the
 // same. With its further norms it is refused.
 func TestFirstSpeculators(t *testing.T) {
-	m, _ := fileTarget(t)
+	m, _ := FileTarget(t)
 	c := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(6, 6)), "eagle2", m.Config, tensor.F32)
 	c.Arch = "llama"
 	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
@@ -346,7 +346,7 @@ func TestFirstSpeculators(t *testing.T) {
 			}
 		case err != nil:
 			t.Error(err)
-		case got.Version != 2 || apart(logits(got.Network, m), logits(want.Network, m)) != 0:
+		case got.Version != 2 || apart(logits(got, m), logits(want, m)) != 0:
 			t.Error("the head computes something else")
 		}
 	}

@@ -53,7 +53,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 			t.Fatal(err)
 		}
 		h := Must(eagle.Open(draft.Head{Name: file}, As(m)))(t)
-		d := newDrafter(t, h.Network, &grow.Linear{K: 7}, shortlist.Options{}, m)
+		d := newDrafter(t, h, &grow.Linear{K: 7}, shortlist.Options{}, m)
 		for p, want := range drafts {
 			var prompt []int32
 			for i := range 20 + 15*p {

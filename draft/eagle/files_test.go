@@ -17,28 +17,12 @@ import (
 	"github.com/grovellm/grove/gguf"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
-	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 	"github.com/grovellm/grove/tree"
 )
-
-// fileTarget is a small random model and its file.
-func fileTarget(t testing.TB) (*model.Model, *gguf.File) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "target.gguf")
-	s := Must(synth.Lookup("tiny-qwen3"))(t)
-	if err := synth.Write(t.Context(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	m := Must(model.Open(path, model.Options{Threads: 2}))(t)
-	t.Cleanup(func() { m.Close() })
-	f := Must(gguf.Open(path))(t)
-	t.Cleanup(func() { f.Close() })
-	return m, f
-}
 
 // logits are those of a draft of two rows after a text of three entries, which tells heads apart.
 func logits(n *eagle.Network, m *model.Model) []float32 {
@@ -117,7 +101,7 @@ func written(t testing.TB, m *model.Model, vocabulary *gguf.File, version int, k
 
 // A head comes back from a file of any type and from folders of both layouts as it was: its shape, its tokens, and what it computes.
 func TestFilesRoundTrip(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := FileTarget(t)
 	for seed := range uint64(12) {
 		kind := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}[seed%4]
 		version := 3 - int(seed/4%3/2)
@@ -154,7 +138,7 @@ func TestFilesRoundTrip(t *testing.T) {
 					most = 1e-5
 				}
 			}
-			if d := apart(logits(head.Network, m), want); d > most {
+			if d := apart(logits(head, m), want); d > most {
 				t.Errorf("%s, EAGLE-%d %s, %v: logits are %g apart, want %g at most", form, version, c.Arch, kind, d, most)
 			}
 		}
@@ -163,7 +147,7 @@ func TestFilesRoundTrip(t *testing.T) {
 
 // A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
 func TestRefusedHeads(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[eagle.Config](rand.New(rand.NewPCG(3, 3)), "eagle3", m.Config, tensor.F32)
 	good.Taps, good.TargetLayers, good.DraftVocab, good.Arch = []int{1, 2, 3}, m.Config.Layers, 50, "llama"
 	path := filepath.Join(t.TempDir(), "head.gguf")
@@ -231,49 +215,23 @@ func TestRefusedHeads(t *testing.T) {
 	}
 }
 
-// The first head of its version is taken, once for all who ask.
-func TestFind(t *testing.T) {
-	m, vocabulary := fileTarget(t)
-	target := As(m)
-	target.Shared = &draft.Shared{}
-	if _, err := eagle.Find(target, 3); err == nil || !strings.Contains(err.Error(), "model=FILE") {
-		t.Errorf("no heads: %v", err)
-	}
-	target.Heads = []draft.Head{{Name: vocabulary.Path}} // of another kind
+func TestTakesTheFirst(t *testing.T) {
+	m, vocabulary := FileTarget(t)
+	heads := []draft.Head{{Name: vocabulary.Path}} // of another kind
 	for i, version := range []int{2, 3, 3} {
 		_, _, files := written(t, m, vocabulary, version, tensor.F32, uint64(i))
-		target.Heads = append(target.Heads, files["file"])
+		heads = append(heads, files["file"])
 	}
 	for i, version := range map[int]int{1: 2, 2: 3} {
-		h := Must(eagle.Find(target, version))(t)
-		again, err := eagle.Open(target.Heads[i], target)
-		if err != nil || h != again || h.Name != target.Heads[i].Name || h.Version != version {
-			t.Errorf("EAGLE-%d: got %s, which is loaded anew: %v", version, h.Name, h != again)
-		}
+		TakesTheFirst(t, As(m), heads, i, func(target draft.Target) (*eagle.Network, error) {
+			wanted := func(s headfile.Shape) bool { return s.(*eagle.Config).Version == version }
+			return headfile.Choose("", target, (&eagle.Config{}).Kind(), "EAGLE", wanted, eagle.Open)
+		}, eagle.Open)
 	}
 }
 
-// Whatever happens to a file, opening it ends in an error that names it or in a head that drafts.
 func FuzzOpen(f *testing.F) {
-	m, vocabulary := fileTarget(f)
+	m, vocabulary := FileTarget(f)
 	_, _, files := written(f, m, vocabulary, 3, tensor.F32, 7)
-	data := Must(os.ReadFile(files["file"].Name))(f)
-	rng := rand.New(rand.NewPCG(6, 6))
-	f.Add(uint32(0), byte(0))
-	for range 40 {
-		f.Add(rng.Uint32(), byte(rng.Uint32()))
-	}
-	const head = 4000 // keys and places of tensors
-	f.Fuzz(func(t *testing.T, at uint32, value byte) {
-		bad := slices.Clone(data)
-		bad[int(at)%min(head, len(bad))] = value
-		h, err := eagle.Open(draft.Head{Name: "damaged", Data: bad}, As(m))
-		if err != nil {
-			if !strings.Contains(err.Error(), "damaged") {
-				t.Fatalf("an error that does not name the file: %v", err)
-			}
-			return
-		}
-		logits(h.Network, m)
-	})
+	FuzzHead(f, m, Must(os.ReadFile(files["file"].Name))(f), eagle.Open, func(n *eagle.Network) { logits(n, m) })
 }

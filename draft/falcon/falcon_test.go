@@ -5,6 +5,8 @@ import (
 	"math"
 	"testing"
 
+	"math/rand/v2"
+
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/falcon"
 	. "github.com/grovellm/grove/internal/drafttest"
@@ -13,7 +15,6 @@ import (
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tensor"
-	"math/rand/v2"
 	"pgregory.net/rapid"
 )
 
@@ -194,48 +195,17 @@ func TestSharedLogits(t *testing.T) {
 	}
 }
 
-// Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	best := grow.DefaultBestFirst()
 	for _, recurs := range []bool{false, true} {
+		n := head(t, m, 1, func(c *falcon.Config) { c.Block, c.Recurrent = 2, recurs })
 		for _, method := range []string{"", "freq"} {
-			t.Run(fmt.Sprintf("recurrent %v %s", recurs, method), func(t *testing.T) {
-				n := head(t, m, 1, func(c *falcon.Config) { c.Block, c.Recurrent = 2, recurs })
-				d := newDrafter(t, n, withText{&best}, shortlist.Options{Method: method}, m)
-				s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: 1}}, 1)
-				defer s.Close()
-				Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))
-				requests := []draft.Request{s.Request(30, 20, nil)}
-				rows := []draft.Rows{{State: s.State, Nodes: []int32{0, 1}, Tokens: make([]int32, 2), Next: 1, Tree: requests[0].Tree}}
-				rows[0].Pass = fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}
-				round := func() {
-					tr := requests[0].Tree
-					tr.Reset(1)
-					if _, err := d.Propose(t.Context(), requests); err != nil {
-						t.Fatal(err)
-					}
-					copy(rows[0].Tokens, tr.Token[:2])
-					if err := d.Commit(rows); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for range 100 {
-					round()
-				}
-				if got := testing.AllocsPerRun(40, round); got > 0.5 { // pages of the cache grow with the text
-					t.Errorf("%g allocations a round", got)
-				}
-			})
+			d := newDrafter(t, n, withText{&best}, shortlist.Options{Method: method}, m)
+			SteadyState(t, fmt.Sprintf("recurrent %v %s", recurs, method), d, n.Hidden, 1, nil)
 		}
 	}
 }
-
-// fixedTaps is a pass that gives the same for all rows.
-type fixedTaps struct{ tap, logits []float32 }
-
-func (p fixedTaps) Tap(int, int, int) []float32 { return p.tap }
-func (p fixedTaps) Logits(int, int) []float32   { return p.logits }
 
 func TestByText(t *testing.T) {
 	m := OpenTarget(t, 400)
@@ -245,4 +215,26 @@ func TestByText(t *testing.T) {
 			return newDrafter(t, n, withText{&grow.BestFirst{Width: 4, Branch: 8, Depth: 6}}, shortlist.Options{}, m)
 		})
 	}
+}
+
+func TestSameTokens(t *testing.T) {
+	m := OpenTarget(t, 512)
+	dynamic, best := grow.DefaultDynamic(), grow.DefaultBestFirst()
+	shapes := []grow.Shape{&dynamic, withText{&best}, &best, &grow.Linear{K: 5}, &grow.Static{Children: [][]int{{4}, {3, 1}, {2, 1}, {2}}}}
+	var cases []Case
+	for block := 1; block <= 3; block++ {
+		n := head(t, m, uint64(block), func(c *falcon.Config) { c.Block, c.Recurrent = block, block == 2 })
+		for i, shape := range shapes {
+			lists := shortlist.Options{}
+			if i%2 == 1 {
+				lists = shortlist.Options{Method: []string{"freq-pa", "context"}[i/2%2], Size: min(64, n.Vocab), Extra: min(32, n.Vocab)}
+			}
+			cases = append(cases, Case{
+				Name:  fmt.Sprintf("blocks of %d, %T %+v", block, shape, lists),
+				New:   func() draft.Drafter { return newDrafter(t, n, shape, lists, m) },
+				Finds: i == 0,
+			})
+		}
+	}
+	SameTokens(t, m, cases)
 }

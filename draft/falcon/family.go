@@ -3,10 +3,10 @@
 package falcon
 
 import (
-	"fmt"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/shortlist"
 )
 
@@ -47,21 +47,15 @@ EAGLE-2's dynamic trees; tree= names others.`,
 			if err != nil {
 				return nil, err
 			}
-			if target.Model == nil {
-				return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
-			}
-			h, err := open(p.Model, target)
+			n, err := headfile.Choose(p.Model, target, &kind, "Falcon", headfile.AnyShape, Open)
 			if err != nil {
 				return nil, err
 			}
-			n, m := h.Network, target.Model
-			lists, err := draft.Shortlists(mods.List, shortlist.Drafter{
-				Pool: m.Pool(), Head: &n.Head, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
-			}, h, target)
+			lists, err := headfile.Lists(mods, shortlist.Drafter{Head: &n.Head}, target)
 			if err != nil {
 				return nil, err
 			}
-			return New(n, p.Shape, mods.Text, lists, m.Pool(), target)
+			return New(n, p.Shape, mods.Text, lists, target.Model.Pool(), target)
 		},
 	})
 }
@@ -76,12 +70,4 @@ var static = grow.Kind{
 		err := draft.Parse(text, &o)
 		return grow.Parsed{Shape: &staticTree, Model: o.Model}, err
 	},
-}
-
-// open opens the head at path, or the target's own.
-func open(path string, target draft.Target) (*Head, error) {
-	if path == "" {
-		return Find(target)
-	}
-	return Open(draft.Head{Name: path}, target)
 }

@@ -14,12 +14,6 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Head is an open head of a target. It is immutable: any number of drafters run it.
-type Head struct {
-	*Network
-	Name string // the file it came from
-}
-
 // arch is the architecture of GGUF files. That of the language models called Falcon is another.
 const arch = "falcon-head"
 
@@ -42,23 +36,12 @@ func (c *Config) Common() headfile.Common {
 	return headfile.Common{Layers: &c.Config, Taps: &c.Taps, TargetLayers: &c.TargetLayers, TextWeights: &c.TextWeights}
 }
 
-// Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
-// once for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Head, error) {
-	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Head, error) {
-		n, err := NewNetwork(*s.(*Config), w, m)
-		return &Head{n, h.Name}, err
+// Open loads a head for a target, whose embedding, norm and output matrix it uses, once for all drafters of the target.
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, m)
 	}
 	return headfile.Load(h, &kind, target, build)
-}
-
-// Find opens the first of the target's heads that is of this kind.
-func Find(target draft.Target) (*Head, error) {
-	h, err := headfile.Find(target, &kind, "Falcon", func(headfile.Shape) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	return Open(h, target)
 }
 
 // FileArch is the architecture that a GGUF file names.

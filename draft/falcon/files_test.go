@@ -119,13 +119,13 @@ func TestPublishedFiles(t *testing.T) {
 		if want := bias[7] + state[7]; !c.recurrent && h.LSTM[1].In.Bias[7] != want {
 			t.Errorf("%s: a bias is %g, want %g", name, h.LSTM[1].In.Bias[7], want)
 		}
-		d := newDrafter(t, h.Network, &grow.Linear{K: 5}, shortlist.Options{}, m)
+		d := newDrafter(t, h, &grow.Linear{K: 5}, shortlist.Options{}, m)
 		s := Begin(t, d, draft.Options{}, 1)
 		defer s.Close()
 		Commit(t, d, s.Prompt([]int32{5, 9, 77, 3, 200, 11, 4}, h.Hidden, true))
 		q := s.Request(6, 5, nil)
 		Propose(t, d, q)
-		o := oracle{h.Network}
+		o := oracle{h}
 		lines := o.text(s)
 		states := o.states(lines)
 		for node := 1; node < 3; node++ {
@@ -193,7 +193,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			if d := cmp.Diff(c, got); d != "" {
 				t.Errorf("%s: the shape came back otherwise: %s", path, d)
 			}
-			if x := drafted(t, h.Network, m); (path == file || kind == tensor.F32) && !slices.Equal(x, want) {
+			if x := drafted(t, h, m); (path == file || kind == tensor.F32) && !slices.Equal(x, want) {
 				t.Errorf("%s, %v: it drafts %v, want %v", path, kind, x, want)
 			}
 		}

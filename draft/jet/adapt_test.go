@@ -39,7 +39,7 @@ func TestExports(t *testing.T) {
 		o := genOptions(r, n)
 		drafter := func(n *jet.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
-			return drafter(drafttest.Must(jet.Open(draft.Head{Name: path}, drafttest.As(m)))(r).Network)
+			return drafter(drafttest.Must(jet.Open(draft.Head{Name: path}, drafttest.As(m)))(r))
 		}
 	})
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Head is an open head of a target. It is immutable: any number of drafters run it.
-type Head struct {
-	*Network
-	Name string // the file it came from
-}
-
 // arch is the architecture of GGUF files.
 const arch = "dflash"
 
@@ -28,7 +22,7 @@ var kind = headfile.Kind{
 	Name: "block head", Drafters: []string{"jetspec", "dflash"}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
 	Speculators: []string{"dflash"},
 	Examples: []string{
-		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2", "jetspec:tree=entropy,head=bidirectional,width=4",
+		"jetspec:width=4,depth=1", "ddtree:width=4", "dflash", "jetspec:tree=hybrid,lambda=2", "ddtree:tree=entropy,width=4",
 		"jetspec:tree=ddtree,width=8", "jetspec:tree=chain",
 	},
 }
@@ -45,21 +39,11 @@ func (c *Config) Common() headfile.Common {
 
 // Open loads a head for a target, whose embedding and output head it uses unless it has its own. A head is loaded once
 // for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Head, error) {
-		n, err := NewNetwork(*s.(*Config), w, m)
-		return &Head{n, h.Name}, err
-	})
-}
-
-// Find opens the first of the target's heads that is causal, or is not.
-func Find(target draft.Target, causal bool) (*Head, error) {
-	called := map[bool]string{true: "causal (JetSpec)", false: "bidirectional (DFlash)"}[causal]
-	h, err := headfile.Find(target, &kind, called, func(s headfile.Shape) bool { return s.(*Config).Causal == causal })
-	if err != nil {
-		return nil, err
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, _ []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, m)
 	}
-	return Open(h, target)
+	return headfile.Load(h, &kind, target, build)
 }
 
 // FileArch is the architecture that a GGUF file names.

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/jet"
+	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/safetensors"
 	"github.com/grovellm/grove/internal/synthetic"
@@ -135,7 +136,7 @@ func TestRefusedFolders(t *testing.T) {
 
 // A folder holds what the published ones hold, and no more.
 func TestPublishedNames(t *testing.T) {
-	m, _ := fileTarget(t)
+	m, _ := FileTarget(t)
 	c := jet.Config{Config: m.Config, Block: 4, Taps: []int{1, 3}}
 	c.Layers, c.FFN = 2, 96
 	weights, err := synthetic.Tensors(&c, tensor.F32, 1)

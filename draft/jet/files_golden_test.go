@@ -53,7 +53,7 @@ func TestAsLlamaDrafts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDrafter(t, jet.Options{Tree: onepass.Chain}, h.Network, m)
+	d := newDrafter(t, jet.Options{Tree: onepass.Chain}, h, m)
 	for p, want := range [][]int32{
 		{932, 817, 123, 123, 626, 817, 817},
 		{198, 257, 415, 257, 198, 198, 415},

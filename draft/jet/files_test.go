@@ -17,35 +17,10 @@ import (
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/tensor"
 )
-
-// fileTarget is a small random model and its file.
-func fileTarget(t testing.TB) (*model.Model, *gguf.File) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "target.gguf")
-	s, err := synth.Lookup("tiny-qwen3")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := synth.Write(t.Context(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	m, err := model.Open(path, model.Options{Threads: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { m.Close() })
-	f, err := gguf.Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { f.Close() })
-	return m, f
-}
 
 // proposal is the tree that a head proposes after some text, which tells heads apart.
 func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
@@ -61,7 +36,7 @@ func proposal(t testing.TB, n *jet.Network, m *model.Model) draft.Request {
 
 // A head comes back from a file of any type and from a folder as it was: its shape, and what it proposes to the bit.
 func TestFilesRoundTrip(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := FileTarget(t)
 	for seed := range uint64(12) {
 		rng := rand.New(rand.NewPCG(seed, 9))
 		kind := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}[seed%4]
@@ -114,7 +89,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
 				continue
 			}
-			if err := Same(proposal(t, head.Network, m).Tree, want.Tree); err != nil {
+			if err := Same(proposal(t, head, m).Tree, want.Tree); err != nil {
 				t.Errorf("%s, %v: %v", h.Name, kind, err)
 			}
 		}
@@ -123,7 +98,7 @@ func TestFilesRoundTrip(t *testing.T) {
 
 // An embedding and an output head of a file's own are used in place of the target's.
 func TestOwnEmbeddingAndHead(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := FileTarget(t)
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(1, 1)), "", m.Config, tensor.F32)
 	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
 	if err != nil {
@@ -152,7 +127,7 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		trees[own] = proposal(t, h.Network, m)
+		trees[own] = proposal(t, h, m)
 		for other, q := range trees {
 			if other != own && Same(q.Tree, trees[own].Tree) == nil {
 				t.Errorf("own %q proposes what own %q proposes", own, other)
@@ -163,7 +138,7 @@ func TestOwnEmbeddingAndHead(t *testing.T) {
 
 // A head that is not for the target is refused, saying what differs; so are weights that are not the shape's.
 func TestRefusedHeads(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := FileTarget(t)
 	good := synthetic.Config[jet.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
 	good.Taps, good.TargetLayers = []int{1, 2}, m.Config.Layers
 	path := filepath.Join(t.TempDir(), "head.gguf")
@@ -215,80 +190,33 @@ func TestRefusedHeads(t *testing.T) {
 	}
 }
 
-// The first head of its kind is taken, once for all who ask.
-func TestFind(t *testing.T) {
-	m, vocabulary := fileTarget(t)
-	target := As(m)
-	target.Shared = &draft.Shared{}
-	if _, err := jet.Find(target, true); err == nil || !strings.Contains(err.Error(), "model=FILE") {
-		t.Errorf("no heads: %v", err)
-	}
-	target.Heads = []draft.Head{{Name: vocabulary.Path}} // of another kind
+func TestTakesTheFirst(t *testing.T) {
+	m, vocabulary := FileTarget(t)
+	heads := []draft.Head{{Name: vocabulary.Path}} // of another kind
 	for i, causal := range []bool{false, true, true} {
-		c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(uint64(i), 4)), "", m.Config, tensor.F32)
-		c.Causal = causal
-		weights, err := synthetic.Tensors(&c, tensor.F32, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
-		h := draft.Head{Name: filepath.Join(t.TempDir(), "head.gguf")}
-		if err := headfile.WriteGGUF(h.Name, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
-			t.Fatal(err)
-		}
-		target.Heads = append(target.Heads, h)
+		heads = append(heads, writtenHead(t, m, vocabulary, uint64(i), causal))
 	}
 	for i, causal := range map[int]bool{1: false, 2: true} {
-		h, err := jet.Find(target, causal)
-		if err != nil {
-			t.Fatal(err)
-		}
-		again, err := jet.Open(target.Heads[i], target)
-		if err != nil || h != again || h.Name != target.Heads[i].Name || h.Causal != causal {
-			t.Errorf("causal %v: got %s, which is loaded anew: %v", causal, h.Name, h != again)
-		}
+		choose := func(target draft.Target) (*jet.Network, error) { return jet.Find(target, causal) }
+		TakesTheFirst(t, As(m), heads, i, choose, jet.Open)
 	}
 }
 
-// Whatever happens to a file, opening it ends in an error that names it or in a head that drafts.
+// writtenHead is the file of a random head.
+func writtenHead(t testing.TB, m *model.Model, vocabulary *gguf.File, seed uint64, causal bool) draft.Head {
+	t.Helper()
+	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(seed, 4)), "", m.Config, tensor.F32)
+	c.Causal = causal
+	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
+	h := draft.Head{Name: filepath.Join(t.TempDir(), "head.gguf")}
+	if err := headfile.WriteGGUF(h.Name, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
 func FuzzOpen(f *testing.F) {
-	m, vocabulary := fileTarget(f)
-	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(5, 5)), "", m.Config, tensor.F32)
-	weights, err := synthetic.Tensors(&c, tensor.F32, 1)
-	if err != nil {
-		f.Fatal(err)
-	}
-	path := filepath.Join(f.TempDir(), "head.gguf")
-	if err := headfile.WriteGGUF(path, "x", &c, weights, nil, vocabulary, tensor.F32); err != nil {
-		f.Fatal(err)
-	}
-	data, err := os.ReadFile(path)
-	if err != nil {
-		f.Fatal(err)
-	}
-	head := len(data) - 4*sizeOf(weights)
-	rng := rand.New(rand.NewPCG(6, 6))
-	f.Add(uint32(0), byte(0))
-	for range 40 {
-		f.Add(rng.Uint32(), byte(rng.Uint32()))
-	}
-	f.Fuzz(func(t *testing.T, at uint32, value byte) {
-		bad := slices.Clone(data)
-		bad[int(at)%head] = value
-		h, err := jet.Open(draft.Head{Name: "damaged", Data: bad}, As(m))
-		if err != nil {
-			if !strings.Contains(err.Error(), "damaged") {
-				t.Fatalf("an error that does not name the file: %v", err)
-			}
-			return
-		}
-		proposal(t, h.Network, m)
-	})
-}
-
-func sizeOf(weights []tensor.Tensor) int {
-	n := 0
-	for _, w := range weights {
-		n += w.Elements()
-	}
-	return n
+	m, vocabulary := FileTarget(f)
+	data := Must(os.ReadFile(writtenHead(f, m, vocabulary, 5, true).Name))(f)
+	FuzzHead(f, m, data, jet.Open, func(n *jet.Network) { proposal(f, n, m) })
 }

@@ -7,19 +7,14 @@
 package jet
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
 // Options of the drafter. It takes no dynaspec, whose router reads the state of a node's parent: a block head has states of depths alone.
 type Options struct {
-	Head   string  `draft:"head" help:"kind of head: causal (JetSpec) or bidirectional (DFlash); empty: that of the file that model names"`
 	Tree   string  `draft:"tree" help:"accum-logp, ddtree, hybrid, entropy or chain"`
 	Width  int     `draft:"width" help:"maximum children of a node (0 to 1024); 0: no limit with ddtree, otherwise 7"`
 	Depth  int     `draft:"depth" help:"maximum depth (0 to the block's length less 1); 0: the block, and with +text beyond it"`
@@ -32,32 +27,13 @@ type Options struct {
 // New returns a drafter with a head that fits the target.
 func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	shape, err := onepass.NewShape(o.Tree, o.Width, o.Lambda)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.Depth < 0 || o.Depth >= n.Block:
-		return nil, fmt.Errorf("depth=%d: want 1 to %d, the rows of the head's block below its anchor, or 0 for all of them", o.Depth, n.Block-1)
-	case target.Model == nil:
-		return nil, fmt.Errorf("the target has no layers to tap: a block head needs a model of grove's")
-	}
-	if err := n.Fits(target.Model.Config); err != nil {
-		return nil, err
-	}
-	lists, err := draft.Shortlists(o.List, shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}, n, target)
 	if err != nil {
 		return nil, err
 	}
 	b := &blocks{n: n}
-	c := onepass.Config{Model: b, Shape: shape, Depth: o.Depth, Pool: target.Model.Pool(), Vocab: n.Vocab}
-	if lists != nil {
-		c.Lists = []shortlist.Method{lists}
-	}
-	if o.Text {
-		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
-			return nil, err
-		}
-	}
-	d, err := onepass.New(c)
+	d, err := onepass.New(onepass.Config{
+		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
+	})
 	return &drafter{d, b}, err
 }
 

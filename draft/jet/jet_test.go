@@ -3,6 +3,7 @@ package jet_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -171,37 +172,13 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Decoding allocates nothing once buffers have seen their largest.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := uint64(7); seed < 11; seed++ {
 		n := head(t, m, seed)
 		for _, name := range []string{onepass.AccumLogP, onepass.DDTree, onepass.Hybrid, onepass.Chain, withText} {
 			d := newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m)
-			s := Begin(t, d, draft.Options{}, 1)
-			text := make([]int32, 40)
-			rows := s.Prompt(text, n.Hidden, true)
-			taps := still{x: make([]float32, n.Hidden), logits: make([]float32, Vocab)}
-			rows.Pass = &taps
-			Commit(t, d, rows)
-			tr := tree.New(7)
-			requests := []draft.Request{{State: s.State, Tree: tr, Budget: 24, Depth: 20, Guide: &Judge{Levels: 30}}}
-			accepted := []draft.Rows{{State: s.State, Tokens: text[:1], Tree: tr, Nodes: []int32{0}, Next: 7, Pass: &taps}}
-			round := func() {
-				tr.Reset(7)
-				if _, err := d.Propose(context.Background(), requests); err != nil {
-					t.Fatal(err)
-				}
-				if err := d.Commit(accepted); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 3 {
-				round()
-			}
-			if a := testing.AllocsPerRun(10, round); a > 0 {
-				t.Errorf("head %d, %s: %v allocations a round", seed, name, a)
-			}
+			SteadyState(t, fmt.Sprintf("head %d, %s", seed, name), d, n.Hidden, 0, &Judge{Levels: 1 << 20})
 		}
 	}
 }
@@ -261,4 +238,24 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := jet.New(good, &wrong, As(m)); err == nil {
 		t.Error("a head taps a layer that there is not")
 	}
+}
+
+func TestSameTokens(t *testing.T) {
+	m := OpenTarget(t, 512)
+	kinds := map[bool]*jet.Network{}
+	for seed := uint64(0); len(kinds) < 2; seed++ {
+		n := head(t, m, seed)
+		kinds[n.Causal] = n
+	}
+	var cases []Case
+	for causal, n := range kinds {
+		for _, name := range []string{withText, onepass.AccumLogP, onepass.DDTree, onepass.Hybrid, onepass.Entropy, onepass.Chain} {
+			cases = append(cases, Case{
+				Name:  fmt.Sprintf("%s, causal %v", name, causal),
+				New:   func() draft.Drafter { return newDrafter(t, jet.Options{Tree: name, Width: 4, Lambda: 1}, n, m) },
+				Finds: true,
+			})
+		}
+	}
+	SameTokens(t, m, cases)
 }

@@ -21,7 +21,7 @@ import (
 // A DFlash head as vLLM's speculators write it drafts as the same head in its authors' form; what
 // such a folder may say that is not built here is refused by its name.
 func TestSpeculators(t *testing.T) {
-	m, _ := fileTarget(t)
+	m, _ := FileTarget(t)
 	c := synthetic.Config[jet.Config](rand.New(rand.NewPCG(4, 4)), "", m.Config, tensor.F32)
 	c.Causal, c.Block, c.Taps, c.TargetLayers = false, 8, []int{2, 1, 4}, 0
 	weights := Must(synthetic.Tensors(&c, tensor.F32, 1))(t)
@@ -29,8 +29,8 @@ func TestSpeculators(t *testing.T) {
 	if err := headfile.WriteFolder(dir, &c, weights, nil); err != nil {
 		t.Fatal(err)
 	}
-	open := func() (*jet.Head, error) { return jet.Open(draft.Head{Name: dir}, As(m)) }
-	want := proposal(t, Must(open())(t).Network, m)
+	open := func() (*jet.Network, error) { return jet.Open(draft.Head{Name: dir}, As(m)) }
+	want := proposal(t, Must(open())(t), m)
 
 	var layers map[string]any
 	path := filepath.Join(dir, "config.json")
@@ -74,7 +74,7 @@ func TestSpeculators(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v: %v", change, err)
 		}
-		if err := Same(proposal(t, h.Network, m).Tree, want.Tree); err != nil {
+		if err := Same(proposal(t, h, m).Tree, want.Tree); err != nil {
 			t.Errorf("%v: %v", change, err)
 		}
 		if text, err := heads.Describe(draft.Head{Name: dir}); err != nil ||

@@ -61,7 +61,7 @@ func TestExports(t *testing.T) {
 		if err := d.Head().Write(path, "exported"); err != nil {
 			t.Fatal(err)
 		}
-		again := newDrafter(t, o, Must(medusa.Open(draft.Head{Name: path}, As(m)))(t).Network, m)
+		again := newDrafter(t, o, Must(medusa.Open(draft.Head{Name: path}, As(m)))(t), m)
 		if err := Same(afterText(t, d, n.Hidden), afterText(t, again, n.Hidden)); err != nil {
 			t.Errorf("heads %d: %v", seed, err)
 		}

@@ -1,6 +1,9 @@
 package medusa
 
-import "github.com/grovellm/grove/draft"
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
+)
 
 func init() {
 	o := Options{Tree: Static}
@@ -18,19 +21,11 @@ release for 7B models. tree=best-first takes the most probable paths instead.`,
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
 			}
-			h, err := o.open(target)
+			n, err := headfile.Choose(o.Model, target, &kind, "Medusa", headfile.AnyShape, Open)
 			if err != nil {
 				return nil, err
 			}
-			return New(o, h.Network, target)
+			return New(o, n, target)
 		},
 	})
-}
-
-// open opens the heads that the options name.
-func (o *Options) open(target draft.Target) (*Head, error) {
-	if o.Model == "" {
-		return Find(target)
-	}
-	return Open(draft.Head{Name: o.Model}, target)
 }

@@ -15,12 +15,6 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Head is open heads of a target. It is immutable: any number of drafters run it.
-type Head struct {
-	*Network
-	Name string // the file they came from
-}
-
 // arch is the architecture of GGUF files.
 const arch = "medusa"
 
@@ -48,21 +42,11 @@ func (c *Config) Common() headfile.Common {
 
 // Open loads heads for a target, of which they use what they have not of their own, once for all
 // drafters of the target.
-func Open(h draft.Head, target draft.Target) (*Head, error) {
-	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
-		n, err := NewNetwork(*s.(*Config), w, tokens, m)
-		return &Head{n, h.Name}, err
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, tokens, m)
 	}
 	return headfile.Load(h, &kind, target, build)
-}
-
-// Find opens the first of the target's heads that is of this kind.
-func Find(target draft.Target) (*Head, error) {
-	h, err := headfile.Find(target, &kind, "Medusa", func(headfile.Shape) bool { return true })
-	if err != nil {
-		return nil, err
-	}
-	return Open(h, target)
 }
 
 // FileArch is the architecture that a GGUF file names.

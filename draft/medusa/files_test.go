@@ -78,7 +78,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			if h.Name == folder && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
 				continue
 			}
-			if err := Same(proposal(t, head.Network, m), want); err != nil {
+			if err := Same(proposal(t, head, m), want); err != nil {
 				t.Errorf("%s, %v: %v", h.Name, kind, err)
 			}
 		}

@@ -15,9 +15,7 @@ import (
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -60,37 +58,13 @@ func (o *Options) shape(c *Config) (*onepass.Shape, error) {
 // New returns a drafter with heads that fit the target.
 func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	shape, err := o.shape(&n.Config)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.Depth < 0 || o.Depth > n.Depths:
-		return nil, fmt.Errorf("depth=%d: want 1 to %d, the number of heads, or 0 for all of them", o.Depth, n.Depths)
-	case target.Model == nil:
-		return nil, fmt.Errorf("the target has no layers to tap: Medusa heads need a model of grove's")
-	}
-	m := target.Model
-	if err := n.Fits(m.Config); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	h := &heads{n: n}
-	c := onepass.Config{Model: h, Shape: shape, Depth: o.Depth, Pool: m.Pool(), Vocab: n.Vocab}
-	for i := range max(1, len(n.Outputs)) {
-		list, err := draft.Shortlists(o.List, shortlist.Drafter{
-			Pool: m.Pool(), Head: n.Matrix(i), Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
-		}, n.Matrix(i), target)
-		if err != nil {
-			return nil, err
-		}
-		if list != nil {
-			c.Lists = append(c.Lists, list)
-		}
-	}
-	if o.Text {
-		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
-			return nil, err
-		}
-	}
-	d, err := onepass.New(c)
+	d, err := onepass.New(onepass.Config{
+		Model: h, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
+	})
 	if n.Outputs != nil { // package learn knows one output matrix
 		return d, err
 	}

@@ -1,7 +1,7 @@
 package medusa_test
 
 import (
-	"context"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -11,6 +11,7 @@ import (
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -154,45 +155,16 @@ func TestChainMeetsTheNoise(t *testing.T) {
 	})
 }
 
-// Decoding allocates nothing once buffers have seen their largest.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 400)
 	for seed := uint64(7); seed < 13; seed++ {
 		n := heads(t, m, seed)
 		for _, name := range []string{medusa.Static, medusa.BestFirst, medusa.Chain, withText} {
 			d := newDrafter(t, medusa.Options{Tree: name}, n, m)
-			s := Begin(t, d, draft.Options{}, 1)
-			text := make([]int32, 40)
-			rows := s.Prompt(text, n.Hidden, true)
-			taps := still{x: make([]float32, n.Hidden), logits: make([]float32, Vocab)}
-			rows.Pass = &taps
-			Commit(t, d, rows)
-			tr := tree.New(7)
-			requests := []draft.Request{{State: s.State, Tree: tr, Budget: 24, Depth: 20, Guide: &Judge{Levels: 30}}}
-			accepted := []draft.Rows{{State: s.State, Tokens: text[:1], Tree: tr, Nodes: []int32{0}, Next: 7, Pass: &taps}}
-			round := func() {
-				tr.Reset(7)
-				if _, err := d.Propose(context.Background(), requests); err != nil {
-					t.Fatal(err)
-				}
-				if err := d.Commit(accepted); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 12 {
-				round()
-			}
-			if a := testing.AllocsPerRun(10, round); a > 0 {
-				t.Errorf("heads %d, %s: %v allocations a round", seed, name, a)
-			}
+			SteadyState(t, fmt.Sprintf("heads %d, %s", seed, name), d, n.Hidden, 0, &Judge{Levels: 1 << 20})
 		}
 	}
 }
-
-type still struct{ x, logits []float32 }
-
-func (p *still) Logits(int, int) []float32   { return p.logits }
-func (p *still) Tap(int, int, int) []float32 { return p.x }
 
 func TestByText(t *testing.T) {
 	m := OpenTarget(t, 400)
@@ -222,4 +194,29 @@ func TestNewRefuses(t *testing.T) {
 	if _, err := medusa.New(good, &wrong, As(m)); err == nil {
 		t.Error("heads tap a layer that is not the last")
 	}
+}
+
+func TestSameTokens(t *testing.T) {
+	m := OpenTarget(t, 512)
+	kinds := map[bool]*medusa.Network{}
+	for seed := uint64(0); len(kinds) < 2; seed++ {
+		if n := heads(t, m, seed); n.Output() == n.Vocab && n.Depths > 1 {
+			kinds[n.OwnOutputs] = n
+		}
+	}
+	var cases []Case
+	for own, n := range kinds {
+		for _, o := range []medusa.Options{
+			{Tree: withText}, {Tree: medusa.Static}, {Tree: medusa.Paper}, {Tree: medusa.BestFirst, Width: 4}, {Tree: medusa.Chain},
+			{Tree: medusa.Paper, Modifiers: draft.Modifiers{Text: true, List: shortlist.Options{Method: "freq-pa", Size: 200}}},
+			{Tree: medusa.BestFirst, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 64, Extra: 32}}},
+		} {
+			cases = append(cases, Case{
+				Name:  fmt.Sprintf("%+v, own outputs %v", o, own),
+				New:   func() draft.Drafter { return newDrafter(t, o, n, m) },
+				Finds: o.List.Method == "",
+			})
+		}
+	}
+	SameTokens(t, m, cases)
 }

@@ -46,7 +46,7 @@ func TestExports(t *testing.T) {
 		o.List = shortlist.Options{} // which is of the head as it was opened
 		drafter := func(n *peagle.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
-			return drafter(Must(peagle.Open(draft.Head{Name: path}, As(m)))(r).Network)
+			return drafter(Must(peagle.Open(draft.Head{Name: path}, As(m)))(r))
 		}
 	})
 }

@@ -3,11 +3,9 @@
 package peagle
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/shortlist"
 )
 
 // Options of the drafters. They take no dynaspec, whose router reads the state of a node's parent:
@@ -47,35 +45,14 @@ P-EAGLE's.`,
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
 			}
-			if target.Model == nil {
-				return nil, fmt.Errorf("the target is no model of package model, whose taps the head reads")
-			}
-			h, err := find(o.Model, f.masks, target)
+			called := map[bool]string{true: "ParallelSpec", false: "P-EAGLE"}[f.masks]
+			wanted := func(s headfile.Shape) bool { return s.(*Config).Masks > 0 == f.masks }
+			n, err := headfile.Choose(o.Model, target, &kind, called, wanted, Open)
 			if err != nil {
 				return nil, err
 			}
-			n, m := h.Network, target.Model
-			norm, head, tokens := trainable{n}.Output()
-			lists, err := draft.Shortlists(o.List, shortlist.Drafter{
-				Pool: m.Pool(), Head: head, Norm: norm, Tokens: tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
-			}, h, target)
-			if err != nil {
-				return nil, err
-			}
-			return New(o, n, lists, target)
+			return New(o, n, target)
 		}
 		draft.Register(family)
 	}
-}
-
-// find opens the head at path, or the target's own.
-func find(path string, masks bool, target draft.Target) (*Head, error) {
-	if path == "" {
-		return Find(target, masks)
-	}
-	h, err := Open(draft.Head{Name: path}, target)
-	if err == nil && h.Masks > 0 != masks {
-		err = fmt.Errorf("model=%s is a %s head: want the drafter of that name", path, h.method())
-	}
-	return h, err
 }

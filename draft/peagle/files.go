@@ -15,12 +15,6 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Head is an open head of a target. It is immutable: any number of drafters run it.
-type Head struct {
-	*Network
-	Name string // the file it came from
-}
-
 // arch is the architecture of GGUF files.
 const arch = "peagle"
 
@@ -46,23 +40,11 @@ func (*Config) Kind() *headfile.Kind { return &kind }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded
 // once for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Head, error) {
-	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
-		n, err := NewNetwork(*s.(*Config), w, tokens, m)
-		return &Head{n, h.Name}, err
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, tokens, m)
 	}
 	return headfile.Load(h, &kind, target, build)
-}
-
-// Find opens the first of the target's heads that has mask embeddings of its own (ParallelSpec), or
-// has none.
-func Find(target draft.Target, masks bool) (*Head, error) {
-	called := map[bool]string{true: "ParallelSpec", false: "P-EAGLE"}[masks]
-	h, err := headfile.Find(target, &kind, called, func(s headfile.Shape) bool { return s.(*Config).Masks > 0 == masks })
-	if err != nil {
-		return nil, err
-	}
-	return Open(h, target)
 }
 
 // FileArch is the architecture that a GGUF file names.

@@ -42,8 +42,5 @@ func genOptions(r *rapid.T, n *peagle.Network) peagle.Options {
 
 func newDrafter(t Fataler, o peagle.Options, n *peagle.Network, m *model.Model) draft.Drafter {
 	t.Helper()
-	lists := Must(draft.Shortlists(o.List, shortlist.Drafter{
-		Pool: m.Pool(), Head: &n.Base.Head, Norm: n.Base.Norm, Tokens: n.Base.Tokens, Vocab: n.Vocab, Tokenizer: m.Tokenizer,
-	}, n, As(m)))(t)
-	return Must(peagle.New(o, n, lists, As(m)))(t)
+	return Must(peagle.New(o, n, As(m)))(t)
 }

@@ -8,13 +8,9 @@
 package peagle
 
 import (
-	"fmt"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
-	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -24,30 +20,16 @@ type drafter struct {
 	blocks *blocks
 }
 
-// New returns a drafter with a head that fits the target; the rows of its output are those of a
-// shortlist where lists is not nil.
-func New(o Options, n *Network, lists shortlist.Method, target draft.Target) (draft.Drafter, error) {
+// New returns a drafter with a head that fits the target.
+func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	shape, err := onepass.NewShape(o.Tree, o.Width, 0)
-	switch {
-	case err != nil:
-		return nil, err
-	case o.Depth < 0 || o.Depth > n.Depths:
-		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all", o.Depth, n.Depths)
-	}
-	if err := n.Fits(target.Model.Config); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	b := &blocks{n: n}
-	c := onepass.Config{Model: b, Shape: shape, Depth: o.Depth, Pool: target.Model.Pool(), Vocab: n.Vocab}
-	if lists != nil {
-		c.Lists = []shortlist.Method{lists}
-	}
-	if o.Text {
-		if c.Text, err = textrank.NewModelFrom(n.TextWeights); err != nil {
-			return nil, err
-		}
-	}
-	d, err := onepass.New(c)
+	d, err := onepass.New(onepass.Config{
+		Model: b, Head: &n.Config, Shape: shape, Depth: o.Depth, Modifiers: o.Modifiers, Target: target,
+	})
 	return &drafter{d, b}, err
 }
 

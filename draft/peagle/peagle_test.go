@@ -1,6 +1,7 @@
 package peagle_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -8,8 +9,6 @@ import (
 	"github.com/grovellm/grove/draft/peagle"
 	. "github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/onepass"
-	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/speculate"
 	"pgregory.net/rapid"
 )
 
@@ -119,45 +118,15 @@ func TestNothingIsDraftedBlindly(t *testing.T) {
 	}
 }
 
-// Once buffers have grown a round allocates nothing.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := OpenTarget(t, 4000)
 	for seed := range uint64(4) {
 		n := head(t, m, seed)
 		for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
-			d := newDrafter(t, o, n, m)
-			s := Begin(t, d, draft.Options{Sampling: sample.Params{Temperature: float32(seed % 2)}}, 1)
-			Commit(t, d, s.Prompt(make([]int32, 50), n.Hidden, true))
-			requests := []draft.Request{s.Request(30, 20, nil)}
-			rows := []draft.Rows{{State: s.State, Nodes: []int32{0, 1}, Tokens: make([]int32, 2), Next: 1, Tree: requests[0].Tree}}
-			rows[0].Pass = fixedTaps{make([]float32, n.Hidden), make([]float32, Vocab)}
-			round := func() {
-				tr := requests[0].Tree
-				tr.Reset(1)
-				if _, err := d.Propose(t.Context(), requests); err != nil {
-					t.Fatal(err)
-				}
-				copy(rows[0].Tokens, tr.Token[:2])
-				if err := d.Commit(rows); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 100 {
-				round()
-			}
-			if got := testing.AllocsPerRun(40, round); got > 0.5 { // pages of the cache grow with the text
-				t.Errorf("head %d, %+v: %g allocations a round", seed, o, got)
-			}
-			s.Close()
+			SteadyState(t, fmt.Sprintf("head %d, %+v", seed, o), newDrafter(t, o, n, m), n.Hidden, float32(seed%2), nil)
 		}
 	}
 }
-
-// fixedTaps is a pass that gives the same for all rows.
-type fixedTaps struct{ tap, logits []float32 }
-
-func (p fixedTaps) Tap(int, int, int) []float32 { return p.tap }
-func (p fixedTaps) Logits(int, int) []float32   { return p.logits }
 
 func TestByText(t *testing.T) {
 	m := OpenTarget(t, 400)
@@ -169,45 +138,22 @@ func TestByText(t *testing.T) {
 	}
 }
 
-// Law 2 in a loop: a batch decodes to the tokens of each text alone and plainly, with heads of
-// either method and vocabulary, under a controller and without one, whether heads are right or
-// wrong. They are right where a bias leaves the choice to the noise.
 func TestSameTokens(t *testing.T) {
 	m := OpenTarget(t, 512)
-	prompts := [][]int32{{1, 2, 3}, make([]int32, 70), {9}, {400, 401, 402, 403}}
-	choice := map[int32]float32{7: 60, 8: 60, 9: 60}
-	var heads []*peagle.Network
-	for kinds, seed := map[[2]bool]bool{}, uint64(0); len(kinds) < 4; seed++ {
+	kinds := map[[2]bool]*peagle.Network{}
+	for seed := uint64(0); len(kinds) < 4; seed++ {
 		n := head(t, m, seed)
-		if kind := [2]bool{n.Masks > 0, n.Base.Tokens != nil}; !kinds[kind] {
-			kinds[kind] = true
-			heads = append(heads, n)
+		kinds[[2]bool{n.Masks > 0, n.Base.Tokens != nil}] = n
+	}
+	var cases []Case
+	for _, n := range kinds {
+		for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.Chain}, {Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
+			cases = append(cases, Case{
+				Name:  fmt.Sprintf("%s, %d tokens, %+v", n.Describe(false), n.DraftVocab, o),
+				New:   func() draft.Drafter { return newDrafter(t, o, n, m) },
+				Finds: n.Base.Tokens == nil && o.Tree == onepass.DDTree,
+			})
 		}
 	}
-	for _, p := range []sample.Params{
-		{}, {Temperature: 1, Seed: 4, LogitBias: choice},
-		{Temperature: .8, TopP: .9, TopK: 60, RepetitionPenalty: 1.2, PenaltyLast: 20, Seed: 5, LogitBias: choice},
-	} {
-		var want [][]int32
-		for _, prompt := range prompts {
-			out, _ := Generate(t, m, nil, speculate.Options{}, p, [][]int32{prompt})
-			want = append(want, out[0])
-		}
-		for _, n := range heads {
-			for _, o := range []peagle.Options{{Tree: onepass.DDTree}, {Tree: onepass.Chain}, {Tree: onepass.DDTree, Modifiers: draft.Modifiers{Text: true}}} {
-				for _, free := range []bool{false, true} {
-					d := newDrafter(t, o, n, m)
-					out, stats := Generate(t, m, d, speculate.Options{Budget: 24, Chunk: 33, Uncontrolled: free}, p, prompts)
-					for text := range want {
-						if !slices.Equal(out[text], want[text]) {
-							t.Errorf("%s, %d tokens, %+v, %+v, uncontrolled %v, text %d: %v, want %v", n.Describe(false), n.DraftVocab, o, p, free, text, out[text], want[text])
-						}
-					}
-					if free && p.Temperature == 1 && n.Base.Tokens == nil && o.Tree == onepass.DDTree && stats.Tau() < 1.15 {
-						t.Errorf("%s: τ is %.2f where the noise decides between three tokens", n.Describe(false), stats.Tau())
-					}
-				}
-			}
-		}
-	}
+	SameTokens(t, m, cases)
 }

@@ -222,7 +222,7 @@ func TestReference(t *testing.T) {
 			r.Fatal(err)
 		}
 		ref := openReference(r, dir)
-		n := Must(peagle.Open(draft.Head{Name: dir}, As(m)))(r).Network
+		n := Must(peagle.Open(draft.Head{Name: dir}, As(m)))(r)
 		text := rapid.SliceOfN(rapid.Int32Range(0, Vocab-1), 2, 9).Draw(r, "text")
 
 		embed := func(token int32) (x []float64) {

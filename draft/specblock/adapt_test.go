@@ -24,7 +24,7 @@ func TestReplays(t *testing.T) {
 func TestLearns(t *testing.T) {
 	m := drafttest.OpenTarget(t, 4096)
 	o := specblock.DefaultOptions
-	o.Uniform = 3
+	o.Widths = "3/3/3/3"
 	drafttest.Learns(t, m.Config.Hidden, newDrafter(t, o, head(t, m, 1), m).(learn.Learner))
 }
 
@@ -38,7 +38,7 @@ func TestExports(t *testing.T) {
 		o.List.Method = "" // a shortlist is made for the head that a drafter begins with
 		drafter := func(n *specblock.Network) learn.Learner { return newDrafter(r, o, n, m).(learn.Learner) }
 		return drafter(n), func(path string) learn.Learner {
-			return drafter(drafttest.Must(specblock.Open(draft.Head{Name: path}, drafttest.As(m)))(r).Network)
+			return drafter(drafttest.Must(specblock.Open(draft.Head{Name: path}, drafttest.As(m)))(r))
 		}
 	})
 }

@@ -27,6 +27,10 @@ type Config struct {
 	// after the row that it starts from. RankNormed: the rank head reads hidden states after the last norm.
 	SamePosition, RankNormed bool
 
+	// RankFull says that the rank head's features describe the whole distribution, as the paper has it (appendix B), and not that of
+	// the largest logits alone.
+	RankFull bool
+
 	// RankOffset is added to the rank head's scores where a row's bucket is chosen, and nowhere else: chances are made of the scores alone.
 	RankOffset [RankBuckets]float32
 
@@ -96,7 +100,7 @@ func (c *Config) Describe(bool) string {
 func (c *Config) Draw(rng *rand.Rand, drafter string, unit int) {
 	c.Arch, c.Layers = []string{"llama", "qwen3"}[rng.IntN(2)], 1+rng.IntN(3)
 	c.Block, c.RankWidth, c.Shift, c.Broadcast = 1+rng.IntN(6), unit*(1+rng.IntN(40/unit)), rng.IntN(4) > 0, rng.IntN(4) > 0
-	c.SamePosition, c.RankNormed = rng.IntN(3) == 0, rng.IntN(3) == 0
+	c.SamePosition, c.RankNormed, c.RankFull = rng.IntN(3) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
 	if drafter == "" && rng.IntN(6) == 0 {
 		c.RankWidth = 0
 	}

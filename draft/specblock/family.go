@@ -2,7 +2,10 @@
 
 package specblock
 
-import "github.com/grovellm/grove/draft"
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
+)
 
 func init() {
 	defaults := DefaultOptions
@@ -20,19 +23,11 @@ nodes instead.`,
 			if err := draft.Parse(text, &o); err != nil {
 				return nil, err
 			}
-			h, err := o.open(target)
+			n, err := headfile.Choose(o.Model, target, &kind, "SpecBlock", headfile.AnyShape, Open)
 			if err != nil {
 				return nil, err
 			}
-			return New(o, h.Network, target)
+			return New(o, n, target)
 		},
 	})
-}
-
-// open opens the head that the options name.
-func (o *Options) open(target draft.Target) (*Head, error) {
-	if o.Model == "" {
-		return Find(target)
-	}
-	return Open(draft.Head{Name: o.Model}, target)
 }

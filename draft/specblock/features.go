@@ -9,24 +9,49 @@ const (
 	// probabilities, how far the first logit lies before the second, the third and the fifth, the largest probability, and the entropy.
 	Features = 15
 
-	// FeatureLogits is how many of the largest logits these are made of: the distribution is theirs alone.
+	// FeatureLogits is how many of the largest logits these are made of: in the release the distribution is theirs alone.
 	FeatureLogits = 20
 )
 
-// FeaturesOf fills dst, Features long, from the largest logits of a row, up to FeatureLogits, the largest first.
-func FeaturesOf(top, dst []float32) {
+// Beyond is what the logits that are not among the largest add to a distribution: the sums of exp(l), and of l·exp(l), of
+// logits l less the largest of all. Zeros leave them out, as the release does.
+type Beyond struct{ Mass, Moment float64 }
+
+// BeyondOf adds up a row's logits but for the largest, which top lists in order.
+func BeyondOf(logits, top []float32) (b Beyond) {
+	if len(top) == 0 || math.IsInf(float64(top[0]), 0) {
+		return b
+	}
+	add := func(l float32, sign float64) {
+		if d := float64(l) - float64(top[0]); d > leastLog {
+			e := math.Exp(d)
+			b.Mass, b.Moment = b.Mass+sign*e, b.Moment+sign*d*e
+		}
+	}
+	for _, l := range logits {
+		add(l, 1)
+	}
+	for _, l := range top {
+		add(l, -1)
+	}
+	return Beyond{max(b.Mass, 0), min(b.Moment, 0)}
+}
+
+// FeaturesOf fills dst, Features long, from the largest logits of a row, up to FeatureLogits, the largest first, and what is beyond
+// them.
+func FeaturesOf(top []float32, b Beyond, dst []float32) {
 	clear(dst)
 	if len(top) == 0 {
 		return
 	}
 	var p [FeatureLogits]float64 // relative to the first
-	sum := 0.0
+	sum := b.Mass
 	for i, l := range top {
 		p[i] = math.Exp(float64(l) - float64(top[0]))
 		sum += p[i]
 	}
 	log := math.Log(sum)
-	entropy := 0.0
+	entropy := (b.Mass*log - b.Moment) / sum
 	for i, l := range top {
 		at := max(float64(l)-float64(top[0])-log, leastLog)
 		if i < 10 {

@@ -13,19 +13,13 @@ import (
 	"github.com/grovellm/grove/tensor"
 )
 
-// Head is an open head of a target. It is immutable: any number of drafters run it.
-type Head struct {
-	*Network
-	Name string // the file it came from
-}
-
 // arch is the architecture of GGUF files.
 const arch = "specblock"
 
 var kind = headfile.Kind{
 	Name: "SpecBlock head", Drafters: []string{arch}, Archs: []string{arch}, New: func() headfile.Shape { return new(Config) },
 	Examples: []string{
-		"specblock:widths=2/3/5/2,blocks=2,starts=6,nodes=35", "specblock:uniform=3,blocks=2,nodes=35",
+		"specblock:widths=2/3/5/2,blocks=2,starts=6,nodes=35", "specblock:widths=3/3/3/3,blocks=2,nodes=35",
 		"specblock:tree=best-first,blocks=2,starts=6,nodes=35", "specblock:tree=best-first,blocks=2,cached=1,nodes=60",
 	},
 }
@@ -41,20 +35,11 @@ func (c *Config) Common() headfile.Common {
 }
 
 // Open loads a head for a target, of which it uses what it has not of its own. A head is loaded once for all drafters of a target.
-func Open(h draft.Head, target draft.Target) (*Head, error) {
-	return headfile.Load(h, &kind, target, func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Head, error) {
-		n, err := NewNetwork(*s.(*Config), w, tokens, m)
-		return &Head{n, h.Name}, err
-	})
-}
-
-// Find opens the first of the target's heads that is of this kind.
-func Find(target draft.Target) (*Head, error) {
-	h, err := headfile.Find(target, &kind, "SpecBlock", func(headfile.Shape) bool { return true })
-	if err != nil {
-		return nil, err
+func Open(h draft.Head, target draft.Target) (*Network, error) {
+	build := func(s headfile.Shape, w model.Weights, tokens []int32, m *model.Network) (*Network, error) {
+		return NewNetwork(*s.(*Config), w, tokens, m)
 	}
-	return Open(h, target)
+	return headfile.Load(h, &kind, target, build)
 }
 
 // FileArch is the architecture that a GGUF file names.
@@ -70,6 +55,7 @@ func (c *Config) Keys(k *headfile.Keys) {
 	k.Bool(".broadcast", &c.Broadcast, true)
 	k.Bool(".same_position", &c.SamePosition, false)
 	k.Bool(".rank_normed", &c.RankNormed, false)
+	k.Bool(".rank_full", &c.RankFull, false)
 	offset := c.RankOffset[:]
 	k.Floats(".rank_offset", &offset)
 	if err := c.setOffset(offset); err != nil {
@@ -86,7 +72,7 @@ func (c *Config) setOffset(v []float32) error {
 	return nil
 }
 
-// folderConfig is what config.json says of a head beyond its layers; the last five are not in the release's.
+// folderConfig is what config.json says of a head beyond its layers; the last six are not in the release's.
 type folderConfig struct {
 	Block        int  `json:"diffspec_draft_token_num"`
 	RankClasses  int  `json:"rank_classes"`
@@ -99,6 +85,7 @@ type folderConfig struct {
 	Broadcast    *bool     `json:"prefix_broadcast"`
 	SamePosition *bool     `json:"same_position"`
 	RankNormed   *bool     `json:"rank_normed"`
+	RankFull     bool      `json:"rank_full"`
 	RankOffset   []float32 `json:"rank_offset"`
 }
 
@@ -129,7 +116,7 @@ func (c *Config) ReadFolder(x *headfile.File) (layout string, err error) {
 	*c = Config{
 		Config: base, Block: f.Block, Taps: headfile.Stated(f.Taps), DraftVocab: f.DraftVocab,
 		TargetLayers: f.TargetLayers, Shift: x.Has("shift_proj.0.weight"),
-		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed),
+		Broadcast: set(f.Broadcast), SamePosition: set(f.SamePosition), RankNormed: set(f.RankNormed), RankFull: f.RankFull,
 	}
 	if f.RankOffset != nil {
 		if err := c.setOffset(f.RankOffset); err != nil {
@@ -199,5 +186,6 @@ func (c *Config) FolderFields(m map[string]any, _ tensor.Type, _ []tensor.Tensor
 		m["eagle_aux_hidden_state_layer_ids"] = c.Taps
 	}
 	m["same_position"], m["rank_normed"], m["rank_offset"] = c.SamePosition, c.RankNormed, c.RankOffset
+	m["rank_full"] = c.RankFull
 	return m, "", nil
 }

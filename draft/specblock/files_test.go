@@ -18,27 +18,11 @@ import (
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/safetensors"
-	"github.com/grovellm/grove/internal/synth"
 	"github.com/grovellm/grove/internal/synthetic"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tensor"
 )
-
-// fileTarget is a small random model and its file.
-func fileTarget(t testing.TB) (*model.Model, *gguf.File) {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "target.gguf")
-	s := drafttest.Must(synth.Lookup("tiny-qwen3"))(t)
-	if err := synth.Write(t.Context(), path, s, synth.Options{Type: tensor.Q8_0, Seed: 1}); err != nil {
-		t.Fatal(err)
-	}
-	m := drafttest.Must(model.Open(path, model.Options{Threads: 2}))(t)
-	t.Cleanup(func() { m.Close() })
-	f := drafttest.Must(gguf.Open(path))(t)
-	t.Cleanup(func() { f.Close() })
-	return m, f
-}
 
 // computed is what a head makes of a text of two entries: logits, and the rank head's scores.
 func computed(n *specblock.Network, m *model.Model) []float32 {
@@ -103,7 +87,7 @@ func write(t testing.TB, c *specblock.Config, vocabulary *gguf.File, kind tensor
 
 // A head comes back from a file of any type and from a folder as it was: its shape, its tokens, and to the bit what it computes.
 func TestFilesRoundTrip(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := drafttest.FileTarget(t)
 	for seed := range uint64(12) {
 		kind := []tensor.Type{tensor.F32, tensor.F16, tensor.BF16, tensor.Q8_0}[seed%4]
 		c := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(seed, 9)), "", m.Config, kind)
@@ -137,7 +121,7 @@ func TestFilesRoundTrip(t *testing.T) {
 			if form == "folder" && kind != tensor.F32 { // F32 there: the same numbers, multiplied otherwise
 				most = 0.05
 			}
-			if d := apart(computed(head.Network, m), want); d > most {
+			if d := apart(computed(head, m), want); d > most {
 				t.Errorf("%s, %s, %v: numbers are %g apart, want %g at most", form, c.Arch, kind, d, most)
 			}
 		}
@@ -228,7 +212,7 @@ func TestReleasedFolder(t *testing.T) {
 
 // A head that is not for the target is refused, saying what differs; so are files and weights of other kinds.
 func TestRefusedHeads(t *testing.T) {
-	m, vocabulary := fileTarget(t)
+	m, vocabulary := drafttest.FileTarget(t)
 	good := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(3, 3)), "", m.Config, tensor.F32)
 	good.Taps, good.TargetLayers, good.DraftVocab = []int{1, 2, 3}, m.Config.Layers, 50
 	var path string
@@ -267,34 +251,11 @@ func TestRefusedHeads(t *testing.T) {
 	if _, err := headfile.Read(draft.Head{Name: vocabulary.Path}, (&specblock.Config{}).Kind()); !errors.Is(err, headfile.ErrKind) {
 		t.Errorf("a model for a head: %v", err)
 	}
-	target := drafttest.As(m)
-	target.Heads = []draft.Head{{Name: vocabulary.Path}}
-	if _, err := specblock.Find(target); err == nil || !strings.Contains(err.Error(), "model=FILE") {
-		t.Errorf("no heads: %v", err)
-	}
 }
 
-// Whatever happens to a file, opening it ends in an error that names it or in a head that drafts.
 func FuzzOpen(f *testing.F) {
-	m, vocabulary := fileTarget(f)
+	m, vocabulary := drafttest.FileTarget(f)
 	c := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(7, 9)), "", m.Config, tensor.F32)
 	data := drafttest.Must(os.ReadFile(write(f, &c, vocabulary, tensor.F32, 7)["file"].Name))(f)
-	rng := rand.New(rand.NewPCG(6, 6))
-	f.Add(uint32(0), byte(0))
-	for range 40 {
-		f.Add(rng.Uint32(), byte(rng.Uint32()))
-	}
-	const head = 4000 // keys and places of tensors
-	f.Fuzz(func(t *testing.T, at uint32, value byte) {
-		bad := slices.Clone(data)
-		bad[int(at)%min(head, len(bad))] = value
-		h, err := specblock.Open(draft.Head{Name: "damaged", Data: bad}, drafttest.As(m))
-		if err != nil {
-			if !strings.Contains(err.Error(), "damaged") {
-				t.Fatalf("an error that does not name the file: %v", err)
-			}
-			return
-		}
-		computed(h.Network, m)
-	})
+	drafttest.FuzzHead(f, m, data, specblock.Open, func(n *specblock.Network) { computed(n, m) })
 }

@@ -32,11 +32,11 @@ func genHead(r *rapid.T, m *model.Model) *specblock.Network {
 func genOptions(r *rapid.T, n *specblock.Network) specblock.Options {
 	o := specblock.Options{
 		Tree:   rapid.SampledFrom([]string{specblock.BestFirst, specblock.Ranked}).Draw(r, "tree"),
-		Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Widths: rapid.SampledFrom([]string{"2/4/10/0", "2/4/6/4", "1/1/1/1", "0/3/0/2"}).Draw(r, "widths"),
+		Blocks: rapid.IntRange(1, 4).Draw(r, "blocks"), Widths: rapid.SampledFrom([]string{"2/4/10/0", "2/4/6/4", "0/3/0/2"}).Draw(r, "widths"),
 		Starts: rapid.SampledFrom([]int{0, 1, 4, 10}).Draw(r, "starts"), Nodes: rapid.SampledFrom([]int{10, 60, 200}).Draw(r, "nodes"),
 	}
 	if n.RankWidth == 0 || rapid.IntRange(0, 2).Draw(r, "uniformly") == 0 {
-		o.Uniform = rapid.IntRange(1, 5).Draw(r, "uniform")
+		o.Widths = rapid.SampledFrom([]string{"1/1/1/1", "2/2/2/2", "5/5/5/5"}).Draw(r, "uniform")
 	}
 	o.Cached = rapid.IntRange(0, n.Block).Draw(r, "cached")
 	o.Text = rapid.Bool().Draw(r, "text")

@@ -19,6 +19,7 @@ type row struct {
 	state  []float32          // what a block that starts from the row begins with
 	logits []float32          // as the head computed them
 	list   *shortlist.List    // of which tokens; nil: of all that the head has
+	beyond Beyond             // of the logits that are not in top
 	bucket int8               // the rank head's choice
 	rank   [11]float32        // its correction of log-probabilities, by place: see textrank.Row
 }

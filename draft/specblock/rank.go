@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 )
@@ -42,7 +43,7 @@ func (d *drafter) rank() {
 		}
 	}
 	d.pool.Run(len(d.tasks), (*ranking)(d))
-	if d.n.RankWidth == 0 || d.options.Tree == Ranked && d.options.Uniform > 0 {
+	if d.n.RankWidth == 0 || d.options.Tree == Ranked && !unequal(d.widths) {
 		return
 	}
 	features, scores := d.described.Mat(rows, Features), d.scored.Mat(rows, RankBuckets)
@@ -53,7 +54,7 @@ func (d *drafter) rank() {
 			for j, c := range s.rows[i].top {
 				logits[j] = float32(c.Score)
 			}
-			FeaturesOf(logits[:len(s.rows[i].top)], features.Row(at))
+			FeaturesOf(logits[:len(s.rows[i].top)], s.rows[i].beyond, features.Row(at))
 			at++
 		}
 	}
@@ -145,6 +146,9 @@ func (s *state) rank(w *worker, b *start, k int) {
 	r := &s.rows[number]
 	w.sampler.Like(d.plain)
 	r.top = d.top(w.sampler, s.tops[number*FeatureLogits:number*FeatureLogits:(number+1)*FeatureLogits], r, 0, nil)
+	if d.n.RankFull {
+		r.beyond = w.beyond(r)
+	}
 	size := max(d.ranked, textrank.CandidatesMost)
 	c := s.cands[number*size : number*size : (number+1)*size]
 	if !s.chosen && d.ranked <= FeatureLogits {
@@ -158,6 +162,15 @@ func (s *state) rank(w *worker, b *start, k int) {
 		draft.CoupledChances(c, d.ranked)
 	}
 	r.level = c
+}
+
+// beyond is what a row's other logits add to the distribution of its likeliest tokens. Of tokens that are not listed nothing is known.
+func (w *worker) beyond(r *row) Beyond {
+	logits := r.logits
+	if r.list != nil {
+		logits = logits[:r.list.Len()]
+	}
+	return BeyondOf(logits, w.top[:simd.TopK(logits, w.index[:], w.top[:])])
 }
 
 // top is the sampler's Top over a row, of which the head may have given the logits of some tokens alone.

@@ -21,7 +21,7 @@ type place struct {
 // b candidates of each slot below the likeliest of the slot before; later blocks from all of a slot that has more than one, and from the last slot's
 // unless the first slot that is not sure is given up, where they are among the likeliest that a budget has room for. It fails where
 // that is a matter of rounding.
-func rules(o *oracle, widths [specblock.RankBuckets]int, uniform, blocks, budget int) (all []*place, ok bool) {
+func rules(o *oracle, widths [specblock.RankBuckets]int, blocks, budget int) (all []*place, ok bool) {
 	nodes, ok := map[string]*place{}, true
 	name := func(path []int32) string { return fmt.Sprint(path) }
 	type from struct {
@@ -40,8 +40,8 @@ func rules(o *oracle, widths [specblock.RankBuckets]int, uniform, blocks, budget
 			at, sure, lost := b.path, true, false
 			for k := range o.n.Block {
 				tokens, logProbs := ranked(o.n, logits.Row(k))
-				width, bucket := uniform, 0
-				if uniform == 0 {
+				width, bucket := widths[0], 0
+				if widths != [specblock.RankBuckets]int{width, width, width, width} {
 					bucket = bucketOf(o, b.first+k, logits.Row(k))
 					width = widths[bucket]
 				}
@@ -151,7 +151,12 @@ func bucketOf(o *oracle, row int, logits []float32) int {
 	top := slices.Clone(logits)
 	slices.SortFunc(top, func(a, b float32) int { return cmp.Compare(b, a) })
 	features, states, out := nn.NewMat(1, specblock.Features), nn.NewMat(1, o.n.Hidden), nn.NewMat(1, specblock.RankBuckets)
-	specblock.FeaturesOf(top[:min(len(top), specblock.FeatureLogits)], features.Row(0))
+	var beyond specblock.Beyond
+	top = top[:min(len(top), specblock.FeatureLogits)]
+	if o.n.RankFull {
+		beyond = specblock.BeyondOf(logits, top)
+	}
+	specblock.FeaturesOf(top, beyond, features.Row(0))
 	copy(states.Row(0), o.states[row])
 	o.n.Rank(o.e, states, features, out, &o.bufs)
 	best := 0

@@ -26,14 +26,14 @@ func TestTreesFollowTheRules(t *testing.T) {
 			o.Widths, widths = "1/3/2/1", [specblock.RankBuckets]int{1, 3, 2, 1}
 		}
 		if n.RankWidth == 0 {
-			o.Uniform = 2
+			o.Widths, widths = "2/2/2/2", [specblock.RankBuckets]int{2, 2, 2, 2}
 		}
 		d := newDrafter(r, o, n, m)
 		s := drafttest.Begin(r, d, draft.Options{}, 1)
 		text := drafttest.GenText(r, 1, 20)
 		drafttest.Commit(r, d, s.Prompt(text, n.Hidden, true))
 		for _, budget := range []int{4096, rapid.IntRange(2, 80).Draw(r, "budget")} {
-			all, ok := rules(newOracle(n, m, 1, text, s.Root, 40), widths, o.Uniform, o.Blocks, budget)
+			all, ok := rules(newOracle(n, m, 1, text, s.Root, 40), widths, o.Blocks, budget)
 			if !ok {
 				r.Skip("two paths are as likely as each other")
 			}
@@ -84,7 +84,7 @@ func TestFirstBlockMeetsTheNoise(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	rapid.Check(t, func(r *rapid.T) {
 		n := genHead(r, m)
-		d := newDrafter(r, specblock.Options{Tree: specblock.Ranked, Blocks: 1, Uniform: 1, Nodes: 60}, n, m)
+		d := newDrafter(r, specblock.Options{Tree: specblock.Ranked, Blocks: 1, Widths: "1/1/1/1", Nodes: 60}, n, m)
 		p := drafttest.GenParams(r)
 		s := drafttest.Begin(r, d, draft.Options{Sampling: p}, 1)
 		if cached := drafttest.GenText(r, 0, 20); len(cached) > 0 {
@@ -133,13 +133,17 @@ func TestFeatures(t *testing.T) {
 		logits := rapid.SliceOfN(rapid.Float32Range(-20, 20), 1, 60).Draw(t, "logits")
 		slices.SortFunc(logits, func(a, b float32) int { return cmp.Compare(b, a) })
 		top := logits[:min(len(logits), specblock.FeatureLogits)]
+		of, beyond := top, specblock.Beyond{}
+		if rapid.Bool().Draw(t, "of the whole distribution") {
+			of, beyond = logits, specblock.BeyondOf(logits, top)
+		}
 		sum, entropy := 0.0, 0.0
-		for _, l := range top {
+		for _, l := range of {
 			sum += math.Exp(float64(l))
 		}
 		at := func(i int) float64 { return float64(top[min(i, len(top)-1)]) - math.Log(sum) }
-		for i := range top {
-			entropy -= math.Exp(at(i)) * at(i)
+		for _, l := range of {
+			entropy -= math.Exp(float64(l)) / sum * (float64(l) - math.Log(sum))
 		}
 		var want []float64
 		for i := range 10 {
@@ -147,7 +151,7 @@ func TestFeatures(t *testing.T) {
 		}
 		want = append(want, at(0)-at(1), at(0)-at(2), at(0)-at(4), math.Exp(at(0)), entropy)
 		got := make([]float32, specblock.Features)
-		specblock.FeaturesOf(top, got)
+		specblock.FeaturesOf(top, beyond, got)
 		for i, w := range want {
 			if i < 13 && i >= 10 {
 				w = max(w, 0)

@@ -9,18 +9,20 @@
 // block of the proposal. Rows of later blocks last for one proposal.
 //
 // The tree is the paper's (Algorithm 2). Deviations: above temperature 0 candidates are drawn with the noise of the target's own choice
-// instead of being the most probable. The 15 features of the rank head describe the 20 largest logits instead of the whole
-// distribution; a head's training decides it, no option.
+// instead of being the most probable. The 15 features of the shipped rank head describe the 20 largest logits, as the release has it,
+// not the whole distribution: a head's training decides it (Config.RankFull).
 //
 // The entries are a window over as much text as the head was made for (draft.Text).
 package specblock
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/internal/treebuild"
@@ -32,14 +34,13 @@ import (
 // Options of the drafter. Its shortlists are those of shortlist.Open but dynaspec, whose router reads what a head knows at a
 // node's parent: a block's rows know their own block alone.
 type Options struct {
-	Tree    string `draft:"tree" help:"ranked: children by the rank head; best-first: the most probable nodes"`
-	Blocks  int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
-	Widths  string `draft:"widths" help:"for ranked: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond"`
-	Uniform int    `draft:"uniform" help:"for ranked: the same number of children for every node (0 to 256); 0: widths"`
-	Starts  int    `draft:"starts" help:"maximum nodes that later blocks start from, the most probable ones (0 to 1024); 0: no limit"`
-	Cached  int    `draft:"cached" help:"rows of each committed token's block that are kept in the cache (0 to 64); 0: all, as in training"`
-	Nodes   int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`
-	Model   string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
+	Tree   string `draft:"tree" help:"ranked: children by the rank head; best-first: the most probable nodes"`
+	Blocks int    `draft:"blocks" help:"blocks of the longest path, each one pass (1 to 16)"`
+	Widths string `draft:"widths" help:"for ranked: children of a node whose token the rank head expects first, among the first 4, among the first 10, or beyond; four equal numbers do without the rank head"`
+	Starts int    `draft:"starts" help:"maximum nodes that later blocks start from, the most probable ones (0 to 1024); 0: no limit"`
+	Cached int    `draft:"cached" help:"rows of each committed token's block that are kept in the cache (0 to 64); 0: all, as in training"`
+	Nodes  int    `draft:"nodes" help:"maximum nodes, root included (2 to 4096)"`
+	Model  string `draft:"model" help:"GGUF file or Hugging Face folder of the head; empty: the one the model was opened with"`
 
 	draft.Modifiers
 }
@@ -63,12 +64,6 @@ var DefaultOptions = Options{Tree: Ranked, Blocks: 2, Widths: "2/4/6/4", Nodes: 
 
 // widths reads the list.
 func (o *Options) widths() (w [RankBuckets]int, err error) {
-	if o.Uniform > 0 {
-		for i := range w {
-			w[i] = o.Uniform
-		}
-		return w, nil
-	}
 	if o.Widths == "" && o.Tree == BestFirst { // which has no use for them
 		return w, nil
 	}
@@ -76,24 +71,22 @@ func (o *Options) widths() (w [RankBuckets]int, err error) {
 	if len(parts) != RankBuckets {
 		return w, fmt.Errorf("widths=%s: want %d numbers, such as 2/4/6/4", o.Widths, RankBuckets)
 	}
-	most := 0
 	for i, part := range parts {
 		if w[i], err = strconv.Atoi(strings.TrimSpace(part)); err != nil || w[i] < 0 || w[i] > maxWidth {
 			return w, fmt.Errorf("widths=%s: want %d numbers from 0 to %d", o.Widths, RankBuckets, maxWidth)
 		}
-		most = max(most, w[i])
 	}
-	if most == 0 {
+	if w == [RankBuckets]int{} {
 		return w, fmt.Errorf("widths=%s: want one above 0", o.Widths)
 	}
 	return w, nil
 }
 
-func (o *Options) check(n *Network) error {
+func (o *Options) check() error {
 	for _, f := range []struct {
 		name        string
 		v, low, top int
-	}{{"blocks", o.Blocks, 1, maxBlocks}, {"uniform", o.Uniform, 0, maxWidth}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, maxBlock}, {"nodes", o.Nodes, 2, maxNodes}} {
+	}{{"blocks", o.Blocks, 1, maxBlocks}, {"starts", o.Starts, 0, maxStarts}, {"cached", o.Cached, 0, maxBlock}, {"nodes", o.Nodes, 2, maxNodes}} {
 		if f.v < f.low || f.v > f.top {
 			return fmt.Errorf("%s=%d: want %d to %d", f.name, f.v, f.low, f.top)
 		}
@@ -101,10 +94,12 @@ func (o *Options) check(n *Network) error {
 	if o.Tree != BestFirst && o.Tree != Ranked {
 		return fmt.Errorf("tree=%q: want %s or %s", o.Tree, Ranked, BestFirst)
 	}
-	if n.RankWidth == 0 && o.Uniform == 0 && o.Tree == Ranked {
-		return fmt.Errorf("the head has no rank head, which widths go by: want uniform=N, as many children at every place")
-	}
 	return nil
+}
+
+// unequal reports whether widths go by the rank head.
+func unequal(w [RankBuckets]int) bool {
+	return slices.ContainsFunc(w[1:], func(v int) bool { return v != w[0] })
 }
 
 // New returns a drafter with a head that fits the target.
@@ -113,8 +108,11 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := o.check(n); err != nil {
+	if err := o.check(); err != nil {
 		return nil, err
+	}
+	if n.RankWidth == 0 && unequal(widths) && o.Tree == Ranked {
+		return nil, fmt.Errorf("the head has no rank head, which widths go by: want widths=N/N/N/N, as many children at every place")
 	}
 	if target.Model == nil {
 		return nil, fmt.Errorf("the target has no layers to tap: a SpecBlock head needs a model of grove's")
@@ -122,8 +120,7 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	if err := n.Fits(target.Model.Config); err != nil {
 		return nil, err
 	}
-	of := shortlist.Drafter{Pool: target.Model.Pool(), Head: &n.Head, Norm: &n.Norm, Tokens: n.Tokens, Vocab: n.Vocab, Tokenizer: target.Model.Tokenizer}
-	lists, err := draft.Shortlists(o.List, of, n, target)
+	lists, err := headfile.Lists(o.Modifiers, shortlist.Drafter{Head: &n.Head, Norm: &n.Norm, Tokens: n.Tokens}, target)
 	if err != nil {
 		return nil, err
 	}
@@ -135,36 +132,23 @@ func New(o Options, n *Network, target draft.Target) (draft.Drafter, error) {
 	for _, w := range widths {
 		d.ranked = max(d.ranked, w)
 	}
-	if o.Text {
-		if d.model, err = textrank.NewModelFrom(n.TextWeights); err != nil {
-			return nil, err
-		}
+	if d.model, err = headfile.TextModel(o.Modifiers, &n.Config); err != nil {
+		return nil, err
 	}
 	if o.Text || o.Tree == BestFirst {
 		d.ranked = max(d.ranked, textrank.RowMost)
 	}
 	d.ranked = min(d.ranked, n.Output())
-	if n.Tokens != nil {
-		d.places = make([]int32, n.Vocab)
-		for i := range d.places {
-			d.places[i] = -1
-		}
-		for i, token := range n.Tokens {
-			d.places[token] = int32(i)
-		}
-	}
-	d.workers = make([]worker, d.pool.Threads())
+	d.places = textrank.Places(n.Tokens, n.Vocab)
 	if d.plain, err = sample.New(sample.Params{}, n.Vocab); err != nil {
 		return nil, err
 	}
-	samplers := make([]*sample.Sampler, len(d.workers))
-	for i := range d.workers {
-		if samplers[i], err = sample.New(sample.Params{}, n.Vocab); err != nil {
-			return nil, err
-		}
-		d.workers[i].sampler = samplers[i]
+	if d.samplers, err = textrank.Samplers(d.pool, n.Vocab); err != nil {
+		return nil, err
 	}
-	d.samplers = samplers
+	for _, s := range d.samplers {
+		d.workers = append(d.workers, worker{sampler: s})
+	}
 	if d.cached = min(o.Cached, n.Block); d.cached == 0 {
 		d.cached = n.Block
 	}
@@ -227,6 +211,8 @@ type drafter struct {
 type worker struct {
 	sampler *sample.Sampler
 	path    []int32
+	top     [FeatureLogits]float32
+	index   [FeatureLogits]int32
 }
 
 func (d *drafter) Taps() []int { return d.n.Taps }

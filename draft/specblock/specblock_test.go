@@ -3,13 +3,13 @@ package specblock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/draft/specblock"
 	"github.com/grovellm/grove/internal/drafttest"
 	"github.com/grovellm/grove/shortlist"
-	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
 
@@ -106,10 +106,10 @@ func TestResume(t *testing.T) {
 }
 
 // uniform suits any head.
-var uniform = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Uniform: 4, Starts: 8, Nodes: 60}
+var uniform = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60}
 
 // listed is the same over a shortlist.
-var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Uniform: 4, Starts: 8, Nodes: 60, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
+var listed = specblock.Options{Tree: specblock.Ranked, Blocks: 2, Widths: "4/4/4/4", Starts: 8, Nodes: 60, Modifiers: draft.Modifiers{List: shortlist.Options{Method: "context", Size: 16, Extra: 32}}}
 
 // Without the taps of the token before the root there is nothing to draft from.
 func TestNothingWithoutTaps(t *testing.T) {
@@ -152,40 +152,15 @@ func TestCancel(t *testing.T) {
 	}
 }
 
-// Decoding allocates nothing once buffers have seen their largest.
 func TestSteadyStateAllocatesNothing(t *testing.T) {
 	m := drafttest.OpenTarget(t, 400)
 	for seed := range uint64(2) {
 		n := head(t, m, seed)
 		for _, o := range []specblock.Options{uniform, listed, specblock.DefaultOptions, best} {
 			if n.RankWidth == 0 {
-				o.Uniform = 3
+				o.Widths = "3/3/3/3"
 			}
-			d := newDrafter(t, o, n, m)
-			s := drafttest.Begin(t, d, draft.Options{}, 1)
-			text := make([]int32, 40)
-			rows := s.Prompt(text, n.Hidden, true)
-			taps := still{x: make([]float32, n.Hidden), logits: make([]float32, vocab)}
-			rows.Pass = &taps
-			drafttest.Commit(t, d, rows)
-			tr := tree.New(7)
-			requests := []draft.Request{{State: s.State, Tree: tr, Budget: 24, Depth: 20, Guide: &drafttest.Judge{Levels: 30}}}
-			accepted := []draft.Rows{{State: s.State, Tokens: text[:1], Tree: tr, Nodes: []int32{0}, Next: 7, Pass: &taps}}
-			round := func() {
-				tr.Reset(7)
-				if _, err := d.Propose(context.Background(), requests); err != nil {
-					t.Fatal(err)
-				}
-				if err := d.Commit(accepted); err != nil {
-					t.Fatal(err)
-				}
-			}
-			for range 40 {
-				round()
-			}
-			if a := testing.AllocsPerRun(300, round); a > 0 {
-				t.Errorf("head %d, %+v: %v allocations a round", seed, o, a)
-			}
+			drafttest.SteadyState(t, fmt.Sprintf("head %d, %+v", seed, o), newDrafter(t, o, n, m), n.Hidden, 0, &drafttest.Judge{Levels: 1 << 20})
 		}
 	}
 }
@@ -205,13 +180,10 @@ func TestNewRefuses(t *testing.T) {
 		func(o *specblock.Options, _ *specblock.Network) { o.Blocks = 0 },
 		func(o *specblock.Options, _ *specblock.Network) { o.Starts = -1 },
 		func(o *specblock.Options, _ *specblock.Network) { o.Nodes = 1 },
-		func(o *specblock.Options, _ *specblock.Network) { o.Uniform = -1 },
-		func(o *specblock.Options, _ *specblock.Network) { o.Uniform, o.Widths = 0, "1/2/3" },
-		func(o *specblock.Options, _ *specblock.Network) { o.Uniform, o.Widths = 0, "1/2/3/x" },
-		func(o *specblock.Options, _ *specblock.Network) { o.Uniform, o.Widths = 0, "0/0/0/0" },
-		func(o *specblock.Options, n *specblock.Network) {
-			o.Uniform, o.Widths, n.RankWidth = 0, "2/4/10/0", 0
-		},
+		func(o *specblock.Options, _ *specblock.Network) { o.Widths = "1/2/3" },
+		func(o *specblock.Options, _ *specblock.Network) { o.Widths = "1/2/3/x" },
+		func(o *specblock.Options, _ *specblock.Network) { o.Widths = "0/0/0/0" },
+		func(o *specblock.Options, n *specblock.Network) { o.Widths, n.RankWidth = "2/4/10/0", 0 },
 		func(_ *specblock.Options, n *specblock.Network) { n.Taps = []int{m.Config.Layers + 1} },
 	} {
 		o, wrong := uniform, *n
@@ -220,4 +192,22 @@ func TestNewRefuses(t *testing.T) {
 			t.Errorf("%+v make a drafter", o)
 		}
 	}
+}
+
+func TestSameTokens(t *testing.T) {
+	m := drafttest.OpenTarget(t, 512)
+	more := specblock.Options{Tree: specblock.Ranked, Blocks: 3, Widths: "2/4/6/4", Starts: 4, Nodes: 24}
+	var cases []drafttest.Case
+	for i, n := range []*specblock.Network{head(t, m, 0), head(t, m, 2)} {
+		for _, o := range []specblock.Options{specblock.DefaultOptions, best, more, uniform, listed} {
+			if equal := o.Widths == uniform.Widths; n.RankWidth > 0 || equal || o.Tree != specblock.Ranked {
+				cases = append(cases, drafttest.Case{
+					Name:  fmt.Sprintf("head %d, %+v", i, o),
+					New:   func() draft.Drafter { return newDrafter(t, o, n, m) },
+					Finds: o.List.Method == "" && equal && n.DraftVocab == 0,
+				})
+			}
+		}
+	}
+	drafttest.SameTokens(t, m, cases)
 }

@@ -170,7 +170,7 @@ func exported(t *testing.T, a *adapt.Adapter, m *model.Model) learn.Learner {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return drafter(t, h.Network, m)
+	return drafter(t, h, m)
 }
 
 // What was learned outlives a restart; a file of another head, or a broken one, is refused.

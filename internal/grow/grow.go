@@ -88,30 +88,19 @@ func New(c Config) (*Drafter, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast), workers: make([]*sample.Sampler, c.Pool.Threads())}
+	d := &Drafter{Config: c, limits: l, asked: max(l.children, rankedLeast)}
 	d.ranked = d.asked
 	if c.Text != nil {
 		d.asked = max(d.asked, textrank.RowMost)
 		d.ranked = max(d.asked, textrank.CandidatesMost)
 	}
 	d.rankers = make([]ranker, c.Pool.Threads())
-	if c.Tokens != nil {
-		place := make([]int32, c.Vocab)
-		for i := range place {
-			place[i] = -1
-		}
-		for i, token := range c.Tokens {
-			place[token] = int32(i)
-		}
-		for i := range d.rankers {
-			d.rankers[i].place = place
-		}
+	if d.workers, err = textrank.Samplers(c.Pool, c.Vocab); err != nil {
+		return nil, err
 	}
-	for i := range d.workers {
-		if d.workers[i], err = sample.New(sample.Params{}, d.Vocab); err != nil {
-			return nil, err
-		}
-		if c.Tokens != nil {
+	place := textrank.Places(c.Tokens, c.Vocab)
+	for i := range d.rankers {
+		if d.rankers[i].place = place; place != nil {
 			d.spread = append(d.spread, make([]float32, d.Vocab))
 		}
 	}

@@ -13,7 +13,10 @@
 package onepass
 
 import (
+	"fmt"
+
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
 	"github.com/grovellm/grove/internal/par"
 	"github.com/grovellm/grove/internal/textrank"
@@ -64,45 +67,61 @@ type Block struct {
 
 // Config is a drafter to be made.
 type Config struct {
-	Model Model
-	Shape *Shape
-	Depth int // of nodes at most; 0: the block's, and with +text beyond it
-	Pool  *par.Pool
-	Vocab int                // of the target
-	Lists []shortlist.Method // one for all depths, or of Heads one for each; none: all tokens' logits are computed
-	Text  *textrank.Model    // the weights of +text; nil: without that modifier
+	Model     Model
+	Head      headfile.Shape // of the Model
+	Shape     *Shape
+	Depth     int // of nodes at most; 0: the block's, and with +text beyond it
+	Modifiers draft.Modifiers
+	Target    draft.Target
 }
 
-// New returns a drafter.
+// New returns a drafter, whose head must fit the target.
 func New(c Config) (_ *Drafter, err error) {
+	block, m := c.Model.Block(), c.Target.Model
+	switch {
+	case c.Depth < 0 || c.Depth > block.Depths:
+		return nil, fmt.Errorf("depth=%d: want 1 to %d, the tokens that a pass drafts, or 0 for all of them", c.Depth, block.Depths)
+	case m == nil:
+		return nil, fmt.Errorf("the target has no layers to tap: the head needs a model of grove's")
+	}
+	if err := c.Head.Fits(m.Config); err != nil {
+		return nil, err
+	}
 	d := &Drafter{
-		Config: c, listing: listing{methods: c.Lists}, block: c.Model.Block(),
-		exec: nn.NewExec(c.Pool), pages: c.Model.Pages(),
+		Config: c, pool: m.Pool(), vocab: m.Config.Vocab, block: block, whole: block.Depths + block.Skip,
+		exec: nn.NewExec(m.Pool()), pages: c.Model.Pages(),
 	}
 	if c.Depth > 0 {
-		d.block.Depths = min(c.Depth, d.block.Depths)
+		d.block.Depths = c.Depth
 	}
-	d.whole = c.Model.Block().Depths + d.block.Skip
-	if c.Text != nil {
+	if d.model, err = headfile.TextModel(c.Modifiers, c.Head); err != nil {
+		return nil, err
+	}
+	if d.model != nil {
 		d.text = &textrank.Builder{Builder: c.Shape.Builder}
 	}
-	d.workers = make([]*sample.Sampler, c.Pool.Threads())
-	for i := range d.workers {
-		if d.workers[i], err = sample.New(sample.Params{}, c.Vocab); err != nil {
-			return nil, err
-		}
+	if d.workers, err = textrank.Samplers(d.pool, d.vocab); err != nil {
+		return nil, err
 	}
 	for i := range d.reach {
 		d.reach[i] = newReach(d.block.Depths)
 	}
-	_, head, tokens := c.Model.Output()
-	if d.hidden, d.outputs = head.W.In(), head.W.Out(); tokens != nil {
-		d.place = make([]int32, c.Vocab)
-		for i := range d.place {
-			d.place[i] = -1
+	norm, head, tokens := c.Model.Output()
+	d.hidden, d.outputs, d.place = head.W.In(), head.W.Out(), textrank.Places(tokens, d.vocab)
+	matrices := []*nn.Linear{head}
+	if heads, ok := c.Model.(Heads); ok && len(heads.Heads()) > 0 {
+		matrices = matrices[:0]
+		for i := range heads.Heads() {
+			matrices = append(matrices, &heads.Heads()[i])
 		}
-		for i, token := range tokens {
-			d.place[token] = int32(i)
+	}
+	for _, matrix := range matrices {
+		list, err := headfile.Lists(c.Modifiers, shortlist.Drafter{Head: matrix, Norm: norm, Tokens: tokens}, c.Target)
+		if err != nil {
+			return nil, err
+		}
+		if list != nil {
+			d.methods = append(d.methods, list)
 		}
 	}
 	return d, nil
@@ -111,6 +130,9 @@ func New(c Config) (_ *Drafter, err error) {
 // Drafter makes trees of blocks.
 type Drafter struct {
 	Config
+	pool      *par.Pool
+	vocab     int             // of the target
+	model     *textrank.Model // the weights of +text; nil without it
 	block     Block
 	whole     int               // rows of a whole block
 	hidden    int               // width of a row
@@ -157,7 +179,7 @@ func (d *Drafter) Resume(s draft.State, n int, from draft.State, common int) int
 
 func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 	p := o.Ranking()
-	sampler, err := sample.New(p, d.Vocab)
+	sampler, err := sample.New(p, d.vocab)
 	if err != nil {
 		return nil, err
 	}
@@ -166,7 +188,7 @@ func (d *Drafter) Begin(o draft.Options) (draft.State, error) {
 		s.warm = 1
 	}
 	if d.text != nil {
-		s.text = textrank.NewText(&p, d.Text, o.Memory)
+		s.text = textrank.NewText(&p, d.model, o.Memory)
 	}
 	for _, m := range d.methods {
 		s.words = append(s.words, m.Begin(&p))
@@ -193,13 +215,13 @@ func (d *Drafter) Commit(rows []draft.Rows) error {
 			d.live = append(d.live, s)
 		}
 	}
-	d.commits.Run(d.Pool, d.workers, d.Vocab)
+	d.commits.Run(d.pool, d.workers, d.vocab)
 	d.read()
 	return nil
 }
 
 // Learned is the weights of +text; see draft.Drafter.
-func (d *Drafter) Learned() [][]float32 { return d.Text.Learned() }
+func (d *Drafter) Learned() [][]float32 { return d.model.Learned() }
 
 // Chance is what the row of the depth where the walk stopped gave to the target's choice; see
 // learn.Learner.

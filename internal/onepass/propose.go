@@ -63,7 +63,7 @@ func (s *state) begin(r *draft.Request) bool {
 	d := s.d
 	s.request, s.budget, s.levels = r, r.Budget, s.levels[:0]
 	s.depth = min(r.Depth, r.Budget-1, d.block.Depths)
-	if s.depth < 1 || int(r.Tree.Token[0]) >= d.Vocab {
+	if s.depth < 1 || int(r.Tree.Token[0]) >= d.vocab {
 		s.depth = 0
 		return false
 	}
@@ -154,7 +154,7 @@ func (d *Drafter) rank() {
 			d.tasks = append(d.tasks, task{s, depth})
 		}
 	}
-	d.Pool.Run(len(d.tasks), (*ranking)(d))
+	d.pool.Run(len(d.tasks), (*ranking)(d))
 	for _, s := range d.live {
 		if s.history != nil {
 			s.history.Pop()

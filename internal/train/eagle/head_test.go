@@ -69,7 +69,7 @@ func TestEagle(t *testing.T) {
 		files := []string{"model-f32.gguf", "model-q8_0.gguf", "hf", "speculators"}
 		for _, file := range files[:r.Version+1] {
 			h := traintest.Opened(t, &j, name, file, m, eagle.Open)
-			if h.Version != r.Version || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 && (h.DraftVocab != r.DraftVocab || len(h.Network.Tokens) != r.DraftVocab) {
+			if h.Version != r.Version || !slices.Equal(h.Taps, r.Taps) || r.DraftVocab > 0 && (h.DraftVocab != r.DraftVocab || len(h.Tokens) != r.DraftVocab) {
 				t.Errorf("%s/%s: the head opens as %+v", name, file, h.Config)
 			}
 		}

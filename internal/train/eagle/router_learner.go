@@ -48,7 +48,7 @@ func newRouterLearner(ctx context.Context, j *train.Job, r *RouterRecipe, head s
 	}
 	sum := sha256.Sum256(b)
 	l.source = hex.EncodeToString(sum[:16]) + train.FingerprintModel(m)
-	l.target, l.drafts = m, newDrafts(m, h.Network, r.Top, r.Output)
+	l.target, l.drafts = m, newDrafts(m, h, r.Top, r.Output)
 	return l, l.begin()
 }
 

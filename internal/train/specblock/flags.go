@@ -37,6 +37,7 @@ type Flags struct {
 	FFN        *int  `name:"ffn" help:"Width of the MLPs, a multiple of 32; at most the target's for copied layers." placeholder:"N" group:"Shape"`
 	DraftVocab *int  `help:"Output for the N most frequent tokens only; 0 means all." placeholder:"N" group:"Shape"`
 	RankWidth  *int  `help:"Width of the rank head; 0 means none." placeholder:"N" group:"Shape"`
+	RankFull   bool  `help:"The rank head's features describe the whole distribution, as in the paper, not the 20 largest logits." default:"false" negatable:"" group:"Shape"`
 	Taps       []int `help:"Layers of the target to read: 0 is the embedding, i the output of layer i." placeholder:"N" group:"Shape"`
 	Shift      bool  `help:"Between layers, add the row before to each row." default:"true" negatable:"" group:"Shape"`
 	Broadcast  bool  `help:"Give every row of a block the condition and the token, as the paper does, not only the first." default:"false" negatable:"" group:"Shape"`

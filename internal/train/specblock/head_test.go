@@ -76,8 +76,8 @@ func specBlockServes(t *testing.T, j *train.Job, r *Recipe, m *model.Model) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chains := specblock.Options{Tree: specblock.Ranked, Blocks: r.Rounds, Uniform: 1, Nodes: 60}
-	d, err := specblock.New(chains, served.Network, drafttest.As(m))
+	chains := specblock.Options{Tree: specblock.Ranked, Blocks: r.Rounds, Widths: "1/1/1/1", Nodes: 60}
+	d, err := specblock.New(chains, served, drafttest.As(m))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,8 +173,8 @@ func specBlockVocabulary(t *testing.T, j train.Job, m *model.Model) {
 	}
 	for _, file := range []string{"model-f32.gguf", "model-q8_0.gguf", "hf"} {
 		h := traintest.Opened(t, &j, "part", file, m, specblock.Open)
-		if h.DraftVocab != 96 || len(h.Network.Tokens) != 96 || !h.OwnHead {
-			t.Errorf("%s: the head opens with %d tokens of %d, its own output %v", file, len(h.Network.Tokens), h.DraftVocab, h.OwnHead)
+		if h.DraftVocab != 96 || len(h.Tokens) != 96 || !h.OwnHead {
+			t.Errorf("%s: the head opens with %d tokens of %d, its own output %v", file, len(h.Tokens), h.DraftVocab, h.OwnHead)
 		}
 	}
 }

@@ -89,7 +89,11 @@ func (h *Head) say(s *said, worker int, logits []float32, token, best int32) {
 			s.rank++
 		}
 	}
-	specblock.FeaturesOf(top[:n], s.features[:])
+	var beyond specblock.Beyond
+	if h.net.RankFull {
+		beyond = specblock.BeyondOf(logits, top[:n])
+	}
+	specblock.FeaturesOf(top[:n], beyond, s.features[:])
 }
 
 // teaching is how rows are taught.

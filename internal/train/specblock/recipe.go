@@ -37,6 +37,7 @@ type Recipe struct {
 	// Forms of the paper: the head's own output is of so many of the most frequent tokens (A.1), 0: of all; each place in a block counts
 	// as the mean of its own rows (equation 6), however few are valid.
 	DraftVocab int  `json:",omitempty"`
+	RankFull   bool `json:",omitempty"` // see specblock.Config
 	PlaceMeans bool `json:",omitempty"`
 
 	Ranks RankFit `json:"-"` // comes after the trunk, on which it has no influence
@@ -111,7 +112,7 @@ func (r *Recipe) Check(target *model.Config) error {
 // config is the head's shape over a target.
 func (r *Recipe) config(target *model.Config) specblock.Config {
 	return specblock.Config{Config: r.Basis().Layers.Config(target), Block: r.Block, RankWidth: r.RankWidth, Shift: r.Shift, Broadcast: r.Broadcast,
-		RankNormed: r.RankNormed, DraftVocab: r.DraftVocab, Taps: r.Taps, TargetLayers: target.Layers}
+		RankNormed: r.RankNormed, RankFull: r.RankFull, DraftVocab: r.DraftVocab, Taps: r.Taps, TargetLayers: target.Layers}
 }
 
 // Train trains a SpecBlock head for the target of the job, in DIR/NAME, and measures it. Text of the target's is in
