@@ -233,5 +233,5 @@ func TestTakesTheFirst(t *testing.T) {
 func FuzzOpen(f *testing.F) {
 	m, vocabulary := FileTarget(f)
 	_, _, files := written(f, m, vocabulary, 3, tensor.F32, 7)
-	FuzzHead(f, m, Must(os.ReadFile(files["file"].Name))(f), eagle.Open, func(n *eagle.Network) { logits(n, m) })
+	FuzzHead(f, m, Must(os.ReadFile(files["file"].Name))(f), eagle.Open, func(_ *testing.T, n *eagle.Network) { logits(n, m) })
 }

@@ -218,5 +218,5 @@ func writtenHead(t testing.TB, m *model.Model, vocabulary *gguf.File, seed uint6
 func FuzzOpen(f *testing.F) {
 	m, vocabulary := FileTarget(f)
 	data := Must(os.ReadFile(writtenHead(f, m, vocabulary, 5, true).Name))(f)
-	FuzzHead(f, m, data, jet.Open, func(n *jet.Network) { proposal(f, n, m) })
+	FuzzHead(f, m, data, jet.Open, func(t *testing.T, n *jet.Network) { proposal(t, n, m) })
 }

@@ -257,5 +257,5 @@ func FuzzOpen(f *testing.F) {
 	m, vocabulary := drafttest.FileTarget(f)
 	c := synthetic.Config[specblock.Config](rand.New(rand.NewPCG(7, 9)), "", m.Config, tensor.F32)
 	data := drafttest.Must(os.ReadFile(write(f, &c, vocabulary, tensor.F32, 7)["file"].Name))(f)
-	drafttest.FuzzHead(f, m, data, specblock.Open, func(n *specblock.Network) { computed(n, m) })
+	drafttest.FuzzHead(f, m, data, specblock.Open, func(_ *testing.T, n *specblock.Network) { computed(n, m) })
 }

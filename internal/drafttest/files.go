@@ -31,7 +31,7 @@ func FileTarget(t testing.TB) (*model.Model, *gguf.File) {
 
 // FuzzHead changes bytes of a head's file, in the first few thousand, where keys and places of tensors are: opening it ends in an
 // error that names the file, or in a head that drafts, for which use is called.
-func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(draft.Head, draft.Target) (H, error), use func(H)) {
+func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(draft.Head, draft.Target) (H, error), use func(*testing.T, H)) {
 	const head = 4000
 	rng := rand.New(rand.NewPCG(6, 6))
 	f.Add(uint32(0), byte(0))
@@ -48,7 +48,7 @@ func FuzzHead[H any](f *testing.F, m *model.Model, data []byte, open func(draft.
 			}
 			return
 		}
-		use(h)
+		use(t, h)
 	})
 }
 
