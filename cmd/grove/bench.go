@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 
 	"github.com/grovellm/grove/internal/bench"
@@ -32,7 +33,7 @@ Examples:
 }
 
 type benchCostCmd struct {
-	Shape  string `help:"Shape of a random model (see grove synth --list) (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
+	Shape  string `help:"Shape of a random model (see grove synth --list), or eagle3-SHAPE for its EAGLE-3 head (${default})." default:"qwen3-0.6b" placeholder:"SHAPE"`
 	Type   string `help:"Type of its matrices: f32, f16, bf16, q8_0, q6_k, q5_k, q4_k, q5_1, q5_0, q4_1, q4_0 or mxfp4 (${default})." default:"bf16" placeholder:"TYPE"`
 	Model  string `hub:"" help:"Measure this GGUF file or Hugging Face folder instead." placeholder:"FILE"`
 	Rows   []int  `help:"Rows of the passes, 1 to 4096 each (${default})." default:"1,2,4,8,16,32,64,512" placeholder:"N"`
@@ -50,10 +51,13 @@ that bandwidth, or to multiply at that peak, whichever is longer. "predicted" is
 the controller of speculation predicts from the smallest and the largest pass. "experts" are those that the pass read,
 summed over the layers, where the model has some. Random weights go through a temporary file.
 
+The shape of an EAGLE-3 head is measured by its drafts, with the whole output matrix and with shortlists.
+
 Examples:
     grove bench cost --shape qwen3-0.6b --type bf16
     grove bench cost --shape pythia-410m --type q8_0 --rows 1,16,64 --json
-    grove bench cost --model qwen3-0.6b-q8_0.gguf --threads 2`
+    grove bench cost --model qwen3-0.6b-q8_0.gguf --threads 2
+    grove bench cost --shape eagle3-llama3-8b --type q8_0`
 }
 
 func (cmd *benchCostCmd) Run(p *program) error {
@@ -70,6 +74,9 @@ func (cmd *benchCostCmd) Run(p *program) error {
 	}
 	ctx, stop := p.context()
 	defer stop()
+	if target, ok := strings.CutPrefix(strings.ToLower(cmd.Shape), "eagle3-"); ok && cmd.Model == "" {
+		return cmd.drafts(ctx, p, target)
+	}
 	m, o, err := cmd.open(ctx, p)
 	if err != nil {
 		return err

@@ -110,6 +110,23 @@ func TestBenchSpec(t *testing.T) {
 	}
 }
 
+// Of an EAGLE-3 head's shape drafts are measured, with the whole output matrix and with parts of it.
+func TestBenchCostDrafts(t *testing.T) {
+	var r bench.DraftCostReport
+	out := must(t, "", "bench", "cost", "--shape", "eagle3-tiny-llama3", "--type", "q8_0", "--rounds", "1", "--threads", "2", "--json")
+	if err := json.Unmarshal([]byte(out), &r); err != nil {
+		t.Fatalf("%v:\n%s", err, out)
+	}
+	if r.Target != "tiny-llama3" || r.Type != "q8_0" || r.Rounds != 1 || len(r.Lists) != 3 || r.Lists[0].Name != "full" || r.Lists[0].Size != 768 {
+		t.Errorf("%+v", r)
+	}
+	for _, args := range [][]string{{"--shape", "eagle3-nothing"}, {"--shape", "eagle3-tiny-gptneox"}} {
+		if code, _, err := command("", append([]string{"bench", "cost", "--rounds", "1"}, args...)...); code == 0 || !strings.Contains(err, strings.TrimPrefix(args[1], "eagle3-")) {
+			t.Errorf("%v: status %d\n%s", args, code, err)
+		}
+	}
+}
+
 // Memory is measured in a process of its own, which is this command.
 func TestBenchMemory(t *testing.T) {
 	if runtime.GOOS != "linux" {

@@ -1,0 +1,247 @@
+// What drafting costs at the shape of a large model's EAGLE-3 head, with its whole output matrix and with shortlists.
+
+package bench
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/draft/eagle"
+	"github.com/grovellm/grove/internal/cpu"
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/grow"
+	"github.com/grovellm/grove/internal/par"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/internal/synthetic"
+	"github.com/grovellm/grove/model"
+	"github.com/grovellm/grove/nn"
+	"github.com/grovellm/grove/shortlist"
+	"github.com/grovellm/grove/tensor"
+	"github.com/grovellm/grove/tree"
+)
+
+// DraftCostOptions say what to time.
+type DraftCostOptions struct {
+	Target  synth.Shape // whose head it is: a llama or qwen3
+	Type    tensor.Type // of the matrices
+	Threads int         // 0: all
+	Rounds  int         // every round drafts once with each shortlist; 0: 15
+
+	Progress func(done, total int) // called after each round; may be nil
+}
+
+// DraftCostReport says what a draft costs. A draft is that of EAGLE-3's runs, with all of its candidates: a pass of the root's row, seven
+// passes of ten rows with ten children each, and the reading of three tokens of text.
+type DraftCostReport struct {
+	Target  string      `json:"target"`
+	Type    string      `json:"type"`
+	CPU     string      `json:"cpu"`
+	Threads int         `json:"threads"`
+	Vocab   int         `json:"vocabulary"`
+	Hidden  int         `json:"hidden"`
+	Head    int         `json:"head_bytes"`
+	Layer   int         `json:"layer_bytes"`
+	Rounds  int         `json:"rounds"`
+	Lists   []DraftCost `json:"shortlists"`
+}
+
+// DraftCost is a draft with one shortlist.
+type DraftCost struct {
+	Name  string  `json:"name"`
+	Size  float64 `json:"shortlist_size"` // tokens of a row's list, mean over all rows
+	MS    float64 `json:"ms"`             // median
+	Ratio float64 `json:"over_full"`      // over a draft with the whole output matrix
+}
+
+const (
+	draftText     = 128 // tokens before the first draft
+	draftRead     = 3   // tokens that come with each
+	clusterTokens = 2 * gemm.Panel
+	routerWidth   = 256
+	listShare     = 16 // a router lists one of so many clusters
+	listExtra     = 512
+)
+
+// DraftCosts times drafts of a head of random weights. There is no target: its taps and logits are random too.
+func DraftCosts(ctx context.Context, o DraftCostOptions) (*DraftCostReport, error) {
+	if o.Rounds == 0 {
+		o.Rounds = 15
+	}
+	pool := par.New(o.Threads)
+	defer pool.Close()
+	c := eagleConfig(&o.Target)
+	if err := c.Validate(); err != nil {
+		return nil, fmt.Errorf("bench: an EAGLE-3 head of %s: %w", o.Target.Name, err)
+	}
+	w := &synthetic.Weights{Type: o.Type, Seed: 1}
+	out, err := w.Matrix("output.weight", c.Vocab, c.Hidden)
+	if err != nil {
+		return nil, err
+	}
+	n, err := eagle.NewNetwork(c, w, nil, &model.Network{Embed: out, Head: nn.Linear{W: out}})
+	if err != nil {
+		return nil, err
+	}
+	w.Made = nil
+	r := &DraftCostReport{
+		Target: o.Target.Name, Type: model.ProductType(o.Type).String(), CPU: cpu.Active().String(), Threads: pool.Threads(), Vocab: c.Vocab, Hidden: c.Hidden,
+		Head: out.Bytes(), Layer: n.Blocks[0].Bytes(), Rounds: o.Rounds,
+	}
+	drafts, err := r.drafts(n, w, pool)
+	for _, d := range drafts {
+		defer d.state.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	times := make([][]time.Duration, len(drafts))
+	for round := range o.Rounds + 1 {
+		for i, d := range drafts {
+			t, err := d.time(ctx)
+			if err != nil {
+				return nil, err
+			}
+			if round > 0 { // the first grows the buffers
+				times[i] = append(times[i], t)
+			}
+		}
+		if o.Progress != nil {
+			o.Progress(round, o.Rounds)
+		}
+	}
+	for i, d := range drafts {
+		l := &r.Lists[i]
+		if l.Size = float64(c.Vocab); i > 0 {
+			stats := d.drafter.ListStats()
+			l.Size = stats.Size()
+		}
+		l.MS = 1e3 * median(times[i]).Seconds()
+		l.Ratio = l.MS / r.Lists[0].MS
+	}
+	return r, nil
+}
+
+// eagleConfig is the shape of a target's EAGLE-3 head: a layer of its own kind.
+func eagleConfig(s *synth.Shape) eagle.Config {
+	c := eagle.Config{Config: s.Config(), Version: 3, Taps: []int{2, s.Layers / 2, s.Layers - 3}, DraftVocab: s.Vocab, TargetLayers: s.Layers}
+	c.Layers = 1
+	return c
+}
+
+// drafts are the drafters to compare: with the whole output matrix, over the clusters of a router, and over a single panel, which leaves
+// nearly nothing but the layer.
+func (r *DraftCostReport) drafts(n *eagle.Network, w model.Weights, pool *par.Pool) (drafts []*timedDraft, err error) {
+	head, err := shortlist.NewHead(&n.Head, n.Norm, nil, n.Vocab)
+	if err != nil {
+		return nil, err
+	}
+	ranks := shortlist.Rank(make([]int64, n.Vocab), nil, "ids")
+	always, others := shortlist.Always(ranks)
+	routing := &shortlist.Routing{Always: always}
+	rng := rand.New(rand.NewPCG(1, 3))
+	others = slices.Clone(others)
+	rng.Shuffle(len(others), func(i, k int) { others[i], others[k] = others[k], others[i] })
+	for c := range slices.Chunk(others, clusterTokens) {
+		routing.Clusters = append(routing.Clusters, c)
+	}
+	clusters := len(routing.Clusters)
+	if routing.Router, err = shortlist.NewRouter(shortlist.RouterConfig{Embed: n.Hidden, Hidden: n.Hidden, Width: routerWidth, Clusters: clusters}, w); err != nil {
+		return nil, err
+	}
+	routed, err := shortlist.NewRouted(pool, head, n.Embed, routing, shortlist.RoutedOptions{
+		Clusters: max(1, clusters/listShare), PositionAware: true, Extra: min(listExtra, n.Vocab),
+	})
+	if err != nil {
+		return nil, err
+	}
+	panel, err := shortlist.NewFrequent(pool, head, ranks, gemm.Panel, false)
+	if err != nil {
+		return nil, err
+	}
+	for _, l := range []struct {
+		name   string
+		method shortlist.Method
+	}{{"full", nil}, {fmt.Sprintf("dynaspec, k_max 1/%d", listShare), routed}, {"one panel", panel}} {
+		d, err := newTimedDraft(n, l.method, pool)
+		if err != nil {
+			return drafts, fmt.Errorf("%s: %w", l.name, err)
+		}
+		drafts = append(drafts, d)
+		r.Lists = append(r.Lists, DraftCost{Name: l.name})
+	}
+	return drafts, nil
+}
+
+// timedDraft is a drafter at work on random text.
+type timedDraft struct {
+	drafter draft.Drafter
+	state   draft.State
+	rng     *rand.Rand
+	vocab   int
+	taps    [][]float32
+	logits  []float32
+	shape   grow.Dynamic
+	chain   tree.Tree
+	tree    tree.Tree
+}
+
+func newTimedDraft(n *eagle.Network, lists shortlist.Method, pool *par.Pool) (*timedDraft, error) {
+	d := &timedDraft{vocab: n.Vocab, rng: rand.New(rand.NewPCG(1, 1)), shape: grow.DefaultDynamic()}
+	d.shape.N = 1 + d.shape.K + d.shape.K*d.shape.K*d.shape.Depth // all candidates, so that random numbers cut no row
+	d.logits = d.normal(n.Vocab)
+	for range 64 {
+		d.taps = append(d.taps, d.normal(n.Hidden))
+	}
+	var err error
+	if d.drafter, err = eagle.New(n, &d.shape, false, lists, pool, draft.Target{Vocab: n.Vocab, Context: n.Config.Context}); err != nil {
+		return nil, err
+	}
+	if d.state, err = d.drafter.Begin(draft.Options{}); err != nil {
+		return nil, err
+	}
+	return d, d.commit(draftText, -1)
+}
+
+func (d *timedDraft) normal(n int) []float32 {
+	v := make([]float32, n)
+	for i := range v {
+		v[i] = float32(d.rng.NormFloat64())
+	}
+	return v
+}
+
+// commit brings n tokens.
+func (d *timedDraft) commit(n int, next int32) error {
+	tokens, nodes := make([]int32, n), make([]int32, n)
+	for i := range tokens {
+		tokens[i], nodes[i] = int32(d.rng.IntN(d.vocab)), int32(i)
+	}
+	d.chain.ResetChain(tokens)
+	return d.drafter.Commit([]draft.Rows{{State: d.state, Tokens: tokens, Tree: &d.chain, Nodes: nodes, Next: next, Pass: d}})
+}
+
+// Tap and Logits are those of a target's pass.
+func (d *timedDraft) Tap(t, _, node int) []float32 { return d.taps[(7*node+t)%len(d.taps)] }
+func (d *timedDraft) Logits(int, int) []float32    { return d.logits }
+
+// time takes in some tokens and drafts.
+func (d *timedDraft) time(ctx context.Context) (time.Duration, error) {
+	root := int32(d.rng.IntN(d.vocab))
+	start := time.Now()
+	if err := d.commit(draftRead, root); err != nil {
+		return 0, err
+	}
+	d.tree.Reset(root)
+	if _, err := d.drafter.Propose(ctx, []draft.Request{{State: d.state, Tree: &d.tree, Budget: d.shape.N, Depth: d.shape.Depth + 1}}); err != nil {
+		return 0, err
+	}
+	t := time.Since(start)
+	if d.tree.Len() < d.shape.K*d.shape.Depth {
+		return 0, fmt.Errorf("bench: a draft of %d nodes: want %d passes of %d rows", d.tree.Len(), d.shape.Depth, d.shape.K)
+	}
+	return t, nil
+}

@@ -1,0 +1,46 @@
+package bench
+
+import (
+	"context"
+	"testing"
+
+	"github.com/grovellm/grove/internal/gemm"
+	"github.com/grovellm/grove/internal/synth"
+	"github.com/grovellm/grove/tensor"
+)
+
+// A draft computes all of the vocabulary, the lists of a router, or one panel; ratios are over the first.
+func TestDraftCosts(t *testing.T) {
+	shape, err := synth.Lookup("tiny-llama3")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rounds := 0
+	r, err := DraftCosts(context.Background(), DraftCostOptions{Target: shape, Type: tensor.Q8_0, Threads: 2, Rounds: 2, Progress: func(done, _ int) { rounds = done }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Target != "tiny-llama3" || r.Vocab != 768 || r.Head < 768*192 || r.Layer < 200_000 || rounds != 2 || len(r.Lists) != 3 {
+		t.Fatalf("%+v after %d rounds", r, rounds)
+	}
+	for _, l := range r.Lists {
+		if !(l.MS > 0) || !near(l.Ratio*r.Lists[0].MS, l.MS) {
+			t.Errorf("%+v", l)
+		}
+	}
+	if full, routed, panel := r.Lists[0].Size, r.Lists[1].Size, r.Lists[2].Size; full != 768 || routed >= full || routed <= panel || panel != gemm.Panel {
+		t.Errorf("lists of %g, %g and %g tokens", full, routed, panel)
+	}
+
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := DraftCosts(ctx, DraftCostOptions{Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
+		t.Error("it goes on when told to stop")
+	}
+	for _, name := range []string{"tiny-gptneox", "tiny-qwen2"} {
+		shape, _ := synth.Lookup(name)
+		if _, err := DraftCosts(context.Background(), DraftCostOptions{Target: shape, Type: tensor.BF16, Threads: 1}); err == nil {
+			t.Errorf("an EAGLE head of a layer of %s", name)
+		}
+	}
+}
