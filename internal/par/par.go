@@ -5,7 +5,7 @@
 // 50 µs and even a fork and join of workers that spin costs 1 to 2. So phases that depend on each other and on
 // nothing else make one region: whoever does the last task of a phase begins the next, and the others,
 // which spin on one cache line, go on at once. A worker parks only when no phase has come for about as long as the waking
-// would cost. Workers beyond the processors there are (GOMAXPROCS, or the cores of the machine) stay
+// would cost. Workers beyond the processors there are (GOMAXPROCS, the cores of the machine, or the limit of the container) stay
 // parked: a spinning worker must never hold the core that a working one needs. And nobody waits for a worker
 // that holds no task: the system may have taken its core away, and others do its share.
 package par
@@ -17,6 +17,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/grovellm/grove/internal/cpu"
 )
 
 // Job is the work of a phase. Do is called once for every task number; worker, in
@@ -86,10 +88,10 @@ type Pool struct {
 }
 
 // New starts a pool of the given number of threads, the caller of Run being one of them;
-// threads <= 0 means GOMAXPROCS.
+// threads <= 0 means as many as there are processors.
 func New(threads int) *Pool {
 	if threads <= 0 {
-		threads = runtime.GOMAXPROCS(0)
+		threads = processors()
 	}
 	threads = min(threads, maxShare)
 	p := &Pool{threads: threads, workers: make([]worker, threads)}
@@ -106,9 +108,18 @@ func New(threads int) *Pool {
 // Threads is the number of workers, the caller included.
 func (p *Pool) Threads() int { return p.threads }
 
+// processors is how many workers can run at once. Beyond the limit of a container, workers that wait would take the time of those that work.
+func processors() int {
+	n := min(runtime.GOMAXPROCS(0), runtime.NumCPU())
+	if limit := cpu.Limit(); limit > 0 {
+		n = min(n, limit)
+	}
+	return n
+}
+
 // count looks up how many workers can run at once.
 func (p *Pool) count() {
-	n := min(int32(runtime.GOMAXPROCS(0)), int32(runtime.NumCPU())) - p.spared.Load()
+	n := int32(processors()) - p.spared.Load()
 	p.usable.Store(max(min(int32(p.threads), n), 1))
 }
 
