@@ -50,6 +50,8 @@ type workerScratch struct {
 	sums    []float32     // results of a product that are added to others
 	next    gemm.Place    // the weights that the last product fetched for the next
 	_       [128]byte     // nobody else's cache lines
+
+	products gemm.Scratch
 }
 
 // scratchSizes are the lengths of a workerScratch.

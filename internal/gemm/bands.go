@@ -109,12 +109,13 @@ func (s pass) band(b *Band, p0, p1 int) {
 //go:noinline
 func (s pass) bands(bands []Band, p0, p1 int) {
 	var (
-		work [chunkRows * Panel]float32
+		memory [cacheLine + sumsSize]byte
+
 		run  [abreast]int // of each band, the run that p is in or before
 		want [abreast]int // the bands that want p
 		next = -1         // the panel that was prefetched
 	)
-	s.work = unsafe.Pointer(&work)
+	s.work = line(unsafe.Pointer(&memory))
 	for i := range bands {
 		if run[i] = bands[i].first(p0); bands[i].From >= bands[i].To {
 			run[i] = len(bands[i].Runs)

@@ -10407,82 +10407,95 @@ zero1:
 	VPXORD Z17, Z17, Z17
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+step1:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense1group:
+step1group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	MOVL   $0x00000004, AX
 
-dense1block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step1block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	TESTQ      R13, R13
+	JZ         step1_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step1_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -10524,128 +10537,14 @@ dense1block:
 	ADDQ             $0x00000240, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense1block
+	JNZ              step1block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense1group
+	JNZ              step1group
 	DECQ             CX
-	JNZ              dense1
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse1:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse1group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVL   $0x00000004, AX
-
-sparse1block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	ADDQ             $0x00000240, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse1block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse1group
-	DECQ             CX
-	JNZ              sparse1
+	JNZ              step1
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -10671,104 +10570,117 @@ zero2:
 	VPXORD Z19, Z19, Z19
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+step2:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense2group:
+step2group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVL   $0x00000004, AX
 
-dense2block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step2block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	TESTQ      R13, R13
+	JZ         step2_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step2_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -10822,169 +10734,16 @@ dense2block:
 	ADDQ             $0x00000240, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense2block
+	JNZ              step2block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
 	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense2group
+	JNZ              step2group
 	DECQ             CX
-	JNZ              dense2
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse2:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse2group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVL   $0x00000004, AX
-
-sparse2block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	ADDQ             $0x00000240, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse2block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse2group
-	DECQ             CX
-	JNZ              sparse2
+	JNZ              step2
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -11017,15 +10776,12 @@ zero3:
 	VPXORD Z21, Z21, Z21
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+step3:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense3group:
+step3group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -11034,109 +10790,125 @@ dense3group:
 	VPXORD Z13, Z13, Z13
 	MOVL   $0x00000004, AX
 
-dense3block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step3block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	TESTQ      R13, R13
+	JZ         step3_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step3_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -11202,7 +10974,7 @@ dense3block:
 	ADDQ             $0x00000240, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense3block
+	JNZ              step3block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -11211,201 +10983,9 @@ dense3block:
 	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense3group
+	JNZ              step3group
 	DECQ             CX
-	JNZ              dense3
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse3:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse3group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVL   $0x00000004, AX
-
-sparse3block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
-	ADDQ             $0x00000240, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse3block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse3group
-	DECQ             CX
-	JNZ              sparse3
+	JNZ              step3
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -11445,15 +11025,12 @@ zero4:
 	VPXORD Z23, Z23, Z23
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+step4:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense4group:
+step4group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -11464,129 +11041,145 @@ dense4group:
 	VPXORD Z15, Z15, Z15
 	MOVL   $0x00000004, AX
 
-dense4block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	VPXORD           Z6, Z6, Z6
-	VPXORD           Z7, Z7, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step4block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	TESTQ      R13, R13
+	JZ         step4_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step4_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -11664,7 +11257,7 @@ dense4block:
 	ADDQ             $0x00000240, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense4block
+	JNZ              step4block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -11675,240 +11268,9 @@ dense4block:
 	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense4group
+	JNZ              step4group
 	DECQ             CX
-	JNZ              dense4
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z22, (BX)
-	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse4:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse4group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVL   $0x00000004, AX
-
-sparse4block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	VPXORD           Z6, Z6, Z6
-	VPXORD           Z7, Z7, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     24(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     28(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
-	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z14
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
-	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z15
-	ADDQ             $0x00000240, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse4block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
-	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse4group
-	DECQ             CX
-	JNZ              sparse4
+	JNZ              step4
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -11964,110 +11326,123 @@ zero1:
 	VPXORD Z17, Z17, Z17
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+step1:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense1group:
+step1group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	MOVL   $0x00000004, AX
 
-dense1block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step1block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	TESTQ      R13, R13
+	JZ         step1_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step1_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -12117,160 +11492,14 @@ dense1block:
 	ADDQ             $0x000002c0, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense1block
+	JNZ              step1block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense1group
+	JNZ              step1group
 	DECQ             CX
-	JNZ              dense1
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse1:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse1group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVL   $0x00000004, AX
-
-sparse1block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	ADDQ             $0x000002c0, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse1block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse1group
-	DECQ             CX
-	JNZ              sparse1
+	JNZ              step1
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -12296,132 +11525,145 @@ zero2:
 	VPXORD Z19, Z19, Z19
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+step2:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense2group:
+step2group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVL   $0x00000004, AX
 
-dense2block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step2block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	TESTQ      R13, R13
+	JZ         step2_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step2_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -12483,201 +11725,16 @@ dense2block:
 	ADDQ             $0x000002c0, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense2block
+	JNZ              step2block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
 	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense2group
+	JNZ              step2group
 	DECQ             CX
-	JNZ              dense2
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse2:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse2group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVL   $0x00000004, AX
-
-sparse2block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	ADDQ             $0x000002c0, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse2block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse2group
-	DECQ             CX
-	JNZ              sparse2
+	JNZ              step2
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -12710,15 +11767,12 @@ zero3:
 	VPXORD Z21, Z21, Z21
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+step3:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense3group:
+step3group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -12727,137 +11781,153 @@ dense3group:
 	VPXORD Z13, Z13, Z13
 	MOVL   $0x00000004, AX
 
-dense3block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step3block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	TESTQ      R13, R13
+	JZ         step3_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step3_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -12931,7 +12001,7 @@ dense3block:
 	ADDQ             $0x000002c0, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense3block
+	JNZ              step3block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -12940,233 +12010,9 @@ dense3block:
 	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense3group
+	JNZ              step3group
 	DECQ             CX
-	JNZ              dense3
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse3:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse3group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVL   $0x00000004, AX
-
-sparse3block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
-	ADDQ             $0x000002c0, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse3block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse3group
-	DECQ             CX
-	JNZ              sparse3
+	JNZ              step3
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -13206,15 +12052,12 @@ zero4:
 	VPXORD Z23, Z23, Z23
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+step4:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense4group:
+step4group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -13225,157 +12068,173 @@ dense4group:
 	VPXORD Z15, Z15, Z15
 	MOVL   $0x00000004, AX
 
-dense4block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	VPXORD           Z6, Z6, Z6
-	VPXORD           Z7, Z7, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step4block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	TESTQ      R13, R13
+	JZ         step4_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step4_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -13461,7 +12320,7 @@ dense4block:
 	ADDQ             $0x000002c0, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense4block
+	JNZ              step4block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -13472,272 +12331,9 @@ dense4block:
 	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense4group
+	JNZ              step4group
 	DECQ             CX
-	JNZ              dense4
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z22, (BX)
-	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse4:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse4group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVL   $0x00000004, AX
-
-sparse4block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	VPXORD           Z6, Z6, Z6
-	VPXORD           Z7, Z7, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x01, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x01, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     24(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x03, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x03, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     28(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
-	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z14
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
-	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z15
-	ADDQ             $0x000002c0, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse4block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
-	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse4group
-	DECQ             CX
-	JNZ              sparse4
+	JNZ              step4
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -13793,128 +12389,141 @@ zero1:
 	VPXORD Z17, Z17, Z17
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+step1:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense1group:
+step1group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	MOVL   $0x00000004, AX
 
-dense1block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step1block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -13954,164 +12563,14 @@ dense1block:
 	ADDQ             $0x00000340, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense1block
+	JNZ              step1block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense1group
+	JNZ              step1group
 	DECQ             CX
-	JNZ              dense1
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse1:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse1group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVL   $0x00000004, AX
-
-sparse1block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	ADDQ             $0x00000340, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse1block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse1group
-	DECQ             CX
-	JNZ              sparse1
+	JNZ              step1
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -14137,156 +12596,169 @@ zero2:
 	VPXORD Z19, Z19, Z19
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+step2:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense2group:
+step2group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVL   $0x00000004, AX
 
-dense2block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step2block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -14336,209 +12808,16 @@ dense2block:
 	ADDQ             $0x00000340, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense2block
+	JNZ              step2block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
 	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense2group
+	JNZ              step2group
 	DECQ             CX
-	JNZ              dense2
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse2:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse2group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVL   $0x00000004, AX
-
-sparse2block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	ADDQ             $0x00000340, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse2block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse2group
-	DECQ             CX
-	JNZ              sparse2
+	JNZ              step2
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -14571,15 +12850,12 @@ zero3:
 	VPXORD Z21, Z21, Z21
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+step3:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense3group:
+step3group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -14588,167 +12864,183 @@ dense3group:
 	VPXORD Z13, Z13, Z13
 	MOVL   $0x00000004, AX
 
-dense3block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step3block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z12
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z13
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -14808,7 +13100,7 @@ dense3block:
 	ADDQ             $0x00000340, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense3block
+	JNZ              step3block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -14817,245 +13109,9 @@ dense3block:
 	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense3group
+	JNZ              step3group
 	DECQ             CX
-	JNZ              dense3
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse3:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse3group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVL   $0x00000004, AX
-
-sparse3block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	ADDQ             $0x00000340, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse3block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse3group
-	DECQ             CX
-	JNZ              sparse3
+	JNZ              step3
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -15095,15 +13151,12 @@ zero4:
 	VPXORD Z23, Z23, Z23
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+step4:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense4group:
+step4group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -15114,193 +13167,209 @@ dense4group:
 	VPXORD Z15, Z15, Z15
 	MOVL   $0x00000004, AX
 
-dense4block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	VPBROADCASTD     32(DI)(R10*1), Z6
-	VPBROADCASTD     32(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	VPBROADCASTD     36(DI)(R10*1), Z6
-	VPBROADCASTD     36(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step4block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPBROADCASTD 32(DI)(R10*1), Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSRLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z12
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z14
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z13
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z15
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	VPBROADCASTD 36(DI)(R10*1), Z6
+	VPBROADCASTD 36(DI)(R10*1), Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x04, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x04, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z24, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z24, Z31, Z31
+	VPSLLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z30
+	VPSLLW       $0x02, 768(SI), Z29
+	VPTERNLOGD   $0xf8, Z25, Z29, Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse6:
 	VPSRLW           $0x04, 320(SI), Z30
 	VPANDD           Z24, Z30, Z30
 	VPSRLW           $0x04, 384(SI), Z31
@@ -15370,7 +13439,7 @@ dense4block:
 	ADDQ             $0x00000340, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense4block
+	JNZ              step4block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -15381,288 +13450,9 @@ dense4block:
 	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense4group
+	JNZ              step4group
 	DECQ             CX
-	JNZ              dense4
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z22, (BX)
-	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse4:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse4group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVL   $0x00000004, AX
-
-sparse4block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	VPBROADCASTD     32(DI)(R10*1), Z6
-	VPBROADCASTD     32(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VMOVUPS          512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 576(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 640(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	VPBROADCASTD     36(DI)(R10*1), Z6
-	VPBROADCASTD     36(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VPSRLW           $0x04, 64(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 128(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x04, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x04, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 192(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 256(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSLLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSLLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 320(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 384(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VMOVUPS          704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VMOVUPS          768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     24(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPSRLW           $0x04, 448(SI), Z30
-	VPANDD           Z24, Z30, Z30
-	VPSRLW           $0x04, 512(SI), Z31
-	VPANDD           Z24, Z31, Z31
-	VPSRLW           $0x02, 704(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z30
-	VPSRLW           $0x02, 768(SI), Z29
-	VPTERNLOGD       $0xf8, Z25, Z29, Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     28(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	ADDQ             $0x00000340, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse4block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
-	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse4group
-	DECQ             CX
-	JNZ              sparse4
+	JNZ              step4
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -15716,74 +13506,87 @@ zero1:
 	VPXORD Z17, Z17, Z17
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+step1:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense1group:
+step1group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	MOVL   $0x00000004, AX
 
-dense1block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step1block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	TESTQ      R13, R13
+	JZ         step1_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step1_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -15821,112 +13624,14 @@ dense1block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense1block
+	JNZ              step1block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense1group
+	JNZ              step1group
 	DECQ             CX
-	JNZ              dense1
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse1:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse1group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVL   $0x00000004, AX
-
-sparse1block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse1block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse1group
-	DECQ             CX
-	JNZ              sparse1
+	JNZ              step1
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -15952,96 +13657,109 @@ zero2:
 	VPXORD Z19, Z19, Z19
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+step2:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense2group:
+step2group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVL   $0x00000004, AX
 
-dense2block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step2block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	TESTQ      R13, R13
+	JZ         step2_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step2_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -16091,153 +13809,16 @@ dense2block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense2block
+	JNZ              step2block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
 	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense2group
+	JNZ              step2group
 	DECQ             CX
-	JNZ              dense2
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse2:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse2group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVL   $0x00000004, AX
-
-sparse2block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse2block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse2group
-	DECQ             CX
-	JNZ              sparse2
+	JNZ              step2
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -16270,15 +13851,12 @@ zero3:
 	VPXORD Z21, Z21, Z21
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+step3:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense3group:
+step3group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -16287,101 +13865,117 @@ dense3group:
 	VPXORD Z13, Z13, Z13
 	MOVL   $0x00000004, AX
 
-dense3block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step3block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	TESTQ      R13, R13
+	JZ         step3_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step3_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -16443,7 +14037,7 @@ dense3block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense3block
+	JNZ              step3block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -16452,185 +14046,9 @@ dense3block:
 	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense3group
+	JNZ              step3group
 	DECQ             CX
-	JNZ              dense3
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse3:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse3group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVL   $0x00000004, AX
-
-sparse3block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse3block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse3group
-	DECQ             CX
-	JNZ              sparse3
+	JNZ              step3
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -16670,15 +14088,12 @@ zero4:
 	VPXORD Z23, Z23, Z23
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+step4:
 	MOVQ SI, DX
 	ADDQ $0x00000080, SI
 	XORL R15, R15
 
-dense4group:
+step4group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -16689,121 +14104,137 @@ dense4group:
 	VPXORD Z15, Z15, Z15
 	MOVL   $0x00000004, AX
 
-dense4block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	VPXORD           Z6, Z6, Z6
-	VPXORD           Z7, Z7, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step4block:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	TESTQ      R13, R13
+	JZ         step4_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+step4_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -16877,7 +14308,7 @@ dense4block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense4block
+	JNZ              step4block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -16888,224 +14319,9 @@ dense4block:
 	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense4group
+	JNZ              step4group
 	DECQ             CX
-	JNZ              dense4
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z22, (BX)
-	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse4:
-	MOVQ SI, DX
-	ADDQ $0x00000080, SI
-	XORL R15, R15
-
-sparse4group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVL   $0x00000004, AX
-
-sparse4block:
-	VPXORD           Z0, Z0, Z0
-	VPXORD           Z1, Z1, Z1
-	VPXORD           Z2, Z2, Z2
-	VPXORD           Z3, Z3, Z3
-	VPXORD           Z4, Z4, Z4
-	VPXORD           Z5, Z5, Z5
-	VPXORD           Z6, Z6, Z6
-	VPXORD           Z7, Z7, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     24(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     28(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVZXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVZXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPMOVZXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        64(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z8
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z10
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z12
-	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z14
-	VPMOVZXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        96(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VFMADD231PS.BCST 40(DI), Z30, Z9
-	VFMADD231PS.BCST 40(DI)(R9*1), Z30, Z11
-	VFMADD231PS.BCST 40(DI)(R9*2), Z30, Z13
-	VFMADD231PS.BCST 40(DI)(R10*1), Z30, Z15
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse4block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
-	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse4group
-	DECQ             CX
-	JNZ              sparse4
+	JNZ              step4
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -17159,92 +14375,105 @@ zero1:
 	VPXORD Z17, Z17, Z17
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+step1:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense1group:
+step1group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	MOVL   $0x00000004, AX
 
-dense1block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step1block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	TESTQ        R13, R13
+	JZ           step1_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step1_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -17272,116 +14501,14 @@ dense1block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense1block
+	JNZ              step1block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense1group
+	JNZ              step1group
 	DECQ             CX
-	JNZ              dense1
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse1:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse1group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	MOVL   $0x00000004, AX
-
-sparse1block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse1block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse1group
-	DECQ             CX
-	JNZ              sparse1
+	JNZ              step1
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -17407,120 +14534,133 @@ zero2:
 	VPXORD Z19, Z19, Z19
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+step2:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense2group:
+step2group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	MOVL   $0x00000004, AX
 
-dense2block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step2block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	TESTQ        R13, R13
+	JZ           step2_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step2_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -17558,161 +14698,16 @@ dense2block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense2block
+	JNZ              step2block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
 	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense2group
+	JNZ              step2group
 	DECQ             CX
-	JNZ              dense2
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse2:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse2group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	MOVL   $0x00000004, AX
-
-sparse2block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse2block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse2group
-	DECQ             CX
-	JNZ              sparse2
+	JNZ              step2
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -17745,15 +14740,12 @@ zero3:
 	VPXORD Z21, Z21, Z21
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+step3:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense3group:
+step3group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -17762,131 +14754,147 @@ dense3group:
 	VPXORD Z13, Z13, Z13
 	MOVL   $0x00000004, AX
 
-dense3block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step3block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z12
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z13
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	TESTQ        R13, R13
+	JZ           step3_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step3_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -17934,7 +14942,7 @@ dense3block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense3block
+	JNZ              step3block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -17943,197 +14951,9 @@ dense3block:
 	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense3group
+	JNZ              step3group
 	DECQ             CX
-	JNZ              dense3
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse3:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse3group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	MOVL   $0x00000004, AX
-
-sparse3block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse3block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse3group
-	DECQ             CX
-	JNZ              sparse3
+	JNZ              step3
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -18173,15 +14993,12 @@ zero4:
 	VPXORD Z23, Z23, Z23
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+step4:
 	MOVQ SI, DX
 	ADDQ $0x40, SI
 	XORL R15, R15
 
-dense4group:
+step4group:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
@@ -18192,157 +15009,173 @@ dense4group:
 	VPXORD Z15, Z15, Z15
 	MOVL   $0x00000004, AX
 
-dense4block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	VPBROADCASTD     32(DI)(R10*1), Z6
-	VPBROADCASTD     32(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	VPBROADCASTD     36(DI)(R10*1), Z6
-	VPBROADCASTD     36(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
+step4block:
+	VPBROADCASTD 32(DI), Z0
+	VPBROADCASTD 32(DI), Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPBROADCASTD 32(DI)(R9*1), Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPBROADCASTD 32(DI)(R9*2), Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPBROADCASTD 32(DI)(R10*1), Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPMOVSXBD    (SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    (DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z30, Z0, Z8
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z30, Z2, Z10
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z30, Z4, Z12
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z30, Z6, Z14
+	VPMOVSXBD    16(SI), Z30
+	VCVTDQ2PS    Z30, Z30
+	VCVTPH2PS    32(DX), Z31
+	VMULPS       Z31, Z30, Z30
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z30, Z1, Z9
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z30, Z3, Z11
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z30, Z5, Z13
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z30, Z7, Z15
+	VPBROADCASTD 36(DI), Z0
+	VPBROADCASTD 36(DI), Z1
+	VPBROADCASTD 36(DI)(R9*1), Z2
+	VPBROADCASTD 36(DI)(R9*1), Z3
+	VPBROADCASTD 36(DI)(R9*2), Z4
+	VPBROADCASTD 36(DI)(R9*2), Z5
+	VPBROADCASTD 36(DI)(R10*1), Z6
+	VPBROADCASTD 36(DI)(R10*1), Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z26
+	VPDPBUSD     Z26, Z30, Z0
+	VPDPBUSD     Z26, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z27
+	VPDPBUSD     Z27, Z30, Z2
+	VPDPBUSD     Z27, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	TESTQ        R13, R13
+	JZ           step4_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+step4_sparse6:
 	VMOVUPS          832(SI), Z30
 	VMOVUPS          896(SI), Z31
 	VPBROADCASTD     24(DI), Z26
@@ -18400,7 +15233,7 @@ dense4block:
 	ADDQ             $0x00000440, SI
 	ADDQ             $0x2c, DI
 	DECQ             AX
-	JNZ              dense4block
+	JNZ              step4block
 	VFMADD231PS.BCST (DI), Z8, Z16
 	VFMADD231PS.BCST (DI), Z9, Z17
 	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
@@ -18411,240 +15244,9 @@ dense4block:
 	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
 	ADDQ             $0x04, DI
 	XORL             $0x01, R15
-	JNZ              dense4group
+	JNZ              step4group
 	DECQ             CX
-	JNZ              dense4
-	MOVQ             t+0(FP), R15
-	MOVQ             48(R15), BX
-	MOVQ             56(R15), DX
-	VMOVUPS          Z16, (BX)
-	VMOVUPS          Z17, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z18, (BX)
-	VMOVUPS          Z19, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z20, (BX)
-	VMOVUPS          Z21, 64(BX)
-	ADDQ             DX, BX
-	VMOVUPS          Z22, (BX)
-	VMOVUPS          Z23, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse4:
-	MOVQ SI, DX
-	ADDQ $0x40, SI
-	XORL R15, R15
-
-sparse4group:
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	MOVL   $0x00000004, AX
-
-sparse4block:
-	VPBROADCASTD     32(DI), Z0
-	VPBROADCASTD     32(DI), Z1
-	VPBROADCASTD     32(DI)(R9*1), Z2
-	VPBROADCASTD     32(DI)(R9*1), Z3
-	VPBROADCASTD     32(DI)(R9*2), Z4
-	VPBROADCASTD     32(DI)(R9*2), Z5
-	VPBROADCASTD     32(DI)(R10*1), Z6
-	VPBROADCASTD     32(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          64(SI), Z30
-	VMOVUPS          128(SI), Z31
-	VPBROADCASTD     (DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     (DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     (DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     (DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          192(SI), Z30
-	VMOVUPS          256(SI), Z31
-	VPBROADCASTD     4(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     4(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     4(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     4(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          320(SI), Z30
-	VMOVUPS          384(SI), Z31
-	VPBROADCASTD     8(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     8(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     8(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     8(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          448(SI), Z30
-	VMOVUPS          512(SI), Z31
-	VPBROADCASTD     12(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     12(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     12(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     12(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVSXBD        (SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVSXBD        16(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	VPBROADCASTD     36(DI), Z0
-	VPBROADCASTD     36(DI), Z1
-	VPBROADCASTD     36(DI)(R9*1), Z2
-	VPBROADCASTD     36(DI)(R9*1), Z3
-	VPBROADCASTD     36(DI)(R9*2), Z4
-	VPBROADCASTD     36(DI)(R9*2), Z5
-	VPBROADCASTD     36(DI)(R10*1), Z6
-	VPBROADCASTD     36(DI)(R10*1), Z7
-	PREFETCHT1       (R11)
-	ADDQ             R12, R11
-	VMOVUPS          576(SI), Z30
-	VMOVUPS          640(SI), Z31
-	VPBROADCASTD     16(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     16(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     16(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     16(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          704(SI), Z30
-	VMOVUPS          768(SI), Z31
-	VPBROADCASTD     20(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     20(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     20(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     20(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          832(SI), Z30
-	VMOVUPS          896(SI), Z31
-	VPBROADCASTD     24(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     24(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     24(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     24(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VMOVUPS          960(SI), Z30
-	VMOVUPS          1024(SI), Z31
-	VPBROADCASTD     28(DI), Z26
-	VPDPBUSD         Z26, Z30, Z0
-	VPDPBUSD         Z26, Z31, Z1
-	VPBROADCASTD     28(DI)(R9*1), Z27
-	VPDPBUSD         Z27, Z30, Z2
-	VPDPBUSD         Z27, Z31, Z3
-	VPBROADCASTD     28(DI)(R9*2), Z26
-	VPDPBUSD         Z26, Z30, Z4
-	VPDPBUSD         Z26, Z31, Z5
-	VPBROADCASTD     28(DI)(R10*1), Z27
-	VPDPBUSD         Z27, Z30, Z6
-	VPDPBUSD         Z27, Z31, Z7
-	VPMOVSXBD        32(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        (DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z0, Z0
-	VFMADD231PS      Z30, Z0, Z8
-	VCVTDQ2PS        Z2, Z2
-	VFMADD231PS      Z30, Z2, Z10
-	VCVTDQ2PS        Z4, Z4
-	VFMADD231PS      Z30, Z4, Z12
-	VCVTDQ2PS        Z6, Z6
-	VFMADD231PS      Z30, Z6, Z14
-	VPMOVSXBD        48(SI), Z30
-	VCVTDQ2PS        Z30, Z30
-	VCVTPH2PS        32(DX), Z31
-	VMULPS           Z31, Z30, Z30
-	VCVTDQ2PS        Z1, Z1
-	VFMADD231PS      Z30, Z1, Z9
-	VCVTDQ2PS        Z3, Z3
-	VFMADD231PS      Z30, Z3, Z11
-	VCVTDQ2PS        Z5, Z5
-	VFMADD231PS      Z30, Z5, Z13
-	VCVTDQ2PS        Z7, Z7
-	VFMADD231PS      Z30, Z7, Z15
-	ADDQ             $0x00000440, SI
-	ADDQ             $0x2c, DI
-	DECQ             AX
-	JNZ              sparse4block
-	VFMADD231PS.BCST (DI), Z8, Z16
-	VFMADD231PS.BCST (DI), Z9, Z17
-	VFMADD231PS.BCST (DI)(R9*1), Z10, Z18
-	VFMADD231PS.BCST (DI)(R9*1), Z11, Z19
-	VFMADD231PS.BCST (DI)(R9*2), Z12, Z20
-	VFMADD231PS.BCST (DI)(R9*2), Z13, Z21
-	VFMADD231PS.BCST (DI)(R10*1), Z14, Z22
-	VFMADD231PS.BCST (DI)(R10*1), Z15, Z23
-	ADDQ             $0x04, DI
-	XORL             $0x01, R15
-	JNZ              sparse4group
-	DECQ             CX
-	JNZ              sparse4
+	JNZ              step4
 	MOVQ             t+0(FP), R15
 	MOVQ             48(R15), BX
 	MOVQ             56(R15), DX
@@ -29041,187 +25643,137 @@ TEXT ·mulQ8AVX512(SB), NOSPLIT, $0-8
 	JEQ  rows3
 	CMPQ DX, $0x04
 	JEQ  rows4
-	JMP  rows5
+	CMPQ DX, $0x05
+	JEQ  rows5
+	CMPQ DX, $0x06
+	JEQ  rows6
+	CMPQ DX, $0x07
+	JEQ  rows7
+	JMP  rows8
 
 rows1:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero1
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 	JMP     resumed1
 
 zero1:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+block1:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block1_sparse0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      192(SI), Z30
 	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block1_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      448(SI), Z30
 	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 16(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VMOVUPS      832(SI), Z30
-	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VMOVUPS      960(SI), Z30
-	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	ADDQ         $0x00000440, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense1
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse1:
-	VPBROADCASTD 32(DI), Z0
-	VMOVDQA64    Z0, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      192(SI), Z30
-	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      320(SI), Z30
-	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z4
+	VMULPS       Z31, Z4, Z5
+	VMULPS       Z30, Z4, Z4
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z4, Z0, Z2
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z5, Z1, Z3
 	ADDQ         $0x00000440, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse1
+	JNZ          block1
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -29229,257 +25781,165 @@ rows2:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero2
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS 128(BX), Z6
+	VMOVUPS 192(BX), Z7
 	JMP     resumed2
 
 zero2:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+block2:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VMOVDQA64    Z2, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      832(SI), Z30
-	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      960(SI), Z30
-	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	ADDQ         $0x00000440, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense2
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse2:
-	VPBROADCASTD 32(DI), Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VMOVDQA64    Z2, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      192(SI), Z30
 	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      448(SI), Z30
 	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z8
+	VMULPS       Z31, Z8, Z9
+	VMULPS       Z30, Z8, Z8
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z8, Z0, Z4
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z9, Z1, Z5
+	VBROADCASTSS 36(DI)(R9*1), Z10
+	VMULPS       Z31, Z10, Z11
+	VMULPS       Z30, Z10, Z10
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z10, Z2, Z6
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z11, Z3, Z7
 	ADDQ         $0x00000440, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse2
+	JNZ          block2
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
 	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -29487,333 +25947,205 @@ rows3:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero3
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS 128(BX), Z8
+	VMOVUPS 192(BX), Z9
+	VMOVUPS 256(BX), Z10
+	VMOVUPS 320(BX), Z11
 	JMP     resumed3
 
 zero3:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+block3:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VMOVDQA64    Z2, Z3
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VMOVDQA64    Z4, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      832(SI), Z30
-	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      960(SI), Z30
-	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	ADDQ         $0x00000440, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense3
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse3:
-	VPBROADCASTD 32(DI), Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VMOVDQA64    Z2, Z3
-	VPBROADCASTD 32(DI)(R9*2), Z4
-	VMOVDQA64    Z4, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      192(SI), Z30
 	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      448(SI), Z30
 	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z12
+	VMULPS       Z31, Z12, Z13
+	VMULPS       Z30, Z12, Z12
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z12, Z0, Z6
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z13, Z1, Z7
+	VBROADCASTSS 36(DI)(R9*1), Z14
+	VMULPS       Z31, Z14, Z15
+	VMULPS       Z30, Z14, Z14
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z14, Z2, Z8
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
+	VFMADD231PS  Z15, Z3, Z9
+	VBROADCASTSS 36(DI)(R9*2), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z16, Z4, Z10
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z17, Z5, Z11
 	ADDQ         $0x00000440, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse3
+	JNZ          block3
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -29821,31 +26153,28 @@ rows4:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero4
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
-	VMOVUPS 384(BX), Z16
-	VMOVUPS 448(BX), Z17
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	VMOVUPS 256(BX), Z12
+	VMOVUPS 320(BX), Z13
+	VMOVUPS 384(BX), Z14
+	VMOVUPS 448(BX), Z15
 	JMP     resumed4
 
 zero4:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+block4:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
@@ -29854,365 +26183,207 @@ dense4:
 	VMOVDQA64    Z4, Z5
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VMOVDQA64    Z6, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      832(SI), Z30
-	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      960(SI), Z30
-	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z27
-	VMULPS       Z30, Z26, Z26
-	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
-	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z27, Z7, Z17
-	ADDQ         $0x00000440, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense4
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse4:
-	VPBROADCASTD 32(DI), Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VMOVDQA64    Z2, Z3
-	VPBROADCASTD 32(DI)(R9*2), Z4
-	VMOVDQA64    Z4, Z5
-	VPBROADCASTD 32(DI)(R10*1), Z6
-	VMOVDQA64    Z6, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block4_sparse0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      192(SI), Z30
 	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      448(SI), Z30
 	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
+	VBROADCASTSS 36(DI), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z16, Z0, Z8
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z17, Z1, Z9
+	VBROADCASTSS 36(DI)(R9*1), Z18
+	VMULPS       Z31, Z18, Z19
+	VMULPS       Z30, Z18, Z18
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z18, Z2, Z10
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z19, Z3, Z11
+	VBROADCASTSS 36(DI)(R9*2), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z20, Z4, Z12
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z21, Z5, Z13
+	VBROADCASTSS 36(DI)(R10*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z27
-	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z22, Z6, Z14
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z27, Z7, Z17
+	VFMADD231PS  Z23, Z7, Z15
 	ADDQ         $0x00000440, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse4
+	JNZ          block4
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
 	ADDQ         DX, BX
@@ -30221,9 +26392,6 @@ sparse4:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -30256,10 +26424,7 @@ zero5:
 	VPXORD Z19, Z19, Z19
 
 resumed5:
-	TESTQ R13, R13
-	JZ    sparse5
-
-dense5:
+block5:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
@@ -30270,12 +26435,16 @@ dense5:
 	VMOVDQA64    Z6, Z7
 	VPBROADCASTD 32(R8), Z8
 	VMOVDQA64    Z8, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block5_sparse0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
 	VPBROADCASTD (DI), Z20
@@ -30293,10 +26462,6 @@ dense5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      192(SI), Z30
 	VMOVUPS      256(SI), Z31
 	VPBROADCASTD 4(DI), Z20
@@ -30316,8 +26481,18 @@ dense5:
 	VPDPBUSD     Z24, Z31, Z9
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block5_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
 	VPBROADCASTD 8(DI), Z20
@@ -30335,10 +26510,6 @@ dense5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VMOVUPS      512(SI), Z31
 	VPBROADCASTD 12(DI), Z20
@@ -30356,10 +26527,16 @@ dense5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse4:
 	VMOVUPS      576(SI), Z30
 	VMOVUPS      640(SI), Z31
 	VPBROADCASTD 16(DI), Z20
@@ -30379,8 +26556,6 @@ dense5:
 	VPDPBUSD     Z24, Z31, Z9
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      704(SI), Z30
 	VMOVUPS      768(SI), Z31
 	VPBROADCASTD 20(DI), Z20
@@ -30398,10 +26573,18 @@ dense5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
 	VPBROADCASTD 24(DI), Z20
@@ -30419,8 +26602,6 @@ dense5:
 	VPBROADCASTD 24(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
@@ -30481,7 +26662,7 @@ dense5:
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          dense5
+	JNZ          block5
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Z10, (BX)
@@ -30501,7 +26682,39 @@ dense5:
 	VZEROUPPER
 	RET
 
-sparse5:
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	VMOVUPS 384(BX), Z18
+	VMOVUPS 448(BX), Z19
+	VMOVUPS 512(BX), Z20
+	VMOVUPS 576(BX), Z21
+	VMOVUPS 640(BX), Z22
+	VMOVUPS 704(BX), Z23
+
+block6:
 	VPBROADCASTD 32(DI), Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
@@ -30512,206 +26725,1133 @@ sparse5:
 	VMOVDQA64    Z6, Z7
 	VPBROADCASTD 32(R8), Z8
 	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VMOVDQA64    Z10, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse0:
 	VMOVUPS      64(SI), Z30
 	VMOVUPS      128(SI), Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD (R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
 	VMOVUPS      192(SI), Z30
 	VMOVUPS      256(SI), Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 4(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block6_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse2:
 	VMOVUPS      320(SI), Z30
 	VMOVUPS      384(SI), Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 8(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 8(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
 	VMOVUPS      448(SI), Z30
 	VMOVUPS      512(SI), Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 12(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
-	VMOVUPS      576(SI), Z30
-	VMOVUPS      640(SI), Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 16(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
-	VMOVUPS      704(SI), Z30
-	VMOVUPS      768(SI), Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 20(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 12(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse6:
 	VMOVUPS      832(SI), Z30
 	VMOVUPS      896(SI), Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 24(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 24(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VMOVUPS      960(SI), Z30
 	VMOVUPS      1024(SI), Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPBROADCASTD 28(R8), Z24
-	VPDPBUSD     Z24, Z30, Z8
-	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 28(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
+	VBROADCASTSS 36(DI), Z24
 	VMULPS       Z31, Z24, Z25
 	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z24, Z0, Z12
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z25, Z1, Z13
+	VBROADCASTSS 36(DI)(R9*1), Z26
 	VMULPS       Z31, Z26, Z27
 	VMULPS       Z30, Z26, Z26
-	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
-	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z27, Z7, Z17
-	VBROADCASTSS 36(R8), Z28
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z26, Z2, Z14
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z27, Z3, Z15
+	VBROADCASTSS 36(DI)(R9*2), Z28
 	VMULPS       Z31, Z28, Z29
 	VMULPS       Z30, Z28, Z28
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z28, Z4, Z16
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z29, Z5, Z17
+	VBROADCASTSS 36(DI)(R10*1), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z24, Z6, Z18
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z25, Z7, Z19
+	VBROADCASTSS 36(R8), Z26
+	VMULPS       Z31, Z26, Z27
+	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z8, Z8
-	VFMADD231PS  Z28, Z8, Z18
+	VFMADD231PS  Z26, Z8, Z20
 	VCVTDQ2PS    Z9, Z9
-	VFMADD231PS  Z29, Z9, Z19
+	VFMADD231PS  Z27, Z9, Z21
+	VBROADCASTSS 36(R8)(R9*1), Z28
+	VMULPS       Z31, Z28, Z29
+	VMULPS       Z30, Z28, Z28
+	VCVTDQ2PS    Z10, Z10
+	VFMADD231PS  Z28, Z10, Z22
+	VCVTDQ2PS    Z11, Z11
+	VFMADD231PS  Z29, Z11, Z23
 	ADDQ         $0x00000440, SI
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          sparse5
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
+	JNZ          block6
 	VMOVUPS      Z12, (BX)
 	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z14, 128(BX)
+	VMOVUPS      Z15, 192(BX)
+	VMOVUPS      Z16, 256(BX)
+	VMOVUPS      Z17, 320(BX)
+	VMOVUPS      Z18, 384(BX)
+	VMOVUPS      Z19, 448(BX)
+	VMOVUPS      Z20, 512(BX)
+	VMOVUPS      Z21, 576(BX)
+	VMOVUPS      Z22, 640(BX)
+	VMOVUPS      Z23, 704(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows7:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun7
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+
+begun7:
+	VMOVUPS (BX), Z14
+	VMOVUPS 64(BX), Z15
+	VMOVUPS 128(BX), Z16
+	VMOVUPS 192(BX), Z17
+	VMOVUPS 256(BX), Z18
+	VMOVUPS 320(BX), Z19
+	VMOVUPS 384(BX), Z20
+	VMOVUPS 448(BX), Z21
+	VMOVUPS 512(BX), Z22
+	VMOVUPS 576(BX), Z23
+
+block7:
+	VPBROADCASTD 32(DI), Z0
+	VMOVDQA64    Z0, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VMOVDQA64    Z2, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VMOVDQA64    Z4, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VMOVDQA64    Z6, Z7
+	VPBROADCASTD 32(R8), Z8
+	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VMOVDQA64    Z10, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z12
+	VMOVDQA64    Z12, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block7_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 8(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 12(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse6:
+	VMOVUPS      832(SI), Z30
+	VMOVUPS      896(SI), Z31
+	VPBROADCASTD 24(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 24(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      960(SI), Z30
+	VMOVUPS      1024(SI), Z31
+	VPBROADCASTD 28(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 28(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z24, Z0, Z14
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z25, Z1, Z15
+	VBROADCASTSS 36(DI)(R9*1), Z26
+	VMULPS       Z31, Z26, Z27
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z26, Z2, Z16
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z27, Z3, Z17
+	VBROADCASTSS 36(DI)(R9*2), Z28
+	VMULPS       Z31, Z28, Z29
+	VMULPS       Z30, Z28, Z28
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z28, Z4, Z18
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z29, Z5, Z19
+	VBROADCASTSS 36(DI)(R10*1), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z24, Z6, Z20
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z25, Z7, Z21
+	VBROADCASTSS 36(R8), Z26
+	VMULPS       Z31, Z26, Z27
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z8, Z8
+	VFMADD231PS  Z26, Z8, Z22
+	VCVTDQ2PS    Z9, Z9
+	VFMADD231PS  Z27, Z9, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z28
+	VMULPS       Z31, Z28, Z29
+	VMULPS       Z30, Z28, Z28
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z28, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z29, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z24, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z25, Z13
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block7
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, 192(BX)
+	VMOVUPS      Z18, 256(BX)
+	VMOVUPS      Z19, 320(BX)
+	VMOVUPS      Z20, 384(BX)
+	VMOVUPS      Z21, 448(BX)
+	VMOVUPS      Z22, 512(BX)
+	VMOVUPS      Z23, 576(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows8:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun8
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+	VMOVUPS Z31, 896(BX)
+	VMOVUPS Z31, 960(BX)
+
+begun8:
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+	VMOVUPS 256(BX), Z20
+	VMOVUPS 320(BX), Z21
+	VMOVUPS 384(BX), Z22
+	VMOVUPS 448(BX), Z23
+
+block8:
+	VPBROADCASTD 32(DI), Z0
+	VMOVDQA64    Z0, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VMOVDQA64    Z2, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VMOVDQA64    Z4, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VMOVDQA64    Z6, Z7
+	VPBROADCASTD 32(R8), Z8
+	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VMOVDQA64    Z10, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z12
+	VMOVDQA64    Z12, Z13
+	VPBROADCASTD 32(R8)(R10*1), Z14
+	VMOVDQA64    Z14, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse0:
+	VMOVUPS      64(SI), Z30
+	VMOVUPS      128(SI), Z31
+	VPBROADCASTD (DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD (R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD (R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	VMOVUPS      192(SI), Z30
+	VMOVUPS      256(SI), Z31
+	VPBROADCASTD 4(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 4(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 4(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block8_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse2:
+	VMOVUPS      320(SI), Z30
+	VMOVUPS      384(SI), Z31
+	VPBROADCASTD 8(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 8(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 8(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	VMOVUPS      448(SI), Z30
+	VMOVUPS      512(SI), Z31
+	VPBROADCASTD 12(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 12(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 12(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse4:
+	VMOVUPS      576(SI), Z30
+	VMOVUPS      640(SI), Z31
+	VPBROADCASTD 16(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 16(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 16(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      704(SI), Z30
+	VMOVUPS      768(SI), Z31
+	VPBROADCASTD 20(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 20(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 20(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse6:
+	VMOVUPS      832(SI), Z30
+	VMOVUPS      896(SI), Z31
+	VPBROADCASTD 24(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 24(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 24(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VMOVUPS      960(SI), Z30
+	VMOVUPS      1024(SI), Z31
+	VPBROADCASTD 28(DI), Z24
+	VPDPBUSD     Z24, Z30, Z0
+	VPDPBUSD     Z24, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z2
+	VPDPBUSD     Z25, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z4
+	VPDPBUSD     Z26, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z27
+	VPDPBUSD     Z27, Z30, Z6
+	VPDPBUSD     Z27, Z31, Z7
+	VPBROADCASTD 28(R8), Z28
+	VPDPBUSD     Z28, Z30, Z8
+	VPDPBUSD     Z28, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z29
+	VPDPBUSD     Z29, Z30, Z10
+	VPDPBUSD     Z29, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z24
+	VPDPBUSD     Z24, Z30, Z12
+	VPDPBUSD     Z24, Z31, Z13
+	VPBROADCASTD 28(R8)(R10*1), Z25
+	VPDPBUSD     Z25, Z30, Z14
+	VPDPBUSD     Z25, Z31, Z15
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z24, Z0, Z16
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z25, Z1, Z17
+	VBROADCASTSS 36(DI)(R9*1), Z26
+	VMULPS       Z31, Z26, Z27
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z26, Z2, Z18
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z27, Z3, Z19
+	VBROADCASTSS 36(DI)(R9*2), Z28
+	VMULPS       Z31, Z28, Z29
+	VMULPS       Z30, Z28, Z28
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z28, Z4, Z20
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z29, Z5, Z21
+	VBROADCASTSS 36(DI)(R10*1), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z6, Z6
+	VFMADD231PS  Z24, Z6, Z22
+	VCVTDQ2PS    Z7, Z7
+	VFMADD231PS  Z25, Z7, Z23
+	VBROADCASTSS 36(R8), Z26
+	VMULPS       Z31, Z26, Z27
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z26, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z27, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z28
+	VMULPS       Z31, Z28, Z29
+	VMULPS       Z30, Z28, Z28
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z28, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z29, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z24, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z25, Z13
+	VBROADCASTSS 36(R8)(R10*1), Z26
+	VMULPS       Z31, Z26, Z27
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z14, Z14
+	VFMADD213PS  896(BX), Z26, Z14
+	VCVTDQ2PS    Z15, Z15
+	VFMADD213PS  960(BX), Z27, Z15
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	VMOVUPS      Z14, 896(BX)
+	VMOVUPS      Z15, 960(BX)
+	ADDQ         $0x00000440, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block8
 	VMOVUPS      Z16, (BX)
 	VMOVUPS      Z17, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z18, (BX)
-	VMOVUPS      Z19, 64(BX)
+	VMOVUPS      Z18, 128(BX)
+	VMOVUPS      Z19, 192(BX)
+	VMOVUPS      Z20, 256(BX)
+	VMOVUPS      Z21, 320(BX)
+	VMOVUPS      Z22, 384(BX)
+	VMOVUPS      Z23, 448(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      896(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      960(BX), Z30
+	VMOVUPS      Z30, 64(SI)
 	VZEROUPPER
 	RET
 
@@ -31545,205 +28685,138 @@ TEXT ·mulQ40AVX512(SB), NOSPLIT, $0-8
 	JEQ     rows3
 	CMPQ    DX, $0x04
 	JEQ     rows4
-	JMP     rows5
+	CMPQ    DX, $0x05
+	JEQ     rows5
+	CMPQ    DX, $0x06
+	JEQ     rows6
+	CMPQ    DX, $0x07
+	JEQ     rows7
+	JMP     rows8
 
 rows1:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero1
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 	JMP     resumed1
 
 zero1:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+block1:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+
+block1_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block1_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	ADDQ         $0x00000240, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense1
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse1:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x04, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z4
+	VMULPS       Z31, Z4, Z5
+	VMULPS       Z30, Z4, Z4
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z4, Z0, Z2
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z5, Z1, Z3
 	ADDQ         $0x00000240, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse1
+	JNZ          block1
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -31751,277 +28824,167 @@ rows2:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero2
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS 128(BX), Z6
+	VMOVUPS 192(BX), Z7
 	JMP     resumed2
 
 zero2:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+block2:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPSRAD       $0x04, Z2, Z2
 	VMOVDQA64    Z2, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	ADDQ         $0x00000240, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense2
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse2:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x04, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VPSRAD       $0x04, Z2, Z2
-	VMOVDQA64    Z2, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z8
+	VMULPS       Z31, Z8, Z9
+	VMULPS       Z30, Z8, Z8
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z8, Z0, Z4
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z9, Z1, Z5
+	VBROADCASTSS 36(DI)(R9*1), Z10
+	VMULPS       Z31, Z10, Z11
+	VMULPS       Z30, Z10, Z10
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z10, Z2, Z6
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z11, Z3, Z7
 	ADDQ         $0x00000240, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse2
+	JNZ          block2
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
 	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -32029,27 +28992,24 @@ rows3:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero3
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS 128(BX), Z8
+	VMOVUPS 192(BX), Z9
+	VMOVUPS 256(BX), Z10
+	VMOVUPS 320(BX), Z11
 	JMP     resumed3
 
 zero3:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+block3:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -32059,325 +29019,181 @@ dense3:
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPSRAD       $0x04, Z4, Z4
 	VMOVDQA64    Z4, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	ADDQ         $0x00000240, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense3
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse3:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x04, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VPSRAD       $0x04, Z2, Z2
-	VMOVDQA64    Z2, Z3
-	VPBROADCASTD 32(DI)(R9*2), Z4
-	VPSRAD       $0x04, Z4, Z4
-	VMOVDQA64    Z4, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z12
+	VMULPS       Z31, Z12, Z13
+	VMULPS       Z30, Z12, Z12
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z12, Z0, Z6
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z13, Z1, Z7
+	VBROADCASTSS 36(DI)(R9*1), Z14
+	VMULPS       Z31, Z14, Z15
+	VMULPS       Z30, Z14, Z14
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z14, Z2, Z8
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
+	VFMADD231PS  Z15, Z3, Z9
+	VBROADCASTSS 36(DI)(R9*2), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z16, Z4, Z10
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z17, Z5, Z11
 	ADDQ         $0x00000240, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse3
+	JNZ          block3
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -32385,31 +29201,28 @@ rows4:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero4
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
-	VMOVUPS 384(BX), Z16
-	VMOVUPS 448(BX), Z17
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	VMOVUPS 256(BX), Z12
+	VMOVUPS 320(BX), Z13
+	VMOVUPS 384(BX), Z14
+	VMOVUPS 448(BX), Z15
 	JMP     resumed4
 
 zero4:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+block4:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -32422,385 +29235,207 @@ dense4:
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPSRAD       $0x04, Z6, Z6
 	VMOVDQA64    Z6, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
-	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
-	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
-	ADDQ         $0x00000240, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense4
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse4:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x04, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VPSRAD       $0x04, Z2, Z2
-	VMOVDQA64    Z2, Z3
-	VPBROADCASTD 32(DI)(R9*2), Z4
-	VPSRAD       $0x04, Z4, Z4
-	VMOVDQA64    Z4, Z5
-	VPBROADCASTD 32(DI)(R10*1), Z6
-	VPSRAD       $0x04, Z6, Z6
-	VMOVDQA64    Z6, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block4_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
+	VBROADCASTSS 36(DI), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z16, Z0, Z8
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z17, Z1, Z9
+	VBROADCASTSS 36(DI)(R9*1), Z18
+	VMULPS       Z31, Z18, Z19
+	VMULPS       Z30, Z18, Z18
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z18, Z2, Z10
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z19, Z3, Z11
+	VBROADCASTSS 36(DI)(R9*2), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z20, Z4, Z12
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z21, Z5, Z13
+	VBROADCASTSS 36(DI)(R10*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z22, Z6, Z14
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z23, Z7, Z15
 	ADDQ         $0x00000240, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse4
+	JNZ          block4
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
 	ADDQ         DX, BX
@@ -32809,9 +29444,6 @@ sparse4:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -32844,10 +29476,7 @@ zero5:
 	VPXORD Z19, Z19, Z19
 
 resumed5:
-	TESTQ R13, R13
-	JZ    sparse5
-
-dense5:
+block5:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -32863,10 +29492,12 @@ dense5:
 	VPBROADCASTD 32(R8), Z8
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+
+block5_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -32886,8 +29517,6 @@ dense5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -32909,6 +29538,14 @@ dense5:
 	VPDPBUSD     Z24, Z31, Z9
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block5_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -32928,8 +29565,6 @@ dense5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -32949,8 +29584,12 @@ dense5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block5_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -32991,8 +29630,14 @@ dense5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -33074,7 +29719,7 @@ dense5:
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          dense5
+	JNZ          block5
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Z10, (BX)
@@ -33094,7 +29739,35 @@ dense5:
 	VZEROUPPER
 	RET
 
-sparse5:
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	VMOVUPS 384(BX), Z18
+	VMOVUPS 448(BX), Z19
+
+block6:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x04, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -33110,8 +29783,15 @@ sparse5:
 	VPBROADCASTD 32(R8), Z8
 	VPSRAD       $0x04, Z8, Z8
 	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VPSRAD       $0x04, Z10, Z10
+	VMOVDQA64    Z10, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block6_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -33131,6 +29811,9 @@ sparse5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -33150,6 +29833,19 @@ sparse5:
 	VPBROADCASTD 4(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block6_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -33169,8 +29865,9 @@ sparse5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -33190,6 +29887,15 @@ sparse5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -33209,6 +29915,11 @@ sparse5:
 	VPBROADCASTD 16(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -33228,8 +29939,17 @@ sparse5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -33249,6 +29969,11 @@ sparse5:
 	VPBROADCASTD 24(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -33268,64 +29993,931 @@ sparse5:
 	VPBROADCASTD 28(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
 	VBROADCASTSS 36(DI), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z20, Z0, Z12
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z21, Z1, Z13
 	VBROADCASTSS 36(DI)(R9*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z22, Z2, Z14
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z23, Z3, Z15
 	VBROADCASTSS 36(DI)(R9*2), Z24
 	VMULPS       Z31, Z24, Z25
 	VMULPS       Z30, Z24, Z24
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z24, Z4, Z16
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z25, Z5, Z17
 	VBROADCASTSS 36(DI)(R10*1), Z26
 	VMULPS       Z31, Z26, Z20
 	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z26, Z6, Z18
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z20, Z7, Z19
 	VBROADCASTSS 36(R8), Z21
 	VMULPS       Z31, Z21, Z22
 	VMULPS       Z30, Z21, Z21
 	VCVTDQ2PS    Z8, Z8
-	VFMADD231PS  Z21, Z8, Z18
+	VFMADD213PS  512(BX), Z21, Z8
 	VCVTDQ2PS    Z9, Z9
-	VFMADD231PS  Z22, Z9, Z19
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
 	ADDQ         $0x00000240, SI
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          sparse5
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
+	JNZ          block6
 	VMOVUPS      Z12, (BX)
 	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z14, 128(BX)
+	VMOVUPS      Z15, 192(BX)
+	VMOVUPS      Z16, 256(BX)
+	VMOVUPS      Z17, 320(BX)
+	VMOVUPS      Z18, 384(BX)
+	VMOVUPS      Z19, 448(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows7:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun7
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+
+begun7:
+	VMOVUPS (BX), Z14
+	VMOVUPS 64(BX), Z15
+	VMOVUPS 128(BX), Z16
+	VMOVUPS 192(BX), Z17
+	VMOVUPS 256(BX), Z18
+	VMOVUPS 320(BX), Z19
+
+block7:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x04, Z0, Z0
+	VMOVDQA64    Z0, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x04, Z2, Z2
+	VMOVDQA64    Z2, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x04, Z4, Z4
+	VMOVDQA64    Z4, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x04, Z6, Z6
+	VMOVDQA64    Z6, Z7
+	VPBROADCASTD 32(R8), Z8
+	VPSRAD       $0x04, Z8, Z8
+	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VPSRAD       $0x04, Z10, Z10
+	VMOVDQA64    Z10, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z12
+	VPSRAD       $0x04, Z12, Z12
+	VMOVDQA64    Z12, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block7_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse6:
+	VPSRLW       $0x04, 320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z14
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z15
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z16
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z17
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z24, Z4, Z18
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z25, Z5, Z19
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block7
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, 192(BX)
+	VMOVUPS      Z18, 256(BX)
+	VMOVUPS      Z19, 320(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows8:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun8
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+	VMOVUPS Z31, 896(BX)
+	VMOVUPS Z31, 960(BX)
+
+begun8:
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+
+block8:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x04, Z0, Z0
+	VMOVDQA64    Z0, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x04, Z2, Z2
+	VMOVDQA64    Z2, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x04, Z4, Z4
+	VMOVDQA64    Z4, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x04, Z6, Z6
+	VMOVDQA64    Z6, Z7
+	VPBROADCASTD 32(R8), Z8
+	VPSRAD       $0x04, Z8, Z8
+	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VPSRAD       $0x04, Z10, Z10
+	VMOVDQA64    Z10, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z12
+	VPSRAD       $0x04, Z12, Z12
+	VMOVDQA64    Z12, Z13
+	VPBROADCASTD 32(R8)(R10*1), Z14
+	VPSRAD       $0x04, Z14, Z14
+	VMOVDQA64    Z14, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD (R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 4(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block8_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 8(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 12(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 16(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 20(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse6:
+	VPSRLW       $0x04, 320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 24(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 28(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z16
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z17
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z18
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z19
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD213PS  256(BX), Z24, Z4
+	VCVTDQ2PS    Z5, Z5
+	VFMADD213PS  320(BX), Z25, Z5
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VBROADCASTSS 36(R8)(R10*1), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z14, Z14
+	VFMADD213PS  896(BX), Z20, Z14
+	VCVTDQ2PS    Z15, Z15
+	VFMADD213PS  960(BX), Z21, Z15
+	VMOVUPS      Z4, 256(BX)
+	VMOVUPS      Z5, 320(BX)
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	VMOVUPS      Z14, 896(BX)
+	VMOVUPS      Z15, 960(BX)
+	ADDQ         $0x00000240, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block8
 	VMOVUPS      Z16, (BX)
 	VMOVUPS      Z17, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z18, (BX)
-	VMOVUPS      Z19, 64(BX)
+	VMOVUPS      Z18, 128(BX)
+	VMOVUPS      Z19, 192(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      896(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      960(BX), Z30
+	VMOVUPS      Z30, 64(SI)
 	VZEROUPPER
 	RET
 
@@ -34802,223 +32394,148 @@ TEXT ·mulQ41AVX512(SB), NOSPLIT, $0-8
 	JEQ     rows3
 	CMPQ    DX, $0x04
 	JEQ     rows4
-	JMP     rows5
+	CMPQ    DX, $0x05
+	JEQ     rows5
+	CMPQ    DX, $0x06
+	JEQ     rows6
+	CMPQ    DX, $0x07
+	JEQ     rows7
+	JMP     rows8
 
 rows1:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero1
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 	JMP     resumed1
 
 zero1:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
+block1:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	TESTQ      R13, R13
+	JZ         block1_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense1:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block1_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	ADDQ         $0x00000280, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense1
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse1:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z4
+	VMULPS       Z31, Z4, Z5
+	VMULPS       Z30, Z4, Z4
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z4, Z0, Z2
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z5, Z1, Z3
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
+	VPBROADCASTD 32(DI), Z4
+	VPSRAD       $0x07, Z4, Z4
+	VCVTDQ2PS    Z4, Z4
+	VBROADCASTSS 36(DI), Z5
+	VMULPS       Z5, Z4, Z4
+	VFNMADD231PS Z4, Z30, Z2
+	VFNMADD231PS Z4, Z31, Z3
 	ADDQ         $0x00000280, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse1
+	JNZ          block1
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -35026,307 +32543,183 @@ rows2:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero2
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS 128(BX), Z6
+	VMOVUPS 192(BX), Z7
 	JMP     resumed2
 
 zero2:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
+block2:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	TESTQ      R13, R13
+	JZ         block2_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense2:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block2_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	ADDQ         $0x00000280, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense2
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse2:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z8
+	VMULPS       Z31, Z8, Z9
+	VMULPS       Z30, Z8, Z8
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z8, Z0, Z4
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z9, Z1, Z5
+	VBROADCASTSS 36(DI)(R9*1), Z10
+	VMULPS       Z31, Z10, Z11
+	VMULPS       Z30, Z10, Z10
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z10, Z2, Z6
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z11, Z3, Z7
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
+	VPBROADCASTD 32(DI), Z8
+	VPSRAD       $0x07, Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 36(DI), Z9
+	VMULPS       Z9, Z8, Z8
+	VFNMADD231PS Z8, Z30, Z4
+	VFNMADD231PS Z8, Z31, Z5
+	VPBROADCASTD 32(DI)(R9*1), Z10
+	VPSRAD       $0x07, Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	VBROADCASTSS 36(DI)(R9*1), Z11
+	VMULPS       Z11, Z10, Z10
+	VFNMADD231PS Z10, Z30, Z6
+	VFNMADD231PS Z10, Z31, Z7
 	ADDQ         $0x00000280, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse2
+	JNZ          block2
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
 	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -35334,397 +32727,230 @@ rows3:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero3
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS 128(BX), Z8
+	VMOVUPS 192(BX), Z9
+	VMOVUPS 256(BX), Z10
+	VMOVUPS 320(BX), Z11
 	JMP     resumed3
 
 zero3:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
+block3:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	TESTQ      R13, R13
+	JZ         block3_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense3:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block3_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
-	ADDQ         $0x00000280, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense3
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse3:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z12
+	VMULPS       Z31, Z12, Z13
+	VMULPS       Z30, Z12, Z12
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z12, Z0, Z6
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z13, Z1, Z7
+	VBROADCASTSS 36(DI)(R9*1), Z14
+	VMULPS       Z31, Z14, Z15
+	VMULPS       Z30, Z14, Z14
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z14, Z2, Z8
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
+	VFMADD231PS  Z15, Z3, Z9
+	VBROADCASTSS 36(DI)(R9*2), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z16, Z4, Z10
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z17, Z5, Z11
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
+	VPBROADCASTD 32(DI), Z12
+	VPSRAD       $0x07, Z12, Z12
+	VCVTDQ2PS    Z12, Z12
+	VBROADCASTSS 36(DI), Z13
+	VMULPS       Z13, Z12, Z12
+	VFNMADD231PS Z12, Z30, Z6
+	VFNMADD231PS Z12, Z31, Z7
+	VPBROADCASTD 32(DI)(R9*1), Z14
+	VPSRAD       $0x07, Z14, Z14
+	VCVTDQ2PS    Z14, Z14
+	VBROADCASTSS 36(DI)(R9*1), Z15
+	VMULPS       Z15, Z14, Z14
+	VFNMADD231PS Z14, Z30, Z8
+	VFNMADD231PS Z14, Z31, Z9
+	VPBROADCASTD 32(DI)(R9*2), Z16
+	VPSRAD       $0x07, Z16, Z16
+	VCVTDQ2PS    Z16, Z16
+	VBROADCASTSS 36(DI)(R9*2), Z17
+	VMULPS       Z17, Z16, Z16
+	VFNMADD231PS Z16, Z30, Z10
+	VFNMADD231PS Z16, Z31, Z11
 	ADDQ         $0x00000280, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse3
+	JNZ          block3
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -35732,253 +32958,269 @@ rows4:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero4
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
-	VMOVUPS 384(BX), Z16
-	VMOVUPS 448(BX), Z17
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	VMOVUPS 256(BX), Z12
+	VMOVUPS 320(BX), Z13
+	VMOVUPS 384(BX), Z14
+	VMOVUPS 448(BX), Z15
 	JMP     resumed4
 
 zero4:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
+block4:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	TESTQ      R13, R13
+	JZ         block4_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense4:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block4_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
 	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
+	VBROADCASTSS 36(DI), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z16, Z0, Z8
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z17, Z1, Z9
+	VBROADCASTSS 36(DI)(R9*1), Z18
+	VMULPS       Z31, Z18, Z19
+	VMULPS       Z30, Z18, Z18
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z18, Z2, Z10
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z19, Z3, Z11
+	VBROADCASTSS 36(DI)(R9*2), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z20, Z4, Z12
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z21, Z5, Z13
+	VBROADCASTSS 36(DI)(R10*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z22, Z6, Z14
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z23, Z7, Z15
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
+	VPBROADCASTD 32(DI), Z16
+	VPSRAD       $0x07, Z16, Z16
+	VCVTDQ2PS    Z16, Z16
+	VBROADCASTSS 36(DI), Z17
+	VMULPS       Z17, Z16, Z16
+	VFNMADD231PS Z16, Z30, Z8
+	VFNMADD231PS Z16, Z31, Z9
+	VPBROADCASTD 32(DI)(R9*1), Z18
+	VPSRAD       $0x07, Z18, Z18
+	VCVTDQ2PS    Z18, Z18
+	VBROADCASTSS 36(DI)(R9*1), Z19
+	VMULPS       Z19, Z18, Z18
+	VFNMADD231PS Z18, Z30, Z10
+	VFNMADD231PS Z18, Z31, Z11
+	VPBROADCASTD 32(DI)(R9*2), Z20
 	VPSRAD       $0x07, Z20, Z20
 	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
+	VBROADCASTSS 36(DI)(R9*2), Z21
 	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
+	VFNMADD231PS Z20, Z30, Z12
+	VFNMADD231PS Z20, Z31, Z13
+	VPBROADCASTD 32(DI)(R10*1), Z22
 	VPSRAD       $0x07, Z22, Z22
 	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
+	VBROADCASTSS 36(DI)(R10*1), Z23
 	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
-	VPBROADCASTD 32(DI)(R10*1), Z26
-	VPSRAD       $0x07, Z26, Z26
-	VCVTDQ2PS    Z26, Z26
-	VBROADCASTSS 36(DI)(R10*1), Z20
-	VMULPS       Z20, Z26, Z26
-	VFNMADD231PS Z26, Z30, Z16
-	VFNMADD231PS Z26, Z31, Z17
+	VFNMADD231PS Z22, Z30, Z14
+	VFNMADD231PS Z22, Z31, Z15
 	ADDQ         $0x00000280, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          dense4
+	JNZ          block4
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
 	ADDQ         DX, BX
@@ -35987,232 +33229,6 @@ dense4:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
-	VZEROUPPER
-	RET
-
-sparse4:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
-	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
-	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
-	VPBROADCASTD 32(DI)(R10*1), Z26
-	VPSRAD       $0x07, Z26, Z26
-	VCVTDQ2PS    Z26, Z26
-	VBROADCASTSS 36(DI)(R10*1), Z20
-	VMULPS       Z20, Z26, Z26
-	VFNMADD231PS Z26, Z30, Z16
-	VFNMADD231PS Z26, Z31, Z17
-	ADDQ         $0x00000280, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          sparse4
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -36245,24 +33261,23 @@ zero5:
 	VPXORD Z19, Z19, Z19
 
 resumed5:
-	TESTQ R13, R13
-	JZ    sparse5
+block5:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	TESTQ      R13, R13
+	JZ         block5_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense5:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	VPXORD       Z8, Z8, Z8
-	VPXORD       Z9, Z9, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block5_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -36282,10 +33297,6 @@ dense5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -36307,6 +33318,14 @@ dense5:
 	VPDPBUSD     Z24, Z31, Z9
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block5_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -36326,8 +33345,6 @@ dense5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -36347,8 +33364,14 @@ dense5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -36389,8 +33412,14 @@ dense5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -36509,7 +33538,7 @@ dense5:
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          dense5
+	JNZ          block5
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Z10, (BX)
@@ -36529,19 +33558,53 @@ dense5:
 	VZEROUPPER
 	RET
 
-sparse5:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	VPXORD       Z8, Z8, Z8
-	VPXORD       Z9, Z9, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	VMOVUPS 384(BX), Z18
+	VMOVUPS 448(BX), Z19
+
+block6:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	TESTQ      R13, R13
+	JZ         block6_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+block6_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -36561,6 +33624,9 @@ sparse5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -36580,6 +33646,19 @@ sparse5:
 	VPBROADCASTD 4(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block6_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -36599,8 +33678,9 @@ sparse5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -36620,6 +33700,17 @@ sparse5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -36639,6 +33730,11 @@ sparse5:
 	VPBROADCASTD 16(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -36658,8 +33754,17 @@ sparse5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -36679,6 +33784,11 @@ sparse5:
 	VPBROADCASTD 24(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -36698,43 +33808,53 @@ sparse5:
 	VPBROADCASTD 28(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
 	VBROADCASTSS 36(DI), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z20, Z0, Z12
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z21, Z1, Z13
 	VBROADCASTSS 36(DI)(R9*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z22, Z2, Z14
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z23, Z3, Z15
 	VBROADCASTSS 36(DI)(R9*2), Z24
 	VMULPS       Z31, Z24, Z25
 	VMULPS       Z30, Z24, Z24
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z24, Z4, Z16
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z25, Z5, Z17
 	VBROADCASTSS 36(DI)(R10*1), Z26
 	VMULPS       Z31, Z26, Z20
 	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z26, Z6, Z18
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z20, Z7, Z19
 	VBROADCASTSS 36(R8), Z21
 	VMULPS       Z31, Z21, Z22
 	VMULPS       Z30, Z21, Z21
 	VCVTDQ2PS    Z8, Z8
-	VFMADD231PS  Z21, Z8, Z18
+	VFMADD213PS  512(BX), Z21, Z8
 	VCVTDQ2PS    Z9, Z9
-	VFMADD231PS  Z22, Z9, Z19
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
 	VPBROADCASTD 32(DI), Z20
@@ -36742,57 +33862,1019 @@ sparse5:
 	VCVTDQ2PS    Z20, Z20
 	VBROADCASTSS 36(DI), Z21
 	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
+	VFNMADD231PS Z20, Z30, Z12
+	VFNMADD231PS Z20, Z31, Z13
 	VPBROADCASTD 32(DI)(R9*1), Z22
 	VPSRAD       $0x07, Z22, Z22
 	VCVTDQ2PS    Z22, Z22
 	VBROADCASTSS 36(DI)(R9*1), Z23
 	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
+	VFNMADD231PS Z22, Z30, Z14
+	VFNMADD231PS Z22, Z31, Z15
 	VPBROADCASTD 32(DI)(R9*2), Z24
 	VPSRAD       $0x07, Z24, Z24
 	VCVTDQ2PS    Z24, Z24
 	VBROADCASTSS 36(DI)(R9*2), Z25
 	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
+	VFNMADD231PS Z24, Z30, Z16
+	VFNMADD231PS Z24, Z31, Z17
 	VPBROADCASTD 32(DI)(R10*1), Z26
 	VPSRAD       $0x07, Z26, Z26
 	VCVTDQ2PS    Z26, Z26
 	VBROADCASTSS 36(DI)(R10*1), Z20
 	VMULPS       Z20, Z26, Z26
-	VFNMADD231PS Z26, Z30, Z16
-	VFNMADD231PS Z26, Z31, Z17
+	VFNMADD231PS Z26, Z30, Z18
+	VFNMADD231PS Z26, Z31, Z19
 	VPBROADCASTD 32(R8), Z21
 	VPSRAD       $0x07, Z21, Z21
 	VCVTDQ2PS    Z21, Z21
 	VBROADCASTSS 36(R8), Z22
 	VMULPS       Z22, Z21, Z21
-	VFNMADD231PS Z21, Z30, Z18
-	VFNMADD231PS Z21, Z31, Z19
+	VFNMADD231PS Z21, Z30, Z8
+	VFNMADD231PS Z21, Z31, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z23
+	VPSRAD       $0x07, Z23, Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z24
+	VMULPS       Z24, Z23, Z23
+	VFNMADD231PS Z23, Z30, Z10
+	VFNMADD231PS Z23, Z31, Z11
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
 	ADDQ         $0x00000280, SI
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          sparse5
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
+	JNZ          block6
 	VMOVUPS      Z12, (BX)
 	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z14, 128(BX)
+	VMOVUPS      Z15, 192(BX)
+	VMOVUPS      Z16, 256(BX)
+	VMOVUPS      Z17, 320(BX)
+	VMOVUPS      Z18, 384(BX)
+	VMOVUPS      Z19, 448(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows7:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun7
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+
+begun7:
+	VMOVUPS (BX), Z14
+	VMOVUPS 64(BX), Z15
+	VMOVUPS 128(BX), Z16
+	VMOVUPS 192(BX), Z17
+	VMOVUPS 256(BX), Z18
+	VMOVUPS 320(BX), Z19
+
+block7:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	TESTQ      R13, R13
+	JZ         block7_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+block7_sparse0:
+	VMOVUPS      128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block7_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse2:
+	VMOVUPS      384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse4:
+	VPSRLW       $0x04, 128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse6:
+	VPSRLW       $0x04, 384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z14
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z15
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z16
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z17
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z24, Z4, Z18
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z25, Z5, Z19
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VCVTPH2PS    64(SI), Z30
+	VCVTPH2PS    96(SI), Z31
+	VPBROADCASTD 32(DI), Z20
+	VPSRAD       $0x07, Z20, Z20
+	VCVTDQ2PS    Z20, Z20
+	VBROADCASTSS 36(DI), Z21
+	VMULPS       Z21, Z20, Z20
+	VFNMADD231PS Z20, Z30, Z14
+	VFNMADD231PS Z20, Z31, Z15
+	VPBROADCASTD 32(DI)(R9*1), Z22
+	VPSRAD       $0x07, Z22, Z22
+	VCVTDQ2PS    Z22, Z22
+	VBROADCASTSS 36(DI)(R9*1), Z23
+	VMULPS       Z23, Z22, Z22
+	VFNMADD231PS Z22, Z30, Z16
+	VFNMADD231PS Z22, Z31, Z17
+	VPBROADCASTD 32(DI)(R9*2), Z24
+	VPSRAD       $0x07, Z24, Z24
+	VCVTDQ2PS    Z24, Z24
+	VBROADCASTSS 36(DI)(R9*2), Z25
+	VMULPS       Z25, Z24, Z24
+	VFNMADD231PS Z24, Z30, Z18
+	VFNMADD231PS Z24, Z31, Z19
+	VPBROADCASTD 32(DI)(R10*1), Z26
+	VPSRAD       $0x07, Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 36(DI)(R10*1), Z20
+	VMULPS       Z20, Z26, Z26
+	VFNMADD231PS Z26, Z30, Z6
+	VFNMADD231PS Z26, Z31, Z7
+	VPBROADCASTD 32(R8), Z21
+	VPSRAD       $0x07, Z21, Z21
+	VCVTDQ2PS    Z21, Z21
+	VBROADCASTSS 36(R8), Z22
+	VMULPS       Z22, Z21, Z21
+	VFNMADD231PS Z21, Z30, Z8
+	VFNMADD231PS Z21, Z31, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z23
+	VPSRAD       $0x07, Z23, Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z24
+	VMULPS       Z24, Z23, Z23
+	VFNMADD231PS Z23, Z30, Z10
+	VFNMADD231PS Z23, Z31, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z25
+	VPSRAD       $0x07, Z25, Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 36(R8)(R9*2), Z26
+	VMULPS       Z26, Z25, Z25
+	VFNMADD231PS Z25, Z30, Z12
+	VFNMADD231PS Z25, Z31, Z13
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	ADDQ         $0x00000280, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block7
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, 192(BX)
+	VMOVUPS      Z18, 256(BX)
+	VMOVUPS      Z19, 320(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows8:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun8
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+	VMOVUPS Z31, 896(BX)
+	VMOVUPS Z31, 960(BX)
+
+begun8:
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+
+block8:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	TESTQ      R13, R13
+	JZ         block8_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+block8_sparse0:
+	VMOVUPS      128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD (R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 4(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block8_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse2:
+	VMOVUPS      384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 8(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 12(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse4:
+	VPSRLW       $0x04, 128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 16(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 20(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse6:
+	VPSRLW       $0x04, 384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 24(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 28(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z16
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z17
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z18
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z19
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD213PS  256(BX), Z24, Z4
+	VCVTDQ2PS    Z5, Z5
+	VFMADD213PS  320(BX), Z25, Z5
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VBROADCASTSS 36(R8)(R10*1), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z14, Z14
+	VFMADD213PS  896(BX), Z20, Z14
+	VCVTDQ2PS    Z15, Z15
+	VFMADD213PS  960(BX), Z21, Z15
+	VCVTPH2PS    64(SI), Z30
+	VCVTPH2PS    96(SI), Z31
+	VPBROADCASTD 32(DI), Z20
+	VPSRAD       $0x07, Z20, Z20
+	VCVTDQ2PS    Z20, Z20
+	VBROADCASTSS 36(DI), Z21
+	VMULPS       Z21, Z20, Z20
+	VFNMADD231PS Z20, Z30, Z16
+	VFNMADD231PS Z20, Z31, Z17
+	VPBROADCASTD 32(DI)(R9*1), Z22
+	VPSRAD       $0x07, Z22, Z22
+	VCVTDQ2PS    Z22, Z22
+	VBROADCASTSS 36(DI)(R9*1), Z23
+	VMULPS       Z23, Z22, Z22
+	VFNMADD231PS Z22, Z30, Z18
+	VFNMADD231PS Z22, Z31, Z19
+	VPBROADCASTD 32(DI)(R9*2), Z24
+	VPSRAD       $0x07, Z24, Z24
+	VCVTDQ2PS    Z24, Z24
+	VBROADCASTSS 36(DI)(R9*2), Z25
+	VMULPS       Z25, Z24, Z24
+	VFNMADD231PS Z24, Z30, Z4
+	VFNMADD231PS Z24, Z31, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z26
+	VPSRAD       $0x07, Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 36(DI)(R10*1), Z20
+	VMULPS       Z20, Z26, Z26
+	VFNMADD231PS Z26, Z30, Z6
+	VFNMADD231PS Z26, Z31, Z7
+	VPBROADCASTD 32(R8), Z21
+	VPSRAD       $0x07, Z21, Z21
+	VCVTDQ2PS    Z21, Z21
+	VBROADCASTSS 36(R8), Z22
+	VMULPS       Z22, Z21, Z21
+	VFNMADD231PS Z21, Z30, Z8
+	VFNMADD231PS Z21, Z31, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z23
+	VPSRAD       $0x07, Z23, Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z24
+	VMULPS       Z24, Z23, Z23
+	VFNMADD231PS Z23, Z30, Z10
+	VFNMADD231PS Z23, Z31, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z25
+	VPSRAD       $0x07, Z25, Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 36(R8)(R9*2), Z26
+	VMULPS       Z26, Z25, Z25
+	VFNMADD231PS Z25, Z30, Z12
+	VFNMADD231PS Z25, Z31, Z13
+	VPBROADCASTD 32(R8)(R10*1), Z20
+	VPSRAD       $0x07, Z20, Z20
+	VCVTDQ2PS    Z20, Z20
+	VBROADCASTSS 36(R8)(R10*1), Z21
+	VMULPS       Z21, Z20, Z20
+	VFNMADD231PS Z20, Z30, Z14
+	VFNMADD231PS Z20, Z31, Z15
+	VMOVUPS      Z4, 256(BX)
+	VMOVUPS      Z5, 320(BX)
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	VMOVUPS      Z14, 896(BX)
+	VMOVUPS      Z15, 960(BX)
+	ADDQ         $0x00000280, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block8
 	VMOVUPS      Z16, (BX)
 	VMOVUPS      Z17, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z18, (BX)
-	VMOVUPS      Z19, 64(BX)
+	VMOVUPS      Z18, 128(BX)
+	VMOVUPS      Z19, 192(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      896(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      960(BX), Z30
+	VMOVUPS      Z30, 64(SI)
 	VZEROUPPER
 	RET
 
@@ -38335,32 +36417,39 @@ TEXT ·mulQ50AVX512(SB), NOSPLIT, $0-8
 	JEQ     rows3
 	CMPQ    DX, $0x04
 	JEQ     rows4
-	JMP     rows5
+	CMPQ    DX, $0x05
+	JEQ     rows5
+	CMPQ    DX, $0x06
+	JEQ     rows6
+	CMPQ    DX, $0x07
+	JEQ     rows7
+	JMP     rows8
 
 rows1:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero1
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 	JMP     resumed1
 
 zero1:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
-
-dense1:
+block1:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block1_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -38369,13 +36458,9 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -38384,13 +36469,19 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block1_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block1_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -38399,11 +36490,9 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -38412,11 +36501,17 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -38425,9 +36520,9 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
@@ -38438,131 +36533,17 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	ADDQ         $0x000002c0, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense1
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse1:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x03, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -38571,9 +36552,11 @@ sparse1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -38582,26 +36565,26 @@ sparse1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z4
+	VMULPS       Z31, Z4, Z5
+	VMULPS       Z30, Z4, Z4
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z4, Z0, Z2
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z5, Z1, Z3
 	ADDQ         $0x000002c0, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse1
+	JNZ          block1
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -38609,33 +36592,34 @@ rows2:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero2
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS 128(BX), Z6
+	VMOVUPS 192(BX), Z7
 	JMP     resumed2
 
 zero2:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
-
-dense2:
+block2:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
 	VPBROADCASTD 32(DI)(R9*1), Z2
 	VPSRAD       $0x03, Z2, Z2
 	VMOVDQA64    Z2, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block2_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -38644,16 +36628,12 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -38662,16 +36642,22 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block2_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block2_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -38680,14 +36666,12 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -38696,14 +36680,20 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -38712,12 +36702,12 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
@@ -38728,171 +36718,20 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	ADDQ         $0x000002c0, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense2
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse2:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x03, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VPSRAD       $0x03, Z2, Z2
-	VMOVDQA64    Z2, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -38901,12 +36740,14 @@ sparse2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -38915,39 +36756,39 @@ sparse2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z8
+	VMULPS       Z31, Z8, Z9
+	VMULPS       Z30, Z8, Z8
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z8, Z0, Z4
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z9, Z1, Z5
+	VBROADCASTSS 36(DI)(R9*1), Z10
+	VMULPS       Z31, Z10, Z11
+	VMULPS       Z30, Z10, Z10
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z10, Z2, Z6
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z11, Z3, Z7
 	ADDQ         $0x000002c0, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse2
+	JNZ          block2
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
 	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -38955,27 +36796,24 @@ rows3:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero3
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS 128(BX), Z8
+	VMOVUPS 192(BX), Z9
+	VMOVUPS 256(BX), Z10
+	VMOVUPS 320(BX), Z11
 	JMP     resumed3
 
 zero3:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
-
-dense3:
+block3:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -38985,10 +36823,14 @@ dense3:
 	VPBROADCASTD 32(DI)(R9*2), Z4
 	VPSRAD       $0x03, Z4, Z4
 	VMOVDQA64    Z4, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block3_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -38997,19 +36839,15 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -39018,19 +36856,25 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block3_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block3_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -39039,17 +36883,15 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -39058,17 +36900,23 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -39077,15 +36925,15 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
@@ -39096,211 +36944,23 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	ADDQ         $0x000002c0, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense3
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse3:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x03, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VPSRAD       $0x03, Z2, Z2
-	VMOVDQA64    Z2, Z3
-	VPBROADCASTD 32(DI)(R9*2), Z4
-	VPSRAD       $0x03, Z4, Z4
-	VMOVDQA64    Z4, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -39309,15 +36969,17 @@ sparse3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -39326,52 +36988,52 @@ sparse3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z12
+	VMULPS       Z31, Z12, Z13
+	VMULPS       Z30, Z12, Z12
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z12, Z0, Z6
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z13, Z1, Z7
+	VBROADCASTSS 36(DI)(R9*1), Z14
+	VMULPS       Z31, Z14, Z15
+	VMULPS       Z30, Z14, Z14
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z14, Z2, Z8
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
+	VFMADD231PS  Z15, Z3, Z9
+	VBROADCASTSS 36(DI)(R9*2), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z16, Z4, Z10
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z17, Z5, Z11
 	ADDQ         $0x000002c0, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse3
+	JNZ          block3
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -39379,31 +37041,28 @@ rows4:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero4
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
-	VMOVUPS 384(BX), Z16
-	VMOVUPS 448(BX), Z17
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	VMOVUPS 256(BX), Z12
+	VMOVUPS 320(BX), Z13
+	VMOVUPS 384(BX), Z14
+	VMOVUPS 448(BX), Z15
 	JMP     resumed4
 
 zero4:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
-
-dense4:
+block4:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -39416,253 +37075,14 @@ dense4:
 	VPBROADCASTD 32(DI)(R10*1), Z6
 	VPSRAD       $0x03, Z6, Z6
 	VMOVDQA64    Z6, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VMOVUPS      64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 64(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 128(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 192(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 256(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 320(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 384(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VPSRLW       $0x04, 448(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 512(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 576(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
-	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
-	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
-	ADDQ         $0x000002c0, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense4
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
-	VZEROUPPER
-	RET
 
-sparse4:
-	VPBROADCASTD 32(DI), Z0
-	VPSRAD       $0x03, Z0, Z0
-	VMOVDQA64    Z0, Z1
-	VPBROADCASTD 32(DI)(R9*1), Z2
-	VPSRAD       $0x03, Z2, Z2
-	VMOVDQA64    Z2, Z3
-	VPBROADCASTD 32(DI)(R9*2), Z4
-	VPSRAD       $0x03, Z4, Z4
-	VMOVDQA64    Z4, Z5
-	VPBROADCASTD 32(DI)(R10*1), Z6
-	VPSRAD       $0x03, Z6, Z6
-	VMOVDQA64    Z6, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block4_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -39671,18 +37091,18 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -39691,18 +37111,28 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block4_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -39711,20 +37141,18 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -39733,18 +37161,26 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -39753,18 +37189,20 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -39773,20 +37211,26 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -39795,18 +37239,20 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -39815,54 +37261,57 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 640(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
+	VBROADCASTSS 36(DI), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z16, Z0, Z8
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z17, Z1, Z9
+	VBROADCASTSS 36(DI)(R9*1), Z18
+	VMULPS       Z31, Z18, Z19
+	VMULPS       Z30, Z18, Z18
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z18, Z2, Z10
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z19, Z3, Z11
+	VBROADCASTSS 36(DI)(R9*2), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z20, Z4, Z12
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z21, Z5, Z13
+	VBROADCASTSS 36(DI)(R10*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z22, Z6, Z14
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z23, Z7, Z15
 	ADDQ         $0x000002c0, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse4
+	JNZ          block4
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
 	ADDQ         DX, BX
@@ -39871,9 +37320,6 @@ sparse4:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -39906,10 +37352,7 @@ zero5:
 	VPXORD Z19, Z19, Z19
 
 resumed5:
-	TESTQ R13, R13
-	JZ    sparse5
-
-dense5:
+block5:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -39925,10 +37368,14 @@ dense5:
 	VPBROADCASTD 32(R8), Z8
 	VPSRAD       $0x03, Z8, Z8
 	VMOVDQA64    Z8, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block5_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -39952,10 +37399,6 @@ dense5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -39981,8 +37424,14 @@ dense5:
 	VPDPBUSD     Z24, Z31, Z9
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block5_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -40006,8 +37455,6 @@ dense5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -40031,8 +37478,14 @@ dense5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -40081,8 +37534,14 @@ dense5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -40172,7 +37631,7 @@ dense5:
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          dense5
+	JNZ          block5
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Z10, (BX)
@@ -40192,7 +37651,35 @@ dense5:
 	VZEROUPPER
 	RET
 
-sparse5:
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	VMOVUPS 384(BX), Z18
+	VMOVUPS 448(BX), Z19
+
+block6:
 	VPBROADCASTD 32(DI), Z0
 	VPSRAD       $0x03, Z0, Z0
 	VMOVDQA64    Z0, Z1
@@ -40208,8 +37695,17 @@ sparse5:
 	VPBROADCASTD 32(R8), Z8
 	VPSRAD       $0x03, Z8, Z8
 	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VPSRAD       $0x03, Z10, Z10
+	VMOVDQA64    Z10, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse0
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse0:
 	VMOVUPS      64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      128(SI), Z31
@@ -40233,6 +37729,9 @@ sparse5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      256(SI), Z31
@@ -40256,6 +37755,19 @@ sparse5:
 	VPBROADCASTD 4(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block6_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse2:
 	VMOVUPS      320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      384(SI), Z31
@@ -40279,8 +37791,9 @@ sparse5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      512(SI), Z31
@@ -40304,6 +37817,17 @@ sparse5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse4:
 	VPSRLW       $0x04, 64(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 128(SI), Z31
@@ -40327,6 +37851,11 @@ sparse5:
 	VPBROADCASTD 16(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 192(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 256(SI), Z31
@@ -40350,8 +37879,17 @@ sparse5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse6:
 	VPSRLW       $0x04, 320(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 384(SI), Z31
@@ -40375,6 +37913,11 @@ sparse5:
 	VPBROADCASTD 24(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 448(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 512(SI), Z31
@@ -40398,64 +37941,1003 @@ sparse5:
 	VPBROADCASTD 28(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
 	VBROADCASTSS 36(DI), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z20, Z0, Z12
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z21, Z1, Z13
 	VBROADCASTSS 36(DI)(R9*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z22, Z2, Z14
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z23, Z3, Z15
 	VBROADCASTSS 36(DI)(R9*2), Z24
 	VMULPS       Z31, Z24, Z25
 	VMULPS       Z30, Z24, Z24
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z24, Z4, Z16
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z25, Z5, Z17
 	VBROADCASTSS 36(DI)(R10*1), Z26
 	VMULPS       Z31, Z26, Z20
 	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z26, Z6, Z18
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z20, Z7, Z19
 	VBROADCASTSS 36(R8), Z21
 	VMULPS       Z31, Z21, Z22
 	VMULPS       Z30, Z21, Z21
 	VCVTDQ2PS    Z8, Z8
-	VFMADD231PS  Z21, Z8, Z18
+	VFMADD213PS  512(BX), Z21, Z8
 	VCVTDQ2PS    Z9, Z9
-	VFMADD231PS  Z22, Z9, Z19
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
 	ADDQ         $0x000002c0, SI
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          sparse5
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
+	JNZ          block6
 	VMOVUPS      Z12, (BX)
 	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z14, 128(BX)
+	VMOVUPS      Z15, 192(BX)
+	VMOVUPS      Z16, 256(BX)
+	VMOVUPS      Z17, 320(BX)
+	VMOVUPS      Z18, 384(BX)
+	VMOVUPS      Z19, 448(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows7:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun7
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+
+begun7:
+	VMOVUPS (BX), Z14
+	VMOVUPS 64(BX), Z15
+	VMOVUPS 128(BX), Z16
+	VMOVUPS 192(BX), Z17
+	VMOVUPS 256(BX), Z18
+	VMOVUPS 320(BX), Z19
+
+block7:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VMOVDQA64    Z0, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VMOVDQA64    Z2, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VMOVDQA64    Z4, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VMOVDQA64    Z6, Z7
+	VPBROADCASTD 32(R8), Z8
+	VPSRAD       $0x03, Z8, Z8
+	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VPSRAD       $0x03, Z10, Z10
+	VMOVDQA64    Z10, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z12
+	VPSRAD       $0x03, Z12, Z12
+	VMOVDQA64    Z12, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block7_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse6:
+	VPSRLW       $0x04, 320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z14
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z15
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z16
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z17
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z24, Z4, Z18
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z25, Z5, Z19
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block7
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, 192(BX)
+	VMOVUPS      Z18, 256(BX)
+	VMOVUPS      Z19, 320(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows8:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun8
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+	VMOVUPS Z31, 896(BX)
+	VMOVUPS Z31, 960(BX)
+
+begun8:
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+
+block8:
+	VPBROADCASTD 32(DI), Z0
+	VPSRAD       $0x03, Z0, Z0
+	VMOVDQA64    Z0, Z1
+	VPBROADCASTD 32(DI)(R9*1), Z2
+	VPSRAD       $0x03, Z2, Z2
+	VMOVDQA64    Z2, Z3
+	VPBROADCASTD 32(DI)(R9*2), Z4
+	VPSRAD       $0x03, Z4, Z4
+	VMOVDQA64    Z4, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z6
+	VPSRAD       $0x03, Z6, Z6
+	VMOVDQA64    Z6, Z7
+	VPBROADCASTD 32(R8), Z8
+	VPSRAD       $0x03, Z8, Z8
+	VMOVDQA64    Z8, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z10
+	VPSRAD       $0x03, Z10, Z10
+	VMOVDQA64    Z10, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z12
+	VPSRAD       $0x03, Z12, Z12
+	VMOVDQA64    Z12, Z13
+	VPBROADCASTD 32(R8)(R10*1), Z14
+	VPSRAD       $0x03, Z14, Z14
+	VMOVDQA64    Z14, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse0
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse0:
+	VMOVUPS      64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x04, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD (R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 4(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block8_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse2:
+	VMOVUPS      320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 8(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 12(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse4:
+	VPSRLW       $0x04, 64(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 128(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VMOVUPS      576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 16(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 192(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 256(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x01, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 20(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse6:
+	VPSRLW       $0x04, 320(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 384(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x02, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 24(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 448(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 512(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x03, 576(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 28(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z16
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z17
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z18
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z19
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD213PS  256(BX), Z24, Z4
+	VCVTDQ2PS    Z5, Z5
+	VFMADD213PS  320(BX), Z25, Z5
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VBROADCASTSS 36(R8)(R10*1), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z14, Z14
+	VFMADD213PS  896(BX), Z20, Z14
+	VCVTDQ2PS    Z15, Z15
+	VFMADD213PS  960(BX), Z21, Z15
+	VMOVUPS      Z4, 256(BX)
+	VMOVUPS      Z5, 320(BX)
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	VMOVUPS      Z14, 896(BX)
+	VMOVUPS      Z15, 960(BX)
+	ADDQ         $0x000002c0, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block8
 	VMOVUPS      Z16, (BX)
 	VMOVUPS      Z17, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z18, (BX)
-	VMOVUPS      Z19, 64(BX)
+	VMOVUPS      Z18, 128(BX)
+	VMOVUPS      Z19, 192(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      896(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      960(BX), Z30
+	VMOVUPS      Z30, 64(SI)
 	VZEROUPPER
 	RET
 
@@ -42301,31 +40783,38 @@ TEXT ·mulQ51AVX512(SB), NOSPLIT, $0-8
 	JEQ     rows3
 	CMPQ    DX, $0x04
 	JEQ     rows4
-	JMP     rows5
+	CMPQ    DX, $0x05
+	JEQ     rows5
+	CMPQ    DX, $0x06
+	JEQ     rows6
+	CMPQ    DX, $0x07
+	JEQ     rows7
+	JMP     rows8
 
 rows1:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero1
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
+	VMOVUPS (BX), Z2
+	VMOVUPS 64(BX), Z3
 	JMP     resumed1
 
 zero1:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
 
 resumed1:
-	TESTQ R13, R13
-	JZ    sparse1
+block1:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	TESTQ      R13, R13
+	JZ         block1_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense1:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -42334,13 +40823,9 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -42349,13 +40834,19 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block1_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block1_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -42364,13 +40855,9 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -42379,11 +40866,17 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block1_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -42392,9 +40885,9 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
@@ -42405,139 +40898,19 @@ dense1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	TESTQ        R13, R13
+	JZ           block1_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	ADDQ         $0x00000300, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense1
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	VZEROUPPER
-	RET
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 
-sparse1:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block1_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -42546,9 +40919,11 @@ sparse1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -42557,35 +40932,35 @@ sparse1:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI), Z4
+	VPDPBUSD     Z4, Z30, Z0
+	VPDPBUSD     Z4, Z31, Z1
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z4
+	VMULPS       Z31, Z4, Z5
+	VMULPS       Z30, Z4, Z4
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z4, Z0, Z2
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z5, Z1, Z3
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
+	VPBROADCASTD 32(DI), Z4
+	VPSRAD       $0x07, Z4, Z4
+	VCVTDQ2PS    Z4, Z4
+	VBROADCASTSS 36(DI), Z5
+	VMULPS       Z5, Z4, Z4
+	VFNMADD231PS Z4, Z30, Z2
+	VFNMADD231PS Z4, Z31, Z3
 	ADDQ         $0x00000300, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse1
+	JNZ          block1
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z2, (BX)
+	VMOVUPS      Z3, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -42593,31 +40968,32 @@ rows2:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero2
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
+	VMOVUPS (BX), Z4
+	VMOVUPS 64(BX), Z5
+	VMOVUPS 128(BX), Z6
+	VMOVUPS 192(BX), Z7
 	JMP     resumed2
 
 zero2:
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
 
 resumed2:
-	TESTQ R13, R13
-	JZ    sparse2
+block2:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	TESTQ      R13, R13
+	JZ         block2_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense2:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -42626,16 +41002,12 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -42644,16 +41016,22 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block2_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block2_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -42662,16 +41040,12 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -42680,14 +41054,20 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block2_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -42696,12 +41076,12 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
@@ -42712,185 +41092,22 @@ dense2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	TESTQ        R13, R13
+	JZ           block2_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	ADDQ         $0x00000300, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense2
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	VZEROUPPER
-	RET
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 
-sparse2:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block2_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -42899,12 +41116,14 @@ sparse2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -42913,55 +41132,55 @@ sparse2:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI), Z8
+	VPDPBUSD     Z8, Z30, Z0
+	VPDPBUSD     Z8, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z9
+	VPDPBUSD     Z9, Z30, Z2
+	VPDPBUSD     Z9, Z31, Z3
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z8
+	VMULPS       Z31, Z8, Z9
+	VMULPS       Z30, Z8, Z8
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z8, Z0, Z4
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z9, Z1, Z5
+	VBROADCASTSS 36(DI)(R9*1), Z10
+	VMULPS       Z31, Z10, Z11
+	VMULPS       Z30, Z10, Z10
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z10, Z2, Z6
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z11, Z3, Z7
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
+	VPBROADCASTD 32(DI), Z8
+	VPSRAD       $0x07, Z8, Z8
+	VCVTDQ2PS    Z8, Z8
+	VBROADCASTSS 36(DI), Z9
+	VMULPS       Z9, Z8, Z8
+	VFNMADD231PS Z8, Z30, Z4
+	VFNMADD231PS Z8, Z31, Z5
+	VPBROADCASTD 32(DI)(R9*1), Z10
+	VPSRAD       $0x07, Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	VBROADCASTSS 36(DI)(R9*1), Z11
+	VMULPS       Z11, Z10, Z10
+	VFNMADD231PS Z10, Z30, Z6
+	VFNMADD231PS Z10, Z31, Z7
 	ADDQ         $0x00000300, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse2
+	JNZ          block2
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
+	VMOVUPS      Z4, (BX)
+	VMOVUPS      Z5, 64(BX)
 	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -42969,37 +41188,38 @@ rows3:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero3
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
+	VMOVUPS (BX), Z6
+	VMOVUPS 64(BX), Z7
+	VMOVUPS 128(BX), Z8
+	VMOVUPS 192(BX), Z9
+	VMOVUPS 256(BX), Z10
+	VMOVUPS 320(BX), Z11
 	JMP     resumed3
 
 zero3:
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
 
 resumed3:
-	TESTQ R13, R13
-	JZ    sparse3
+block3:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	TESTQ      R13, R13
+	JZ         block3_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense3:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -43008,19 +41228,15 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -43029,19 +41245,25 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block3_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block3_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -43050,19 +41272,15 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -43071,17 +41289,23 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block3_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -43090,15 +41314,15 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
@@ -43109,231 +41333,25 @@ dense3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	TESTQ        R13, R13
+	JZ           block3_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
-	ADDQ         $0x00000300, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense3
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	VZEROUPPER
-	RET
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 
-sparse3:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block3_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -43342,15 +41360,17 @@ sparse3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -43359,75 +41379,75 @@ sparse3:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI), Z12
+	VPDPBUSD     Z12, Z30, Z0
+	VPDPBUSD     Z12, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z13
+	VPDPBUSD     Z13, Z30, Z2
+	VPDPBUSD     Z13, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z14
+	VPDPBUSD     Z14, Z30, Z4
+	VPDPBUSD     Z14, Z31, Z5
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
+	VBROADCASTSS 36(DI), Z12
+	VMULPS       Z31, Z12, Z13
+	VMULPS       Z30, Z12, Z12
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z12, Z0, Z6
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
+	VFMADD231PS  Z13, Z1, Z7
+	VBROADCASTSS 36(DI)(R9*1), Z14
+	VMULPS       Z31, Z14, Z15
+	VMULPS       Z30, Z14, Z14
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z14, Z2, Z8
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
+	VFMADD231PS  Z15, Z3, Z9
+	VBROADCASTSS 36(DI)(R9*2), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z16, Z4, Z10
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z17, Z5, Z11
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
+	VPBROADCASTD 32(DI), Z12
+	VPSRAD       $0x07, Z12, Z12
+	VCVTDQ2PS    Z12, Z12
+	VBROADCASTSS 36(DI), Z13
+	VMULPS       Z13, Z12, Z12
+	VFNMADD231PS Z12, Z30, Z6
+	VFNMADD231PS Z12, Z31, Z7
+	VPBROADCASTD 32(DI)(R9*1), Z14
+	VPSRAD       $0x07, Z14, Z14
+	VCVTDQ2PS    Z14, Z14
+	VBROADCASTSS 36(DI)(R9*1), Z15
+	VMULPS       Z15, Z14, Z14
+	VFNMADD231PS Z14, Z30, Z8
+	VFNMADD231PS Z14, Z31, Z9
+	VPBROADCASTD 32(DI)(R9*2), Z16
+	VPSRAD       $0x07, Z16, Z16
+	VCVTDQ2PS    Z16, Z16
+	VBROADCASTSS 36(DI)(R9*2), Z17
+	VMULPS       Z17, Z16, Z16
+	VFNMADD231PS Z16, Z30, Z10
+	VFNMADD231PS Z16, Z31, Z11
 	ADDQ         $0x00000300, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse3
+	JNZ          block3
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z6, (BX)
+	VMOVUPS      Z7, 64(BX)
+	ADDQ         DX, BX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -43435,43 +41455,44 @@ rows4:
 	MOVQ    40(R15), DX
 	TESTQ   DX, DX
 	JNZ     zero4
-	VMOVUPS (BX), Z10
-	VMOVUPS 64(BX), Z11
-	VMOVUPS 128(BX), Z12
-	VMOVUPS 192(BX), Z13
-	VMOVUPS 256(BX), Z14
-	VMOVUPS 320(BX), Z15
-	VMOVUPS 384(BX), Z16
-	VMOVUPS 448(BX), Z17
+	VMOVUPS (BX), Z8
+	VMOVUPS 64(BX), Z9
+	VMOVUPS 128(BX), Z10
+	VMOVUPS 192(BX), Z11
+	VMOVUPS 256(BX), Z12
+	VMOVUPS 320(BX), Z13
+	VMOVUPS 384(BX), Z14
+	VMOVUPS 448(BX), Z15
 	JMP     resumed4
 
 zero4:
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 	VPXORD Z12, Z12, Z12
 	VPXORD Z13, Z13, Z13
 	VPXORD Z14, Z14, Z14
 	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
 
 resumed4:
-	TESTQ R13, R13
-	JZ    sparse4
+block4:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	TESTQ      R13, R13
+	JZ         block4_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense4:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block4_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -43480,22 +41501,18 @@ dense4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x04, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD (DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -43504,22 +41521,28 @@ dense4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block4_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+
+block4_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -43528,22 +41551,18 @@ dense4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -43552,20 +41571,26 @@ dense4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSLLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block4_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -43574,18 +41599,18 @@ dense4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VMOVUPS      704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
@@ -43596,277 +41621,28 @@ dense4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x01, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	TESTQ        R13, R13
+	JZ           block4_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
-	VPSRLW       $0x04, 512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VCVTPH2PS    (SI), Z30
-	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
-	VMULPS       Z31, Z20, Z21
-	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
-	VMULPS       Z31, Z22, Z23
-	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
-	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
-	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
-	VCVTPH2PS    64(SI), Z30
-	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
-	VPSRAD       $0x07, Z20, Z20
-	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
-	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
-	VPSRAD       $0x07, Z22, Z22
-	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
-	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
-	VPBROADCASTD 32(DI)(R10*1), Z26
-	VPSRAD       $0x07, Z26, Z26
-	VCVTDQ2PS    Z26, Z26
-	VBROADCASTSS 36(DI)(R10*1), Z20
-	VMULPS       Z20, Z26, Z26
-	VFNMADD231PS Z26, Z30, Z16
-	VFNMADD231PS Z26, Z31, Z17
-	ADDQ         $0x00000300, SI
-	ADDQ         $0x28, DI
-	DECQ         CX
-	JNZ          dense4
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z12, (BX)
-	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z14, (BX)
-	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
-	VZEROUPPER
-	RET
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 
-sparse4:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x04, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x04, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD (DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD (DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD (DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD (DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VMOVUPS      256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x03, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x03, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 4(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 4(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 4(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 4(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VMOVUPS      384(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      448(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x02, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x02, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 8(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 8(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 8(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 8(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	VMOVUPS      512(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VMOVUPS      576(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSLLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSLLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 12(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 12(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 12(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 12(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPSRLW       $0x04, 128(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 192(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VMOVUPS      640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VMOVUPS      704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 16(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 16(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 16(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 16(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	VPSRLW       $0x04, 256(SI), Z30
-	VPANDD       Z27, Z30, Z30
-	VPSRLW       $0x04, 320(SI), Z31
-	VPANDD       Z27, Z31, Z31
-	VPSRLW       $0x01, 640(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z30
-	VPSRLW       $0x01, 704(SI), Z29
-	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 20(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 20(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 20(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 20(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block4_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -43875,18 +41651,20 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x02, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 24(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 24(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 24(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 24(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -43895,84 +41673,87 @@ sparse4:
 	VPTERNLOGD   $0xf8, Z28, Z29, Z30
 	VPSRLW       $0x03, 704(SI), Z29
 	VPTERNLOGD   $0xf8, Z28, Z29, Z31
-	VPBROADCASTD 28(DI), Z20
-	VPDPBUSD     Z20, Z30, Z0
-	VPDPBUSD     Z20, Z31, Z1
-	VPBROADCASTD 28(DI)(R9*1), Z21
-	VPDPBUSD     Z21, Z30, Z2
-	VPDPBUSD     Z21, Z31, Z3
-	VPBROADCASTD 28(DI)(R9*2), Z22
-	VPDPBUSD     Z22, Z30, Z4
-	VPDPBUSD     Z22, Z31, Z5
-	VPBROADCASTD 28(DI)(R10*1), Z23
-	VPDPBUSD     Z23, Z30, Z6
-	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(DI), Z16
+	VPDPBUSD     Z16, Z30, Z0
+	VPDPBUSD     Z16, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z17
+	VPDPBUSD     Z17, Z30, Z2
+	VPDPBUSD     Z17, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z18
+	VPDPBUSD     Z18, Z30, Z4
+	VPDPBUSD     Z18, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z19
+	VPDPBUSD     Z19, Z30, Z6
+	VPDPBUSD     Z19, Z31, Z7
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
-	VBROADCASTSS 36(DI), Z20
+	VBROADCASTSS 36(DI), Z16
+	VMULPS       Z31, Z16, Z17
+	VMULPS       Z30, Z16, Z16
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z16, Z0, Z8
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z17, Z1, Z9
+	VBROADCASTSS 36(DI)(R9*1), Z18
+	VMULPS       Z31, Z18, Z19
+	VMULPS       Z30, Z18, Z18
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z18, Z2, Z10
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z19, Z3, Z11
+	VBROADCASTSS 36(DI)(R9*2), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
-	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
-	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
-	VBROADCASTSS 36(DI)(R9*1), Z22
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z20, Z4, Z12
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z21, Z5, Z13
+	VBROADCASTSS 36(DI)(R10*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
-	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
-	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
-	VBROADCASTSS 36(DI)(R9*2), Z24
-	VMULPS       Z31, Z24, Z25
-	VMULPS       Z30, Z24, Z24
-	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
-	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
-	VBROADCASTSS 36(DI)(R10*1), Z26
-	VMULPS       Z31, Z26, Z20
-	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z22, Z6, Z14
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z23, Z7, Z15
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
-	VPBROADCASTD 32(DI), Z20
+	VPBROADCASTD 32(DI), Z16
+	VPSRAD       $0x07, Z16, Z16
+	VCVTDQ2PS    Z16, Z16
+	VBROADCASTSS 36(DI), Z17
+	VMULPS       Z17, Z16, Z16
+	VFNMADD231PS Z16, Z30, Z8
+	VFNMADD231PS Z16, Z31, Z9
+	VPBROADCASTD 32(DI)(R9*1), Z18
+	VPSRAD       $0x07, Z18, Z18
+	VCVTDQ2PS    Z18, Z18
+	VBROADCASTSS 36(DI)(R9*1), Z19
+	VMULPS       Z19, Z18, Z18
+	VFNMADD231PS Z18, Z30, Z10
+	VFNMADD231PS Z18, Z31, Z11
+	VPBROADCASTD 32(DI)(R9*2), Z20
 	VPSRAD       $0x07, Z20, Z20
 	VCVTDQ2PS    Z20, Z20
-	VBROADCASTSS 36(DI), Z21
+	VBROADCASTSS 36(DI)(R9*2), Z21
 	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
-	VPBROADCASTD 32(DI)(R9*1), Z22
+	VFNMADD231PS Z20, Z30, Z12
+	VFNMADD231PS Z20, Z31, Z13
+	VPBROADCASTD 32(DI)(R10*1), Z22
 	VPSRAD       $0x07, Z22, Z22
 	VCVTDQ2PS    Z22, Z22
-	VBROADCASTSS 36(DI)(R9*1), Z23
+	VBROADCASTSS 36(DI)(R10*1), Z23
 	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
-	VPBROADCASTD 32(DI)(R9*2), Z24
-	VPSRAD       $0x07, Z24, Z24
-	VCVTDQ2PS    Z24, Z24
-	VBROADCASTSS 36(DI)(R9*2), Z25
-	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
-	VPBROADCASTD 32(DI)(R10*1), Z26
-	VPSRAD       $0x07, Z26, Z26
-	VCVTDQ2PS    Z26, Z26
-	VBROADCASTSS 36(DI)(R10*1), Z20
-	VMULPS       Z20, Z26, Z26
-	VFNMADD231PS Z26, Z30, Z16
-	VFNMADD231PS Z26, Z31, Z17
+	VFNMADD231PS Z22, Z30, Z14
+	VFNMADD231PS Z22, Z31, Z15
 	ADDQ         $0x00000300, SI
 	ADDQ         $0x28, DI
 	DECQ         CX
-	JNZ          sparse4
+	JNZ          block4
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
+	VMOVUPS      Z8, (BX)
+	VMOVUPS      Z9, 64(BX)
+	ADDQ         DX, BX
 	VMOVUPS      Z10, (BX)
 	VMOVUPS      Z11, 64(BX)
 	ADDQ         DX, BX
@@ -43981,9 +41762,6 @@ sparse4:
 	ADDQ         DX, BX
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z16, (BX)
-	VMOVUPS      Z17, 64(BX)
 	VZEROUPPER
 	RET
 
@@ -44016,24 +41794,25 @@ zero5:
 	VPXORD Z19, Z19, Z19
 
 resumed5:
-	TESTQ R13, R13
-	JZ    sparse5
+block5:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	TESTQ      R13, R13
+	JZ         block5_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
 
-dense5:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	VPXORD       Z8, Z8, Z8
-	VPXORD       Z9, Z9, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+block5_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -44057,10 +41836,6 @@ dense5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -44086,8 +41861,14 @@ dense5:
 	VPDPBUSD     Z24, Z31, Z9
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block5_sparse2
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -44111,10 +41892,6 @@ dense5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -44138,8 +41915,14 @@ dense5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse4
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -44188,8 +41971,16 @@ dense5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	TESTQ        R13, R13
+	JZ           block5_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block5_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -44316,7 +42107,7 @@ dense5:
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          dense5
+	JNZ          block5
 	MOVQ         48(R15), BX
 	MOVQ         56(R15), DX
 	VMOVUPS      Z10, (BX)
@@ -44336,19 +42127,55 @@ dense5:
 	VZEROUPPER
 	RET
 
-sparse5:
-	VPXORD       Z0, Z0, Z0
-	VPXORD       Z1, Z1, Z1
-	VPXORD       Z2, Z2, Z2
-	VPXORD       Z3, Z3, Z3
-	VPXORD       Z4, Z4, Z4
-	VPXORD       Z5, Z5, Z5
-	VPXORD       Z6, Z6, Z6
-	VPXORD       Z7, Z7, Z7
-	VPXORD       Z8, Z8, Z8
-	VPXORD       Z9, Z9, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+rows6:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun6
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+
+begun6:
+	VMOVUPS (BX), Z12
+	VMOVUPS 64(BX), Z13
+	VMOVUPS 128(BX), Z14
+	VMOVUPS 192(BX), Z15
+	VMOVUPS 256(BX), Z16
+	VMOVUPS 320(BX), Z17
+	VMOVUPS 384(BX), Z18
+	VMOVUPS 448(BX), Z19
+
+block6:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	TESTQ      R13, R13
+	JZ         block6_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+block6_sparse0:
 	VMOVUPS      128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      192(SI), Z31
@@ -44372,6 +42199,9 @@ sparse5:
 	VPBROADCASTD (R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      320(SI), Z31
@@ -44395,6 +42225,19 @@ sparse5:
 	VPBROADCASTD 4(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block6_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse2:
 	VMOVUPS      384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      448(SI), Z31
@@ -44418,8 +42261,9 @@ sparse5:
 	VPBROADCASTD 8(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
-	PREFETCHT1   (R11)
-	ADDQ         R12, R11
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VMOVUPS      512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VMOVUPS      576(SI), Z31
@@ -44443,6 +42287,17 @@ sparse5:
 	VPBROADCASTD 12(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse4:
 	VPSRLW       $0x04, 128(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 192(SI), Z31
@@ -44466,6 +42321,11 @@ sparse5:
 	VPBROADCASTD 16(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 256(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 320(SI), Z31
@@ -44489,8 +42349,19 @@ sparse5:
 	VPBROADCASTD 20(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	TESTQ        R13, R13
+	JZ           block6_sparse6
 	PREFETCHT1   (R11)
 	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block6_sparse6:
 	VPSRLW       $0x04, 384(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 448(SI), Z31
@@ -44514,6 +42385,11 @@ sparse5:
 	VPBROADCASTD 24(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
 	VPSRLW       $0x04, 512(SI), Z30
 	VPANDD       Z27, Z30, Z30
 	VPSRLW       $0x04, 576(SI), Z31
@@ -44537,43 +42413,53 @@ sparse5:
 	VPBROADCASTD 28(R8), Z24
 	VPDPBUSD     Z24, Z30, Z8
 	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
 	VCVTPH2PS    (SI), Z30
 	VCVTPH2PS    32(SI), Z31
 	VBROADCASTSS 36(DI), Z20
 	VMULPS       Z31, Z20, Z21
 	VMULPS       Z30, Z20, Z20
 	VCVTDQ2PS    Z0, Z0
-	VFMADD231PS  Z20, Z0, Z10
+	VFMADD231PS  Z20, Z0, Z12
 	VCVTDQ2PS    Z1, Z1
-	VFMADD231PS  Z21, Z1, Z11
+	VFMADD231PS  Z21, Z1, Z13
 	VBROADCASTSS 36(DI)(R9*1), Z22
 	VMULPS       Z31, Z22, Z23
 	VMULPS       Z30, Z22, Z22
 	VCVTDQ2PS    Z2, Z2
-	VFMADD231PS  Z22, Z2, Z12
+	VFMADD231PS  Z22, Z2, Z14
 	VCVTDQ2PS    Z3, Z3
-	VFMADD231PS  Z23, Z3, Z13
+	VFMADD231PS  Z23, Z3, Z15
 	VBROADCASTSS 36(DI)(R9*2), Z24
 	VMULPS       Z31, Z24, Z25
 	VMULPS       Z30, Z24, Z24
 	VCVTDQ2PS    Z4, Z4
-	VFMADD231PS  Z24, Z4, Z14
+	VFMADD231PS  Z24, Z4, Z16
 	VCVTDQ2PS    Z5, Z5
-	VFMADD231PS  Z25, Z5, Z15
+	VFMADD231PS  Z25, Z5, Z17
 	VBROADCASTSS 36(DI)(R10*1), Z26
 	VMULPS       Z31, Z26, Z20
 	VMULPS       Z30, Z26, Z26
 	VCVTDQ2PS    Z6, Z6
-	VFMADD231PS  Z26, Z6, Z16
+	VFMADD231PS  Z26, Z6, Z18
 	VCVTDQ2PS    Z7, Z7
-	VFMADD231PS  Z20, Z7, Z17
+	VFMADD231PS  Z20, Z7, Z19
 	VBROADCASTSS 36(R8), Z21
 	VMULPS       Z31, Z21, Z22
 	VMULPS       Z30, Z21, Z21
 	VCVTDQ2PS    Z8, Z8
-	VFMADD231PS  Z21, Z8, Z18
+	VFMADD213PS  512(BX), Z21, Z8
 	VCVTDQ2PS    Z9, Z9
-	VFMADD231PS  Z22, Z9, Z19
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
 	VCVTPH2PS    64(SI), Z30
 	VCVTPH2PS    96(SI), Z31
 	VPBROADCASTD 32(DI), Z20
@@ -44581,57 +42467,1091 @@ sparse5:
 	VCVTDQ2PS    Z20, Z20
 	VBROADCASTSS 36(DI), Z21
 	VMULPS       Z21, Z20, Z20
-	VFNMADD231PS Z20, Z30, Z10
-	VFNMADD231PS Z20, Z31, Z11
+	VFNMADD231PS Z20, Z30, Z12
+	VFNMADD231PS Z20, Z31, Z13
 	VPBROADCASTD 32(DI)(R9*1), Z22
 	VPSRAD       $0x07, Z22, Z22
 	VCVTDQ2PS    Z22, Z22
 	VBROADCASTSS 36(DI)(R9*1), Z23
 	VMULPS       Z23, Z22, Z22
-	VFNMADD231PS Z22, Z30, Z12
-	VFNMADD231PS Z22, Z31, Z13
+	VFNMADD231PS Z22, Z30, Z14
+	VFNMADD231PS Z22, Z31, Z15
 	VPBROADCASTD 32(DI)(R9*2), Z24
 	VPSRAD       $0x07, Z24, Z24
 	VCVTDQ2PS    Z24, Z24
 	VBROADCASTSS 36(DI)(R9*2), Z25
 	VMULPS       Z25, Z24, Z24
-	VFNMADD231PS Z24, Z30, Z14
-	VFNMADD231PS Z24, Z31, Z15
+	VFNMADD231PS Z24, Z30, Z16
+	VFNMADD231PS Z24, Z31, Z17
 	VPBROADCASTD 32(DI)(R10*1), Z26
 	VPSRAD       $0x07, Z26, Z26
 	VCVTDQ2PS    Z26, Z26
 	VBROADCASTSS 36(DI)(R10*1), Z20
 	VMULPS       Z20, Z26, Z26
-	VFNMADD231PS Z26, Z30, Z16
-	VFNMADD231PS Z26, Z31, Z17
+	VFNMADD231PS Z26, Z30, Z18
+	VFNMADD231PS Z26, Z31, Z19
 	VPBROADCASTD 32(R8), Z21
 	VPSRAD       $0x07, Z21, Z21
 	VCVTDQ2PS    Z21, Z21
 	VBROADCASTSS 36(R8), Z22
 	VMULPS       Z22, Z21, Z21
-	VFNMADD231PS Z21, Z30, Z18
-	VFNMADD231PS Z21, Z31, Z19
+	VFNMADD231PS Z21, Z30, Z8
+	VFNMADD231PS Z21, Z31, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z23
+	VPSRAD       $0x07, Z23, Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z24
+	VMULPS       Z24, Z23, Z23
+	VFNMADD231PS Z23, Z30, Z10
+	VFNMADD231PS Z23, Z31, Z11
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
 	ADDQ         $0x00000300, SI
 	ADDQ         $0x28, DI
 	ADDQ         $0x28, R8
 	DECQ         CX
-	JNZ          sparse5
-	MOVQ         48(R15), BX
-	MOVQ         56(R15), DX
-	VMOVUPS      Z10, (BX)
-	VMOVUPS      Z11, 64(BX)
-	ADDQ         DX, BX
+	JNZ          block6
 	VMOVUPS      Z12, (BX)
 	VMOVUPS      Z13, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z14, 128(BX)
+	VMOVUPS      Z15, 192(BX)
+	VMOVUPS      Z16, 256(BX)
+	VMOVUPS      Z17, 320(BX)
+	VMOVUPS      Z18, 384(BX)
+	VMOVUPS      Z19, 448(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows7:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun7
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+
+begun7:
+	VMOVUPS (BX), Z14
+	VMOVUPS 64(BX), Z15
+	VMOVUPS 128(BX), Z16
+	VMOVUPS 192(BX), Z17
+	VMOVUPS 256(BX), Z18
+	VMOVUPS 320(BX), Z19
+
+block7:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	TESTQ      R13, R13
+	JZ         block7_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+block7_sparse0:
+	VMOVUPS      128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x04, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x03, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block7_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse2:
+	VMOVUPS      384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VMOVUPS      512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x01, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse4:
+	VPSRLW       $0x04, 128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VMOVUPS      704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x01, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	TESTQ        R13, R13
+	JZ           block7_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block7_sparse6:
+	VPSRLW       $0x04, 384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x03, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z14
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z15
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z16
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z17
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD231PS  Z24, Z4, Z18
+	VCVTDQ2PS    Z5, Z5
+	VFMADD231PS  Z25, Z5, Z19
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VCVTPH2PS    64(SI), Z30
+	VCVTPH2PS    96(SI), Z31
+	VPBROADCASTD 32(DI), Z20
+	VPSRAD       $0x07, Z20, Z20
+	VCVTDQ2PS    Z20, Z20
+	VBROADCASTSS 36(DI), Z21
+	VMULPS       Z21, Z20, Z20
+	VFNMADD231PS Z20, Z30, Z14
+	VFNMADD231PS Z20, Z31, Z15
+	VPBROADCASTD 32(DI)(R9*1), Z22
+	VPSRAD       $0x07, Z22, Z22
+	VCVTDQ2PS    Z22, Z22
+	VBROADCASTSS 36(DI)(R9*1), Z23
+	VMULPS       Z23, Z22, Z22
+	VFNMADD231PS Z22, Z30, Z16
+	VFNMADD231PS Z22, Z31, Z17
+	VPBROADCASTD 32(DI)(R9*2), Z24
+	VPSRAD       $0x07, Z24, Z24
+	VCVTDQ2PS    Z24, Z24
+	VBROADCASTSS 36(DI)(R9*2), Z25
+	VMULPS       Z25, Z24, Z24
+	VFNMADD231PS Z24, Z30, Z18
+	VFNMADD231PS Z24, Z31, Z19
+	VPBROADCASTD 32(DI)(R10*1), Z26
+	VPSRAD       $0x07, Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 36(DI)(R10*1), Z20
+	VMULPS       Z20, Z26, Z26
+	VFNMADD231PS Z26, Z30, Z6
+	VFNMADD231PS Z26, Z31, Z7
+	VPBROADCASTD 32(R8), Z21
+	VPSRAD       $0x07, Z21, Z21
+	VCVTDQ2PS    Z21, Z21
+	VBROADCASTSS 36(R8), Z22
+	VMULPS       Z22, Z21, Z21
+	VFNMADD231PS Z21, Z30, Z8
+	VFNMADD231PS Z21, Z31, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z23
+	VPSRAD       $0x07, Z23, Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z24
+	VMULPS       Z24, Z23, Z23
+	VFNMADD231PS Z23, Z30, Z10
+	VFNMADD231PS Z23, Z31, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z25
+	VPSRAD       $0x07, Z25, Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 36(R8)(R9*2), Z26
+	VMULPS       Z26, Z25, Z25
+	VFNMADD231PS Z25, Z30, Z12
+	VFNMADD231PS Z25, Z31, Z13
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	ADDQ         $0x00000300, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block7
 	VMOVUPS      Z14, (BX)
 	VMOVUPS      Z15, 64(BX)
-	ADDQ         DX, BX
+	VMOVUPS      Z16, 128(BX)
+	VMOVUPS      Z17, 192(BX)
+	VMOVUPS      Z18, 256(BX)
+	VMOVUPS      Z19, 320(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	VZEROUPPER
+	RET
+
+rows8:
+	MOVQ    40(R15), DX
+	TESTQ   DX, DX
+	JZ      begun8
+	VPXORD  Z31, Z31, Z31
+	VMOVUPS Z31, (BX)
+	VMOVUPS Z31, 64(BX)
+	VMOVUPS Z31, 128(BX)
+	VMOVUPS Z31, 192(BX)
+	VMOVUPS Z31, 256(BX)
+	VMOVUPS Z31, 320(BX)
+	VMOVUPS Z31, 384(BX)
+	VMOVUPS Z31, 448(BX)
+	VMOVUPS Z31, 512(BX)
+	VMOVUPS Z31, 576(BX)
+	VMOVUPS Z31, 640(BX)
+	VMOVUPS Z31, 704(BX)
+	VMOVUPS Z31, 768(BX)
+	VMOVUPS Z31, 832(BX)
+	VMOVUPS Z31, 896(BX)
+	VMOVUPS Z31, 960(BX)
+
+begun8:
+	VMOVUPS (BX), Z16
+	VMOVUPS 64(BX), Z17
+	VMOVUPS 128(BX), Z18
+	VMOVUPS 192(BX), Z19
+
+block8:
+	VPXORD     Z0, Z0, Z0
+	VPXORD     Z1, Z1, Z1
+	VPXORD     Z2, Z2, Z2
+	VPXORD     Z3, Z3, Z3
+	VPXORD     Z4, Z4, Z4
+	VPXORD     Z5, Z5, Z5
+	VPXORD     Z6, Z6, Z6
+	VPXORD     Z7, Z7, Z7
+	VPXORD     Z8, Z8, Z8
+	VPXORD     Z9, Z9, Z9
+	VPXORD     Z10, Z10, Z10
+	VPXORD     Z11, Z11, Z11
+	VPXORD     Z12, Z12, Z12
+	VPXORD     Z13, Z13, Z13
+	VPXORD     Z14, Z14, Z14
+	VPXORD     Z15, Z15, Z15
+	TESTQ      R13, R13
+	JZ         block8_sparse0
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+	PREFETCHT1 (R11)
+	ADDQ       R12, R11
+
+block8_sparse0:
+	VMOVUPS      128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x04, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x04, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD (DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD (DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD (DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD (DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD (R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD (R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD (R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD (R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x03, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 4(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 4(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 4(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 4(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 4(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 4(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 4(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 4(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	TESTQ        R13, R13
+	JZ           block8_sparse2
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse2:
+	VMOVUPS      384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 8(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 8(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 8(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 8(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 8(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 8(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 8(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 8(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VMOVUPS      512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VMOVUPS      576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSLLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSLLW       $0x01, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 12(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 12(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 12(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 12(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 12(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 12(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 12(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 12(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse4
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse4:
+	VPSRLW       $0x04, 128(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 192(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VMOVUPS      640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VMOVUPS      704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 16(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 16(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 16(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 16(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 16(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 16(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 16(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 16(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 256(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 320(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x01, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x01, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 20(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 20(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 20(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 20(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 20(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 20(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 20(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 20(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	TESTQ        R13, R13
+	JZ           block8_sparse6
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+
+block8_sparse6:
+	VPSRLW       $0x04, 384(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 448(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x02, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x02, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 24(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 24(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 24(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 24(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 24(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 24(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 24(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 24(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	PREFETCHT1   (R11)
+	ADDQ         R12, R11
+	VPSRLW       $0x04, 512(SI), Z30
+	VPANDD       Z27, Z30, Z30
+	VPSRLW       $0x04, 576(SI), Z31
+	VPANDD       Z27, Z31, Z31
+	VPSRLW       $0x03, 640(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z30
+	VPSRLW       $0x03, 704(SI), Z29
+	VPTERNLOGD   $0xf8, Z28, Z29, Z31
+	VPBROADCASTD 28(DI), Z20
+	VPDPBUSD     Z20, Z30, Z0
+	VPDPBUSD     Z20, Z31, Z1
+	VPBROADCASTD 28(DI)(R9*1), Z21
+	VPDPBUSD     Z21, Z30, Z2
+	VPDPBUSD     Z21, Z31, Z3
+	VPBROADCASTD 28(DI)(R9*2), Z22
+	VPDPBUSD     Z22, Z30, Z4
+	VPDPBUSD     Z22, Z31, Z5
+	VPBROADCASTD 28(DI)(R10*1), Z23
+	VPDPBUSD     Z23, Z30, Z6
+	VPDPBUSD     Z23, Z31, Z7
+	VPBROADCASTD 28(R8), Z24
+	VPDPBUSD     Z24, Z30, Z8
+	VPDPBUSD     Z24, Z31, Z9
+	VPBROADCASTD 28(R8)(R9*1), Z25
+	VPDPBUSD     Z25, Z30, Z10
+	VPDPBUSD     Z25, Z31, Z11
+	VPBROADCASTD 28(R8)(R9*2), Z26
+	VPDPBUSD     Z26, Z30, Z12
+	VPDPBUSD     Z26, Z31, Z13
+	VPBROADCASTD 28(R8)(R10*1), Z20
+	VPDPBUSD     Z20, Z30, Z14
+	VPDPBUSD     Z20, Z31, Z15
+	VCVTPH2PS    (SI), Z30
+	VCVTPH2PS    32(SI), Z31
+	VBROADCASTSS 36(DI), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z0, Z0
+	VFMADD231PS  Z20, Z0, Z16
+	VCVTDQ2PS    Z1, Z1
+	VFMADD231PS  Z21, Z1, Z17
+	VBROADCASTSS 36(DI)(R9*1), Z22
+	VMULPS       Z31, Z22, Z23
+	VMULPS       Z30, Z22, Z22
+	VCVTDQ2PS    Z2, Z2
+	VFMADD231PS  Z22, Z2, Z18
+	VCVTDQ2PS    Z3, Z3
+	VFMADD231PS  Z23, Z3, Z19
+	VBROADCASTSS 36(DI)(R9*2), Z24
+	VMULPS       Z31, Z24, Z25
+	VMULPS       Z30, Z24, Z24
+	VCVTDQ2PS    Z4, Z4
+	VFMADD213PS  256(BX), Z24, Z4
+	VCVTDQ2PS    Z5, Z5
+	VFMADD213PS  320(BX), Z25, Z5
+	VBROADCASTSS 36(DI)(R10*1), Z26
+	VMULPS       Z31, Z26, Z20
+	VMULPS       Z30, Z26, Z26
+	VCVTDQ2PS    Z6, Z6
+	VFMADD213PS  384(BX), Z26, Z6
+	VCVTDQ2PS    Z7, Z7
+	VFMADD213PS  448(BX), Z20, Z7
+	VBROADCASTSS 36(R8), Z21
+	VMULPS       Z31, Z21, Z22
+	VMULPS       Z30, Z21, Z21
+	VCVTDQ2PS    Z8, Z8
+	VFMADD213PS  512(BX), Z21, Z8
+	VCVTDQ2PS    Z9, Z9
+	VFMADD213PS  576(BX), Z22, Z9
+	VBROADCASTSS 36(R8)(R9*1), Z23
+	VMULPS       Z31, Z23, Z24
+	VMULPS       Z30, Z23, Z23
+	VCVTDQ2PS    Z10, Z10
+	VFMADD213PS  640(BX), Z23, Z10
+	VCVTDQ2PS    Z11, Z11
+	VFMADD213PS  704(BX), Z24, Z11
+	VBROADCASTSS 36(R8)(R9*2), Z25
+	VMULPS       Z31, Z25, Z26
+	VMULPS       Z30, Z25, Z25
+	VCVTDQ2PS    Z12, Z12
+	VFMADD213PS  768(BX), Z25, Z12
+	VCVTDQ2PS    Z13, Z13
+	VFMADD213PS  832(BX), Z26, Z13
+	VBROADCASTSS 36(R8)(R10*1), Z20
+	VMULPS       Z31, Z20, Z21
+	VMULPS       Z30, Z20, Z20
+	VCVTDQ2PS    Z14, Z14
+	VFMADD213PS  896(BX), Z20, Z14
+	VCVTDQ2PS    Z15, Z15
+	VFMADD213PS  960(BX), Z21, Z15
+	VCVTPH2PS    64(SI), Z30
+	VCVTPH2PS    96(SI), Z31
+	VPBROADCASTD 32(DI), Z20
+	VPSRAD       $0x07, Z20, Z20
+	VCVTDQ2PS    Z20, Z20
+	VBROADCASTSS 36(DI), Z21
+	VMULPS       Z21, Z20, Z20
+	VFNMADD231PS Z20, Z30, Z16
+	VFNMADD231PS Z20, Z31, Z17
+	VPBROADCASTD 32(DI)(R9*1), Z22
+	VPSRAD       $0x07, Z22, Z22
+	VCVTDQ2PS    Z22, Z22
+	VBROADCASTSS 36(DI)(R9*1), Z23
+	VMULPS       Z23, Z22, Z22
+	VFNMADD231PS Z22, Z30, Z18
+	VFNMADD231PS Z22, Z31, Z19
+	VPBROADCASTD 32(DI)(R9*2), Z24
+	VPSRAD       $0x07, Z24, Z24
+	VCVTDQ2PS    Z24, Z24
+	VBROADCASTSS 36(DI)(R9*2), Z25
+	VMULPS       Z25, Z24, Z24
+	VFNMADD231PS Z24, Z30, Z4
+	VFNMADD231PS Z24, Z31, Z5
+	VPBROADCASTD 32(DI)(R10*1), Z26
+	VPSRAD       $0x07, Z26, Z26
+	VCVTDQ2PS    Z26, Z26
+	VBROADCASTSS 36(DI)(R10*1), Z20
+	VMULPS       Z20, Z26, Z26
+	VFNMADD231PS Z26, Z30, Z6
+	VFNMADD231PS Z26, Z31, Z7
+	VPBROADCASTD 32(R8), Z21
+	VPSRAD       $0x07, Z21, Z21
+	VCVTDQ2PS    Z21, Z21
+	VBROADCASTSS 36(R8), Z22
+	VMULPS       Z22, Z21, Z21
+	VFNMADD231PS Z21, Z30, Z8
+	VFNMADD231PS Z21, Z31, Z9
+	VPBROADCASTD 32(R8)(R9*1), Z23
+	VPSRAD       $0x07, Z23, Z23
+	VCVTDQ2PS    Z23, Z23
+	VBROADCASTSS 36(R8)(R9*1), Z24
+	VMULPS       Z24, Z23, Z23
+	VFNMADD231PS Z23, Z30, Z10
+	VFNMADD231PS Z23, Z31, Z11
+	VPBROADCASTD 32(R8)(R9*2), Z25
+	VPSRAD       $0x07, Z25, Z25
+	VCVTDQ2PS    Z25, Z25
+	VBROADCASTSS 36(R8)(R9*2), Z26
+	VMULPS       Z26, Z25, Z25
+	VFNMADD231PS Z25, Z30, Z12
+	VFNMADD231PS Z25, Z31, Z13
+	VPBROADCASTD 32(R8)(R10*1), Z20
+	VPSRAD       $0x07, Z20, Z20
+	VCVTDQ2PS    Z20, Z20
+	VBROADCASTSS 36(R8)(R10*1), Z21
+	VMULPS       Z21, Z20, Z20
+	VFNMADD231PS Z20, Z30, Z14
+	VFNMADD231PS Z20, Z31, Z15
+	VMOVUPS      Z4, 256(BX)
+	VMOVUPS      Z5, 320(BX)
+	VMOVUPS      Z6, 384(BX)
+	VMOVUPS      Z7, 448(BX)
+	VMOVUPS      Z8, 512(BX)
+	VMOVUPS      Z9, 576(BX)
+	VMOVUPS      Z10, 640(BX)
+	VMOVUPS      Z11, 704(BX)
+	VMOVUPS      Z12, 768(BX)
+	VMOVUPS      Z13, 832(BX)
+	VMOVUPS      Z14, 896(BX)
+	VMOVUPS      Z15, 960(BX)
+	ADDQ         $0x00000300, SI
+	ADDQ         $0x28, DI
+	ADDQ         $0x28, R8
+	DECQ         CX
+	JNZ          block8
 	VMOVUPS      Z16, (BX)
 	VMOVUPS      Z17, 64(BX)
-	ADDQ         DX, BX
-	VMOVUPS      Z18, (BX)
-	VMOVUPS      Z19, 64(BX)
+	VMOVUPS      Z18, 128(BX)
+	VMOVUPS      Z19, 192(BX)
+	MOVQ         t+0(FP), R15
+	MOVQ         48(R15), SI
+	MOVQ         56(R15), DX
+	VMOVUPS      (BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      64(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      128(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      192(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      256(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      320(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      384(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      448(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      512(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      576(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      640(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      704(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      768(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      832(BX), Z30
+	VMOVUPS      Z30, 64(SI)
+	ADDQ         DX, SI
+	VMOVUPS      896(BX), Z30
+	VMOVUPS      Z30, (SI)
+	VMOVUPS      960(BX), Z30
+	VMOVUPS      Z30, 64(SI)
 	VZEROUPPER
 	RET
 

@@ -9,6 +9,9 @@ type engine struct {
 	id    int
 	lanes int // outputs in a call: a panel or a part of one
 	rows  int // rows in a call, at most
+	// A call may have so many where that is all: it keeps some sums in memory, but the panel is read once.
+	tall     int
+	inMemory bool // it does
 	// A turn of the main loop does so many steps, and so many prefetches: all it can, or
 	// a sparse few when many calls share the work.
 	turn, dense, sparse int
@@ -31,6 +34,9 @@ func engineOf(id int) engine {
 func (e *engine) forRows(n int) {
 	for n > 0 && n <= e.few {
 		*e = engineOf(e.fewer)
+	}
+	if n > e.rows && n <= e.tall {
+		e.rows, e.inMemory = e.tall, true
 	}
 }
 
@@ -84,6 +90,8 @@ type pass struct {
 	then   ahead          // what to prefetch at the end
 	work   unsafe.Pointer // [chunkRows][Panel]f32, the accumulators between slices
 	bytes  unsafe.Pointer // a slice of elements unpacked to bytes; nil: they are multiplied as they are packed
+
+	scratch *Scratch
 }
 
 // at is where the results of row r and panel p go.
@@ -97,8 +105,10 @@ func (s pass) run(p0, p1 int) {
 	n := s.r1 - s.r0
 	s.e.forRows(n)
 	switch {
-	case s.calls(n) == 1 && p1*Panel <= s.m.out:
+	case s.calls(n) == 1 && p1*Panel <= s.m.out && (!s.e.inMemory || s.scratch != nil):
 		s.walkWhole(p0, p1)
+	case s.scratch != nil:
+		s.walkIn(s.scratch, s.e.wide != 0 && n >= s.e.many, p0, p1)
 	case s.e.wide != 0 && n >= s.e.many:
 		s.walkWide(p0, p1)
 	case n <= fewRows:
@@ -115,8 +125,14 @@ func (s pass) walkWhole(p0, p1 int) {
 		n: uintptr(steps(m.t, m.in)), x: unsafe.Add(unsafe.Pointer(unsafe.SliceData(s.x.buf)), s.r0*s.x.stride), xs: uintptr(s.x.stride),
 		rows: uintptr(n), first: 1, outs: uintptr(s.stride * 4),
 	}
+	if e.inMemory {
+		t.acc = line(unsafe.Pointer(&s.scratch.memory))
+	}
 	t.prefetch(e, 0, m.panel, 1)
 	ahead := streamAhead(m.t, e.cost*n)
+	if e.inMemory {
+		ahead *= 4 // it gains 6 % on two cores of a Zen 4
+	}
 	for p := p0; p < p1; p++ {
 		t.w = unsafe.Pointer(&m.data[p*m.panel])
 		t.scale = t.w
@@ -126,40 +142,58 @@ func (s pass) walkWhole(p0, p1 int) {
 	}
 }
 
-// fewRows need little room for accumulators, which counts: it is cleared in every call, and a small
-// matrix makes short calls.
-const fewRows = 8
+// Scratch is memory that products of one worker work in. Without it they work on the stack, which takes a while to clear: of a product
+// of 16 rows by one panel some three percent. The zero value is ready.
+type Scratch struct {
+	memory [cacheLine + sumsSize + wideSteps*wideStep]byte
+}
 
-// walkFewRows is walk with room for the accumulators of few rows.
+const (
+	cacheLine = 64
+	sumsSize  = chunkRows * Panel * 4
+
+	// fewRows need little room for accumulators, which counts on the stack: a small matrix makes short calls.
+	fewRows = 8
+)
+
+// line is the first cache line that begins in memory.
+func line(memory unsafe.Pointer) unsafe.Pointer {
+	return unsafe.Add(memory, -uintptr(memory)&(cacheLine-1))
+}
+
+// walkIn is walk in memory of the caller's.
+func (s pass) walkIn(m *Scratch, wide bool, p0, p1 int) {
+	s.work = line(unsafe.Pointer(&m.memory))
+	if wide {
+		s.bytes, s.e = unsafe.Add(s.work, sumsSize), engineOf(s.e.wide)
+	}
+	s.walk(p0, p1)
+}
+
+// walkFewRows is walk on the stack, with room for the accumulators of few rows.
 //
 //go:noinline
 func (s pass) walkFewRows(p0, p1 int) {
-	var work [fewRows * Panel]float32
-	s.work = unsafe.Pointer(&work)
+	var memory [cacheLine + fewRows*Panel*4]byte
+	s.work = line(unsafe.Pointer(&memory))
 	s.walk(p0, p1)
 }
 
-// walkPiecewise is walk with room for the accumulators of a chunk.
+// walkPiecewise is walk on the stack, with room for the accumulators of a chunk.
 //
 //go:noinline
 func (s pass) walkPiecewise(p0, p1 int) {
-	var work [chunkRows * Panel]float32
-	s.work = unsafe.Pointer(&work)
+	var memory [cacheLine + sumsSize]byte
+	s.work = line(unsafe.Pointer(&memory))
 	s.walk(p0, p1)
 }
 
-// walkWide is walk with room for the accumulators of a chunk and for a slice of elements unpacked to bytes.
+// walkWide is walk on the stack, with room for a slice of elements unpacked to bytes too.
 //
 //go:noinline
 func (s pass) walkWide(p0, p1 int) {
-	var (
-		work  [chunkRows * Panel]float32
-		bytes [wideSteps*wideStep + 64]byte
-	)
-	at := uintptr(unsafe.Pointer(&bytes))
-	s.bytes = unsafe.Add(unsafe.Pointer(&bytes), -at&63) // whole cache lines
-	s.work, s.e = unsafe.Pointer(&work), engineOf(s.e.wide)
-	s.walk(p0, p1)
+	var m Scratch
+	s.walkIn(&m, true, p0, p1)
 }
 
 func (s pass) walk(p0, p1 int) {

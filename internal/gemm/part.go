@@ -30,6 +30,8 @@ type Part struct {
 	// Next is where the worker will probably multiply next: the first weights there are fetched meanwhile. Told is the Next of
 	// its last part. Both may be wrong, or nothing.
 	Next, Told Place
+
+	Scratch *Scratch // the worker's; may be nil
 }
 
 // Place is a panel of a matrix.
@@ -54,7 +56,7 @@ func (m *Matrix) MulPart(a Part) {
 		panic(fmt.Sprintf("gemm: %d results with stride %d cannot hold %d rows of outputs from %d up to %d", len(a.Dst), a.Stride, a.To-a.From, a.Base*Panel, end))
 	}
 	if e, ok := engineFor(m.t, x.level, x.pairs); ok {
-		s := pass{e: e, m: m, dst: a.Dst, stride: a.Stride, shift: -a.Base, x: x, r0: a.From, r1: a.To, base: a.From, warm: a.Told == Place{m, p0}}
+		s := pass{e: e, m: m, dst: a.Dst, stride: a.Stride, shift: -a.Base, x: x, r0: a.From, r1: a.To, base: a.From, warm: a.Told == Place{m, p0}, scratch: a.Scratch}
 		if n := a.Next; n.M != nil && n.Panel < n.M.Panels() {
 			s.then = ahead{unsafe.Pointer(&n.M.data[n.Panel*n.M.panel]), min(sliceBytes, n.M.panel)}
 		}

@@ -25,6 +25,7 @@ func TestPartsAreTheProduct(t *testing.T) {
 			c.m.Mul(want, c.out, &x, 0, panels)
 
 			var told Place
+			scratch := []*Scratch{nil, new(Scratch)}
 			for r := 0; r < c.n; {
 				to := rapid.IntRange(r+1, c.n).Draw(t, "rows")
 				for p := 0; p < panels; {
@@ -32,6 +33,7 @@ func TestPartsAreTheProduct(t *testing.T) {
 					base := rapid.IntRange(0, p).Draw(t, "base")
 					from, end := (p-base)*Panel, min(next*Panel, c.out)-base*Panel
 					a := Part{X: &x, From: r, To: to, P0: p, P1: next, Base: base, Stride: end + rapid.IntRange(0, 40).Draw(t, "gap"), Told: told}
+					a.Scratch = rapid.SampledFrom(scratch).Draw(t, "scratch")
 					told = rapid.SampledFrom([]Place{{}, {c.m, next}, {c.m, p}}).Draw(t, "next")
 					a.Next = told
 					const guard = 12345

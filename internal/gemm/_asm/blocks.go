@@ -11,10 +11,11 @@ import (
 // The kernels of the types whose blocks are 32 elements (blocks.go of package gemm has their layout). A step is a block; a row of
 // activations is blocks { 32 int8, int32 −128·Σ of them, f32 scale } (input.go).
 const (
-	q8X     = 32 + 8
-	q8Start = 32
-	q8Scale = 36
-	q8Rows  = 5 // AVX-512: more leave too few registers for activations
+	q8X      = 32 + 8
+	q8Start  = 32
+	q8Scale  = 36
+	q8Rows   = 5 // AVX-512: more leave too few registers for activations
+	q8Sparse = 3 // prefetches of a block where many calls share them
 )
 
 // blockQuant is a kernel of one of them.
@@ -37,7 +38,7 @@ func blockQuants(low, fifth, ones Mem) {
 
 		k := t
 		k.describe("AVX512", "a")
-		k.maxRows, k.zmm = q8Rows, true
+		k.maxRows, k.zmm = tallRows, true
 		k.avx512(low, fifth)
 
 		k = t
@@ -86,7 +87,21 @@ func (k *blockQuant) start(row int, to reg.VecPhysical) {
 	}
 }
 
-// avx512 keeps all of its rows in registers: the integer sums of a block and the whole sums. A block costs the multiply
+// starts begins the sums of r rows.
+func (k *blockQuant) starts(r int) {
+	for row := range r {
+		if k.min {
+			k.zero(q8Sum(row, 0))
+			k.zero(q8Sum(row, 1))
+			continue
+		}
+		k.start(row, q8Sum(row, 0))
+		VMOVDQA64(q8Sum(row, 0), q8Sum(row, 1))
+	}
+}
+
+// avx512 keeps few rows in registers: the integer sums of a block and the whole sums; of more the whole sums are in
+// memory, which a block touches once. A block costs the multiply
 // unit 8 VPDPBUSD, the product of the two scales and 1 FMA per vector of outputs: 80 % of the unit's peak is left for the products.
 // (Conversions and prefetches go elsewhere and are free.) Four activations are broadcast
 // once for both vectors: where the unit takes two products a cycle (Zen 5), loads would
@@ -102,20 +117,44 @@ func (k *blockQuant) avx512(low, fifth Mem) {
 	k.begin()
 	for r := 1; r <= k.maxRows; r++ {
 		Label(fmt.Sprintf("rows%d", r))
-		k.resume(r, q8Whole)
-		TESTQ(dense, dense)
-		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
-		k.body512(r, fmt.Sprintf("dense%d", r), prefetches(k.lines()), lowMask, fifthMask)
-		k.body512(r, fmt.Sprintf("sparse%d", r), [kTurns]int{1, 0, 0, 1, 0, 0, 1, 0}, lowMask, fifthMask)
+		if r > q8Rows {
+			begun := fmt.Sprintf("begun%d", r)
+			k.beginWhole(r, begun, Z(31))
+			Label(begun)
+			each(k.kept(r), func(row, v int) { VMOVUPS(k.accMem(row, v), q8Whole(r, row, v)) })
+		} else {
+			k.resume(r, func(row, v int) reg.VecPhysical { return q8Whole(r, row, v) })
+		}
+		k.body512(r, fmt.Sprintf("block%d", r), lowMask, fifthMask)
 	}
 }
 
-func q8Sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
-func q8Whole(row, v int) reg.VecPhysical { return Z((q8Rows+row)*vecs + v) }
+func q8Sum(row, v int) reg.VecPhysical      { return Z(row*vecs + v) }
+func q8Whole(r, row, v int) reg.VecPhysical { return Z((r+row)*vecs + v) }
 
-// body512 is the body for r rows, with so many prefetches in each turn.
-func (k *blockQuant) body512(r int, name string, prefetches [kTurns]int, low, fifth Op) {
-	const free = 2 * q8Rows * vecs
+// kept is of how many of r rows the whole sums are in registers.
+func (k *blockQuant) kept(r int) int {
+	const temps = 6 // for activations and scales
+	free := 30      // with two for weights
+	if k.bits < 8 {
+		free = 27 // the masks, and what elements takes
+	}
+	if r <= q8Rows {
+		return r
+	}
+	return min(r, (free-temps-r*vecs)/vecs)
+}
+
+// body512 is the body for r rows.
+func (k *blockQuant) body512(r int, name string, low, fifth Op) {
+	kept := k.kept(r)
+	free := (r + kept) * vecs
+	whole := func(row, v int) reg.VecPhysical {
+		if row < kept {
+			return q8Whole(r, row, v)
+		}
+		return q8Sum(row, v)
+	}
 	w0, w1 := Z(30), Z(31)
 	temps := 30 - free
 	if k.bits < 8 {
@@ -124,17 +163,9 @@ func (k *blockQuant) body512(r int, name string, prefetches [kTurns]int, low, fi
 	temp := func(i int) reg.VecPhysical { return Z(free + i%temps) }
 
 	Label(name)
-	for row := range r {
-		if k.min {
-			k.zero(q8Sum(row, 0))
-			k.zero(q8Sum(row, 1))
-			continue
-		}
-		k.start(row, q8Sum(row, 0))
-		VMOVDQA64(q8Sum(row, 0), q8Sum(row, 1))
-	}
-	for i, count := range prefetches {
-		prefetch(count)
+	k.starts(r)
+	for i := range kTurns {
+		prefetchTurn(name, i, q8Sparse, k.lines())
 		k.elements(i, low, fifth, nil, w0, w1)
 		for row := range r {
 			b := temp(row)
@@ -152,20 +183,37 @@ func (k *blockQuant) body512(r int, name string, prefetches [kTurns]int, low, fi
 		VMULPS(w0, d, d)
 		for v, f := range []reg.VecPhysical{d, t} {
 			VCVTDQ2PS(q8Sum(row, v), q8Sum(row, v))
-			VFMADD231PS(f, q8Sum(row, v), q8Whole(row, v))
+			if row < kept {
+				VFMADD231PS(f, q8Sum(row, v), whole(row, v))
+			} else {
+				VFMADD213PS(k.accMem(row, v), f, q8Sum(row, v))
+			}
 		}
 	}
 	if k.min {
 		VCVTPH2PS(Mem{Base: w, Disp: 64}, w0)
 		VCVTPH2PS(Mem{Base: w, Disp: 96}, w1)
 		for row := range r {
-			k.minimum(row, temp(2*row), temp(2*row+1), w0, w1, q8Whole)
+			k.minimum(row, temp(2*row), temp(2*row+1), w0, w1, whole)
 		}
 	}
+	inMemory := func(from, to int) {
+		each(to, func(row, v int) {
+			if row >= from {
+				VMOVUPS(whole(row, v), k.accMem(row, v))
+			}
+		})
+	}
+	inMemory(kept, r)
 	k.advance(r, 1)
 	DECQ(n)
 	JNZ(LabelRef(name))
-	k.store(r, q8Whole)
+	if r > q8Rows {
+		inMemory(0, kept)
+		k.storeWhole(r, w0)
+	} else {
+		k.store(r, whole)
+	}
 }
 
 // minimum adds the minimums, times the sum of a row's block.

@@ -18,6 +18,7 @@ const (
 	kWords  = 128 // bytes of four elements of all outputs
 	kLow    = 4 * kWords
 	kBlocks = 4 // of a group of activations
+	kSparse = 2 // prefetches of a block where many calls share them
 	kRows   = 4 // AVX-512: as many as leave registers for sums of a block, of a group and of all
 )
 

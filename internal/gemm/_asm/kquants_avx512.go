@@ -21,14 +21,10 @@ func (k *kQuant) avx512(low, upper Mem) {
 		}
 	}
 	k.begin()
-	prefetches, sparse := map[int][]int{4: {2, 2, 1, 1, 1, 1, 1, 1}, 5: {2, 2, 2, 2, 1, 1, 1, 1}, 6: {2, 2, 2, 2, 2, 2, 1, 1}}[k.bits], []int{1, 0, 0, 0, 1, 0, 0, 0}
 	for r := 1; r <= k.maxRows; r++ {
 		Label(fmt.Sprintf("rows%d", r))
 		k.resume(r, k.whole)
-		TESTQ(dense, dense)
-		JZ(LabelRef(fmt.Sprintf("sparse%d", r)))
-		k.rows512(r, fmt.Sprintf("dense%d", r), prefetches, lowMask, upperMask)
-		k.rows512(r, fmt.Sprintf("sparse%d", r), sparse, lowMask, upperMask)
+		k.rows512(r, fmt.Sprintf("step%d", r), lowMask, upperMask)
 	}
 }
 
@@ -36,7 +32,7 @@ func (k *kQuant) sum(row, v int) reg.VecPhysical   { return Z(row*vecs + v) }
 func (k *kQuant) part(row, v int) reg.VecPhysical  { return Z(k.maxRows*vecs + row*vecs + v) }
 func (k *kQuant) whole(row, v int) reg.VecPhysical { return Z(2*k.maxRows*vecs + row*vecs + v) }
 
-func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Op) {
+func (k *kQuant) rows512(r int, name string, low, upper Op) {
 	w0, w1 := Z(30), Z(31)
 	head := tmp
 
@@ -49,7 +45,7 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Op) {
 	MOVL(U32(kBlocks), left.As32())
 
 	Label(name + "block")
-	for i, count := range prefetches {
+	for i := range kTurns {
 		if i == 0 || k.bits == 6 && i == kTurns/2 {
 			each(r, func(row, v int) {
 				if k.bits == 6 {
@@ -59,7 +55,7 @@ func (k *kQuant) rows512(r int, name string, prefetches []int, low, upper Op) {
 				}
 			})
 		}
-		prefetch(count)
+		prefetchTurn(name, i, kSparse, map[int]int{4: 10, 5: 12, 6: 14}[k.bits])
 		k.elements(i, low, upper, nil, w0, w1)
 		for row := range r {
 			b := Z(26 + row%2)

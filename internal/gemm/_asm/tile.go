@@ -25,7 +25,10 @@ const (
 	tileScale            // Q8_0 in parts of a panel: the scales of the first step
 )
 
-const accRow = 128 // bytes of a row at tileAcc
+const (
+	accRow   = 128 // bytes of a row at tileAcc
+	tallRows = 8   // of products of integers: so many leave registers for the sums of a block alone
+)
 
 // Registers of every product kernel.
 var (
@@ -217,6 +220,15 @@ func prefetch(count int) {
 	}
 }
 
+// prefetchTurn does turn i's share of a block's prefetches: of the sparse ones, and of the others where the tile asks for all.
+func prefetchTurn(name string, i, sparse, all int) {
+	share := func(count, of, i int) int { return (i+1)*count/of - i*count/of }
+	prefetch(share(sparse, kTurns, i))
+	if i%2 == 0 {
+		denseOnly(fmt.Sprintf("%s_sparse%d", name, i), func() { prefetch(share(all-sparse, kTurns/2, i/2)) })
+	}
+}
+
 // denseOnly emits f under the condition that the tile asks for all prefetches.
 func denseOnly(label string, f func()) {
 	TESTQ(dense, dense)
@@ -228,9 +240,14 @@ func denseOnly(label string, f func()) {
 // advance moves the pointers on by some steps.
 func (k *kernel) advance(r, steps int) {
 	ADDQ(imm(steps*k.wStep), w)
-	ADDQ(imm(steps*k.xStep), x0)
+	skip(r, steps*k.xStep)
+}
+
+// skip moves the pointers to r rows of activations on by some bytes.
+func skip(r, bytes int) {
+	ADDQ(imm(bytes), x0)
 	if r > 4 {
-		ADDQ(imm(steps*k.xStep), x4)
+		ADDQ(imm(bytes), x4)
 	}
 }
 
@@ -278,7 +295,7 @@ func (k *kernel) beginWhole(r int, resume string, t reg.VecPhysical) {
 	arg(tileFirst, tmp)
 	TESTQ(tmp, tmp)
 	JZ(LabelRef(resume))
-	VPXOR(t, t, t)
+	k.zero(t)
 	each(r, func(row, v int) { VMOVUPS(t, k.accMem(row, v)) })
 }
 
