@@ -39,7 +39,7 @@ func TestForcedTextIsDrafted(t *testing.T) {
 			t.Fatal(err)
 		}
 		for s.Finish() == Running {
-			before := s.form.place
+			before := s.form.path.Place
 			if err := l.Step(context.Background(), []*Sequence{s}); err != nil {
 				t.Fatal(err)
 			}

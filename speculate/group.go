@@ -7,22 +7,22 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/control"
 )
 
 // group is the sequences of a loop that share a drafter.
 type group struct {
 	drafter   draft.Drafter
 	name      string
-	record    *drafterRecord
+	control   *control.Group
 	sequences int
 	taps      []int // of each of the drafter's taps: its place among the loop's
 
 	// The step under way.
-	know      knowledge
 	requests  []draft.Request
 	proposals []draft.Proposal
 	commits   []draft.Rows
-	view      tapView
+	view      draft.PassOf
 
 	proposing, committing time.Duration
 }
@@ -32,7 +32,7 @@ func (l *Loop) join(d draft.Drafter, name string) *group {
 	at := slices.IndexFunc(l.groups, func(g *group) bool { return g.drafter == d && g.name == name })
 	if at < 0 {
 		at = len(l.groups)
-		l.groups = append(l.groups, &group{drafter: d, name: name, record: l.control.drafter(name)})
+		l.groups = append(l.groups, &group{drafter: d, name: name, control: l.control.Join(name)})
 		l.layOutTaps()
 	}
 	g := l.groups[at]
@@ -64,20 +64,10 @@ func (l *Loop) layOutTaps() {
 	}
 }
 
-// tapView shows a drafter the taps that it asked for, in its own order.
-type tapView struct {
-	draft.Pass
-	taps []int
-}
-
-func (v *tapView) Tap(t, sequence, node int) []float32 {
-	return v.Pass.Tap(v.taps[t], sequence, node)
-}
-
 // begin readies the group for a step.
 func (g *group) begin(pass draft.Pass) {
 	g.requests, g.commits, g.proposing, g.committing = g.requests[:0], g.commits[:0], 0, 0
-	g.view = tapView{pass, g.taps}
+	g.view = draft.PassOf{Pass: pass, Taps: g.taps}
 }
 
 // propose asks the drafter for the trees of all requests.
@@ -109,4 +99,18 @@ func (g *group) commit(now func() time.Time) error {
 		return fmt.Errorf("speculate: the drafter's commit: %w", err)
 	}
 	return nil
+}
+
+// measure notes for the controller what the step's proposals and commits took.
+func (g *group) measure() {
+	c := g.control
+	c.Drafting, c.Reading, c.Read, c.Parts = g.proposing.Seconds(), g.committing.Seconds(), 0, nil
+	for i := range g.commits {
+		if r := &g.commits[i]; r.Next < 0 && !r.Skip {
+			c.Read += len(r.Tokens)
+		}
+	}
+	if len(g.requests) > 0 && len(g.proposals) > 0 {
+		c.Parts = g.proposals[0].Parts
+	}
 }

@@ -54,7 +54,7 @@ func CommonPrefix(a, b []int32) int {
 // before them were freed.
 func (s *Sequence) resume() error {
 	l, d, n := s.loop, s.group.drafter, s.cache.Len()
-	if s.skipped = l.plan.skips(l, s); s.skipped || n == 0 {
+	if s.skipped = s.turn.Skips(l.control); s.skipped || n == 0 {
 		return nil
 	}
 	var from draft.State

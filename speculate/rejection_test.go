@@ -15,17 +15,17 @@ type keptP struct{ *rejection }
 
 func (r keptP) next(s *Sequence, logits []float32, nodes []int32) (int32, error) {
 	s.sampler.Probs(r.probs, logits, s.history)
-	mass := load(r.p, r.probs)
 	for i, node := range nodes {
 		for k, kid := range s.tree.Children(int(node), nil) {
 			q := s.group.proposals[s.request].Drawn.Drawn(int(node))
 			x := s.tree.Token[kid]
-			if uniform(s.r.Sampling.Seed, len(s.text), 1+10*i+k)*float64(q[x]) < r.p[x] {
+			if uniform(s.r.Sampling.Seed, len(s.text), 1+10*i+k)*float64(q[x]) < float64(r.probs[x]) {
 				return x, nil
 			}
 		}
 	}
-	return pick(r.p, mass*uniform(s.r.Sampling.Seed, len(s.text), 99)), nil
+	r.Begin(r.probs, func() float64 { return uniform(s.r.Sampling.Seed, len(s.text), 99) })
+	return r.Rest(), nil
 }
 
 // chiSquare runs a loop on many seeds and returns how far the outputs are from the law, in standard deviations (by the

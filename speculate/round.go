@@ -4,6 +4,7 @@ package speculate
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/grovellm/grove/draft"
@@ -13,12 +14,13 @@ import (
 func (s *Sequence) prepareChunk(most int) int {
 	have := s.cache.Len()
 	if s.r.PromptLogits {
-		most = min(most, s.loop.plan.logitRows)
+		most = min(most, s.loop.plan.LogitRows)
 	}
 	s.prefilling = true
 	s.origin = s.origin[:0]
 	s.tree.ResetChain(s.text[have:min(have+most, s.prompt)])
-	return s.tree.Len()
+	s.turn.Prompt, s.turn.Rows = true, s.tree.Len()
+	return s.turn.Rows
 }
 
 // prepareRound lays out the sequence's root.
@@ -27,6 +29,18 @@ func (s *Sequence) prepareRound() {
 	s.origin = s.origin[:0]
 	s.tree.Reset(s.text[s.cache.Len()])
 	s.depth = s.room() - 1 // a round emits one token more than its path is deep
+	s.turn.Prompt, s.turn.Rows, s.turn.Depth = false, 1, s.depth
+}
+
+// ask requests a tree under the root, where the plan has it.
+func (s *Sequence) ask() {
+	if s.request = -1; s.turn.Asked {
+		g := s.group
+		s.request = len(g.requests)
+		g.requests = append(g.requests, draft.Request{
+			State: s.state, Tree: s.tree, Budget: s.turn.Nodes, Depth: s.depth, Guide: s.turn.Guide(),
+		})
+	}
 }
 
 // room is how many tokens may still be emitted.
@@ -49,10 +63,11 @@ func (s *Sequence) settle() error {
 	if root := s.text[len(s.text)-1]; s.tree.Token[0] != root {
 		return fmt.Errorf("speculate: the drafter's proposal: its root is token %d: want %d, the last of the text", s.tree.Token[0], root)
 	}
-	s.sampled = s.group.proposals[s.request].Drawn != nil
+	p := &s.group.proposals[s.request]
+	s.turn.Levels, s.turn.Drawn = p.Levels, p.Drawn != nil
 	r := &s.group.requests[s.request]
 	if s.tree.Len() > r.Budget || s.tree.MaxDepth() > r.Depth {
-		if s.sampled { // what was drawn first stays: a choice by value would change what is drawn
+		if s.turn.Drawn { // what was drawn first stays: a choice by value would change what is drawn
 			for i := 0; i < s.tree.Len() && len(s.origin) < r.Budget; i++ {
 				if int(s.tree.Depth[i]) <= r.Depth {
 					s.origin = append(s.origin, int32(i))
@@ -64,8 +79,32 @@ func (s *Sequence) settle() error {
 		}
 		s.tree, s.cut = s.cut, s.tree
 	}
-	s.turn.proposed = s.tree.Len() - 1
+	s.proposed = s.tree.Len() - 1
 	return nil
+}
+
+// trim cuts the tree down to the nodes that the plan kept.
+func (s *Sequence) trim() {
+	if nodes := s.turn.Kept; len(nodes) > 0 && len(nodes) < s.tree.Len() {
+		s.form.drafted, _ = slices.BinarySearch(nodes, int32(s.form.drafted))
+		s.pick(nodes)
+	}
+}
+
+// pick cuts the tree down to some nodes. Of a drawn tree it notes their numbers in the drafter's.
+func (s *Sequence) pick(nodes []int32) {
+	if s.turn.Drawn {
+		if len(s.origin) == 0 {
+			s.origin = append(s.origin, nodes...)
+		} else {
+			for to, from := range nodes {
+				s.origin[to] = s.origin[from]
+			}
+			s.origin = s.origin[:len(nodes)]
+		}
+	}
+	s.index = s.tree.Pick(s.cut, nodes, s.index)
+	s.tree, s.cut = s.cut, s.tree
 }
 
 // list notes the nodes whose logits are wanted.
@@ -121,7 +160,7 @@ func (s *Sequence) accept(number int) error {
 	}
 	if s.state != nil {
 		from := s.cache.Len() - len(s.path)
-		s.skipped = l.plan.skips(l, s)
+		s.skipped = s.turn.Skips(l.control)
 		s.group.commits = append(s.group.commits, draft.Rows{
 			State: s.state, Tokens: s.text[from:s.cache.Len()],
 			Tree: s.tree, Nodes: s.path, Next: next,
@@ -191,8 +230,8 @@ func (s *Sequence) emit(token int32) {
 func (s *Sequence) count() {
 	l := s.loop
 	d := &l.delta
-	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.turn.proposed, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
-	if s.turn.may && d.Drafted == 0 {
+	*d = Stats{Depths: d.Depths[:0], Rounds: 1, Tokens: s.fresh, Committed: s.fresh, Proposed: s.proposed, Drafted: s.tree.Len() - 1, Accepted: len(s.path) - 1}
+	if s.turn.Drafts && d.Drafted == 0 {
 		d.Plain = 1
 	}
 	for _, depth := range s.tree.Depth[1:] {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/control"
 	"github.com/grovellm/grove/internal/grammar"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -94,13 +95,9 @@ type Sequence struct {
 	path       []int32 // nodes of the last round that were accepted, the root first
 	origin     []int32 // of a drawn tree that was cut: its nodes' numbers in the drafter's
 
-	// What the controller keeps of it.
-	number  int // of its class
-	turn    turn
-	guide   guide
-	sampled bool // drawn trees are asked for
-	backlog int  // tokens emitted since the drafter last drafted a level
-	skipped bool // the drafter did not read the last rows
+	turn     control.Turn // what the controller is told of it and decides
+	proposed int          // nodes proposed in the step
+	skipped  bool         // the drafter did not read the last rows
 
 	started, first time.Time
 }
@@ -162,14 +159,14 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 		loop: l, r: r, sampler: sampler, cache: r.Cache,
 		text: slices.Clone(prompt), prompt: len(prompt),
 		tree: tree.New(0), cut: tree.New(0), rule: l.coupled,
-		number:  greedy,
+		turn:    control.Turn{Uncontrolled: r.Uncontrolled, Budget: r.Budget},
 		started: l.now(),
 	}
 	if r.Sampling.Temperature > 0 {
-		s.number = coupled
+		s.turn.Class = control.Coupled
 		switch r.Accept {
 		case Rejection:
-			s.number, s.rule, s.sampled = rejecting, l.rejection, true
+			s.turn.Class, s.turn.Drawn, s.rule = control.Rejecting, true, l.rejection
 		case Typical:
 			s.rule = l.typical
 		}
@@ -190,12 +187,13 @@ func (l *Loop) Start(prompt []int32, r Request) (*Sequence, error) {
 	}
 	if r.Drafter != nil && r.Budget > 1 {
 		s.group = l.join(r.Drafter, r.Name)
+		s.turn.Group = s.group.control
 		drafting := r.Sampling
 		if s.rule == l.typical { // what is accepted is probable, whatever the noise chooses
 			drafting.Temperature = 0
 		}
 		if s.state, err = r.Drafter.Begin(draft.Options{
-			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.sampled, Seed: drawSeed(r.Sampling.Seed),
+			Sampling: drafting, Predicted: r.Predicted, Memory: r.Memory, Sampled: s.turn.Drawn, Seed: drawSeed(r.Sampling.Seed),
 		}); err != nil {
 			l.leave(s.group)
 			return nil, fmt.Errorf("speculate: the drafter's new sequence: %w", err)
@@ -245,17 +243,6 @@ func (s *Sequence) fail(err error) {
 // Err is what ended a sequence that Failed.
 func (s *Sequence) Err() error { return s.err }
 
-// class is what the controller knows of the sequence's drafter and way of choosing tokens.
-func (s *Sequence) class() *class { return &s.group.record.classes[s.number] }
-
-// kind is that of the step's proposal; by text where there is none.
-func (s *Sequence) kind() int {
-	if s.request >= 0 && s.group.proposals[s.request].Levels > 0 {
-		return byNetwork
-	}
-	return byText
-}
-
 // Text is prompt and output. It may change with the next step, as what the next methods return may.
 func (s *Sequence) Text() []int32 { return s.text }
 
@@ -279,7 +266,7 @@ func (s *Sequence) Stats() *Stats { return &s.stats }
 func (s *Sequence) Cache() Cache { return s.cache }
 
 // Budget is how many nodes the controller allowed the last round's tree, root included: 1 where it decoded plainly.
-func (s *Sequence) Budget() int { return s.turn.budget }
+func (s *Sequence) Budget() int { return s.turn.Nodes }
 
 // Round is the tree that the last step verified and the nodes of it that were accepted, the root first;
 // nil while the prompt is being read.

@@ -188,7 +188,7 @@ func sameTokens(r *rapid.T) {
 			if asks[i].Grammar == nil {
 				r.Fatal(s.Err())
 			}
-			if any, _ := mask(asks[i], s.form.place, make([]float32, target.vocab)); any {
+			if any, _ := mask(asks[i], s.form.path.Place, make([]float32, target.vocab)); any {
 				r.Fatal(s.Err())
 			}
 			sum.Add(s.Stats())

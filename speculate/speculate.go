@@ -8,7 +8,7 @@
 // The cache keeps the rows of the path walked; the bonus token is the next root.
 // Without a drafter, or where it proposes nothing, the tree is its root and this is plain decoding.
 //
-// The Controller decides how much is proposed and verified.
+// The Controller decides how much is proposed and verified (package control).
 //
 // The tokens are those of plain decoding, whatever is proposed and decided, because a token is a function of its
 // context alone: the same logits to the bit for the same context (docs/design.md, law 1), and a sampler whose
@@ -29,7 +29,16 @@ import (
 	"time"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/control"
 )
+
+// Controller decides, step by step, how much to speculate, by what it learns of the target and its drafters. It never changes a
+// token, but for the rule Rejection. It belongs to one target on one machine. Loops of that target may share it, at the same time
+// too: one generation begins with what another learned.
+type Controller = control.Controller
+
+// NewController returns a controller that knows nothing yet.
+func NewController() *Controller { return control.New() }
 
 // Options of a loop.
 type Options struct {
@@ -71,8 +80,10 @@ type Loop struct {
 	live    []*Sequence // the sequences that take part
 	reading []*Sequence // those of which prompts are read
 	groups  []*group
-	plan    plan
-	delta   Stats // what one sequence's round adds
+	plan    control.Plan
+	turns   []*control.Turn  // of live
+	parts   []*control.Group // of groups
+	delta   Stats            // what one sequence's round adds
 	rows    []Rows
 	masked  []float32 // logits of what a grammar allows
 }
@@ -101,10 +112,10 @@ func New(target Target, drafter draft.Drafter, o Options) (*Loop, error) {
 	if l.control == nil {
 		l.control = NewController()
 	}
-	l.control.mu.Lock()
-	l.control.verify.readExperts(target)
-	l.control.mu.Unlock()
-	l.plan.logitRows = max(logitMemory/(4*target.Vocab()), 1)
+	if t, ok := target.(readsExperts); ok {
+		l.control.ReadExperts(t.Experts())
+	}
+	l.plan.LogitRows = max(logitMemory/(4*target.Vocab()), 1)
 	return l, nil
 }
 
@@ -124,9 +135,7 @@ func (l *Loop) Stats() *Stats { return &l.stats }
 
 // PlainTime is how long a pass takes in which n sequences decode plainly; 0 while that is not known.
 func (l *Loop) PlainTime(n int) time.Duration {
-	l.control.mu.Lock()
-	defer l.control.mu.Unlock()
-	return time.Duration(l.control.verify.at(n) * float64(time.Second))
+	return time.Duration(l.control.PassTime(n) * float64(time.Second))
 }
 
 // Limits bound a step.
@@ -153,13 +162,17 @@ func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Lim
 	if err := l.begin(ctx, sequences, limits); err != nil || len(l.live) == 0 {
 		return err
 	}
-	l.plan.begin(l)
+	l.plan.Begin(l.control, l.listTurns(), l.parts)
+	for _, s := range l.live {
+		s.ask()
+	}
 	if err := l.propose(ctx); err != nil {
 		return err
 	}
-	l.plan.cut(l, l.proposing().Seconds())
+	l.plan.Cut(l.control, l.listTurns(), l.proposing().Seconds())
 	l.rows = l.rows[:0]
 	for _, s := range l.live {
+		s.trim()
 		s.list()
 		l.rows = append(l.rows, Rows{Cache: s.cache, Tree: s.tree, Logits: s.asked})
 	}
@@ -181,7 +194,7 @@ func (l *Loop) StepWithin(ctx context.Context, sequences []*Sequence, limits Lim
 	for _, s := range l.live {
 		s.told = s.cache.Len()
 	}
-	l.plan.learn(l, verified.Sub(verifying), l.now().Sub(verified))
+	l.learn(verified.Sub(verifying), l.now().Sub(verified))
 	l.time(l.proposing()+committing, verified.Sub(verifying), began)
 	return nil
 }
@@ -254,6 +267,34 @@ func (l *Loop) prepareChunks(sequences []*Sequence, room int) {
 	}
 }
 
+// listTurns lists what the plan is told of the live sequences.
+func (l *Loop) listTurns() []*control.Turn {
+	l.turns, l.parts = l.turns[:0], l.parts[:0]
+	for _, s := range l.live {
+		s.turn.Tree, s.turn.Forced = s.tree, s.form.drafted
+		l.turns = append(l.turns, &s.turn)
+	}
+	for _, g := range l.groups {
+		l.parts = append(l.parts, g.control)
+	}
+	return l.turns
+}
+
+// learn tells the controller what the step took and brought.
+func (l *Loop) learn(verify, rest time.Duration) {
+	for _, s := range l.live {
+		s.turn.Path, s.turn.Emitted = s.path, s.Fresh()
+	}
+	for _, g := range l.groups {
+		g.measure()
+	}
+	took := control.Pass{Verify: verify.Seconds(), Rest: rest.Seconds()}
+	if p, ok := l.pass.(countsExperts); ok {
+		took.Experts = p.ExpertsRead()
+	}
+	l.plan.Learn(l.control, l.listTurns(), l.parts, took)
+}
+
 // promptRows is how many rows of prompts a step may read within limits: at least 1 within a limit of
 // time, and where nothing else is to be done.
 func (l *Loop) promptRows(limits Limits) int {
@@ -262,12 +303,9 @@ func (l *Loop) promptRows(limits Limits) int {
 		room = max(limits.Rows-rounds, 0)
 	}
 	if limits.Time > 0 && room > 0 {
-		l.control.mu.Lock()
-		curve := &l.control.verify
 		// Of passes of more than twice the rows of any that was measured little is known.
-		room = min(room, l.o.Chunk, max(2*curve.top()-rounds, 1))
-		room = sort.Search(room-1, func(n int) bool { return curve.at(rounds+n+2) > limits.Time.Seconds() }) + 1
-		l.control.mu.Unlock()
+		room = min(room, l.o.Chunk, max(2*l.control.MeasuredRows()-rounds, 1))
+		room = sort.Search(room-1, func(n int) bool { return l.control.PassTime(rounds+n+2) > limits.Time.Seconds() }) + 1
 	}
 	if rounds == 0 {
 		room = max(room, 1)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/control"
 	"github.com/grovellm/grove/model"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/tree"
@@ -89,4 +90,26 @@ func (p *modelPass) Run(ctx context.Context, rows []Rows, taps []int) error {
 		p.rows = append(p.rows, model.Rows{Cache: c, Tree: r.Tree, Logits: r.Logits})
 	}
 	return p.Pass.Run(ctx, p.rows, taps)
+}
+
+// readsExperts is a Target with experts; countsExperts is a pass that says how many its last Run read, summed over the layers.
+type (
+	readsExperts  interface{ Experts() control.Experts }
+	countsExperts interface{ ExpertsRead() int }
+)
+
+// Experts says what the model's layers read.
+func (t modelTarget) Experts() control.Experts {
+	x := control.Experts{Dense: t.m.WeightBytes()}
+	total := 0
+	for i := range t.m.Blocks {
+		if h := t.m.Blocks[i].Experts; h != nil {
+			x.Layers, x.Count, x.Used = x.Layers+1, len(h.MLPs), h.Used
+			total += h.Bytes() - h.Router.W.Bytes()
+		}
+	}
+	if x.Layers > 0 {
+		x.Dense, x.Bytes = x.Dense-total, total/(x.Layers*x.Count)
+	}
+	return x
 }

@@ -80,9 +80,6 @@ func (d *drafter) Below(t *tree.Tree, node int) []sample.Candidate {
 	return list
 }
 
-// beginning is what agreeing with the predicted output from its first token is worth, in tokens matched.
-const beginning = 8
-
 // edgesMost bounds the continuations of one match that are looked at, the newest first.
 const edgesMost = 48
 
@@ -96,7 +93,7 @@ func (d *drafter) continuations(s *state, at place, depth int) {
 	longer, taken := int32(-1), int32(gap)
 	if n := at.next; n > 0 && int(n) < len(s.predicted) {
 		taken = s.predicted[n]
-		p := s.trust.of(n+beginning, 1)
+		p := float64(n+1) / float64(n+2) // n tokens in a row were as predicted: the rule of succession
 		d.kids = append(d.kids, candidate{token: taken, p: p})
 		rest -= p
 	}

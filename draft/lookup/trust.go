@@ -1,51 +1,36 @@
 package lookup
 
-import "github.com/grovellm/grove/internal/calibrate"
+import (
+	"math/bits"
+
+	"github.com/grovellm/grove/internal/calibrate"
+)
 
 // trust is how often the next token was among those seen after a match, by the length of the
-// match and how often it had occurred: learned on the text itself, from a prior.
+// match and how often it had occurred: learned on the text itself. Until then a match of n tokens has
+// it in n of n + 1 cases.
 type trust struct {
 	hits, tries [lengthClasses][countClasses]float32
 }
 
 const (
-	lengthClasses = 9
+	lengthClasses = 7 // by powers of two, the last of 64 tokens and more
 	countClasses  = 3
-	priorLength   = 3 // tokens: a match of as many has the next token in half of all cases, until that is learned
 )
 
 func newTrust() trust {
 	var t trust
-	for i, longest := range [lengthClasses]float32{1, 2, 3, 4, 6, 10, 20, 50, 100} {
+	for i := range t.hits {
 		for j := range t.hits[i] {
-			t.hits[i][j], t.tries[i][j] = calibrate.PriorWeight*longest/(longest+priorLength), calibrate.PriorWeight
+			shortest := float32(int(1) << i)
+			t.hits[i][j], t.tries[i][j] = calibrate.PriorWeight*shortest/(shortest+1), calibrate.PriorWeight
 		}
 	}
 	return t
 }
 
 func class(length, count int32) (i, j int) {
-	switch {
-	case length <= 4:
-		i = int(length) - 1
-	case length <= 6:
-		i = 4
-	case length <= 10:
-		i = 5
-	case length <= 20:
-		i = 6
-	case length <= 50:
-		i = 7
-	default:
-		i = 8
-	}
-	switch {
-	case count > 3:
-		j = 2
-	case count > 1:
-		j = 1
-	}
-	return max(i, 0), j
+	return min(bits.Len32(uint32(max(length, 1))), lengthClasses) - 1, min(bits.Len32(uint32(max(count, 1))), countClasses) - 1
 }
 
 func (t *trust) learn(length, count int32, hit bool) {

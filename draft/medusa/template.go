@@ -2,14 +2,7 @@
 
 package medusa
 
-import (
-	"fmt"
-	"math"
-
-	"github.com/grovellm/grove/internal/treebuild"
-	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/tree"
-)
+import "fmt"
 
 // Template is the shape of a static tree: the parents of nodes 1, 2 and so on, the most valuable
 // first. The k-th child of a node on the list gets the candidate of rank k of its depth. A tree of
@@ -68,55 +61,4 @@ func templateOf(paths [][]int) (t Template, err error) {
 		nodes[fmt.Sprint(path)] = int32(len(t))
 	}
 	return t, t.check()
-}
-
-// Fit returns the template of so many nodes that is accepted most often, given at many places of a
-// text the rank of the right token at each depth; of a token that was not ranked it is negative. A
-// path is as good as the share of places whose ranks begin with it. The best are taken one after
-// the other, as the paper does with products of the heads' accuracies (section 2.3.3): counted
-// together, what one head gets right may tell of the next.
-func Fit(ranks [][]int, nodes int) Template {
-	f := &fitting{ranks: ranks, at: [][]int32{nil}}
-	for i := range ranks {
-		f.at[0] = append(f.at[0], int32(i))
-	}
-	var t tree.Tree
-	t.Reset(0)
-	(&treebuild.Builder{}).Build(&t, f, nodes+1)
-	return Template(t.Parent[1:])
-}
-
-// fitting is ranks as a treebuild.Source, whose tokens are ranks.
-type fitting struct {
-	ranks [][]int
-	at    [][]int32 // of each node, the places whose ranks begin with its path
-}
-
-func (f *fitting) Below(t *tree.Tree, node int) []sample.Candidate {
-	depth := int(t.Depth[node])
-	if node > 0 {
-		var places []int32
-		for _, i := range f.at[t.Parent[node]] {
-			if f.ranks[i][depth-1] == int(t.Token[node]) {
-				places = append(places, i)
-			}
-		}
-		f.at = append(f.at, places)
-	}
-	var count []int
-	for _, i := range f.at[node] {
-		if depth < len(f.ranks[i]) {
-			for rank := f.ranks[i][depth]; rank >= len(count); {
-				count = append(count, 0)
-			}
-			if rank := f.ranks[i][depth]; rank >= 0 {
-				count[rank]++
-			}
-		}
-	}
-	list, all := make([]sample.Candidate, len(count)), float64(len(f.at[node]))
-	for rank, n := range count {
-		list[rank] = sample.Candidate{Token: int32(rank), LogProb: float32(math.Log(float64(n) / all))}
-	}
-	return list
 }

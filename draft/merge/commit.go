@@ -6,14 +6,6 @@ import (
 	"github.com/grovellm/grove/draft"
 )
 
-// pass shows a part the taps that it asked for, in its own order.
-type pass struct {
-	draft.Pass
-	taps []int
-}
-
-func (p *pass) Tap(t, sequence, node int) []float32 { return p.Pass.Tap(p.taps[t], sequence, node) }
-
 // Commit tells every part, also when one fails: the others go on with the text (section 7).
 func (d *drafter) Commit(rows []draft.Rows) error {
 	for i := range rows {
@@ -27,7 +19,7 @@ func (d *drafter) Commit(rows []draft.Rows) error {
 		p := &d.parts[k]
 		p.rows = append(p.rows[:0], rows...)
 		for len(p.passes) < len(rows) {
-			p.passes = append(p.passes, pass{taps: p.taps})
+			p.passes = append(p.passes, draft.PassOf{Taps: p.taps})
 		}
 		for i := range p.rows {
 			r := &p.rows[i]

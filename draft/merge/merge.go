@@ -135,7 +135,7 @@ type part struct {
 
 	requests []draft.Request
 	rows     []draft.Rows
-	passes   []pass
+	passes   []draft.PassOf
 }
 
 // state is one sequence.

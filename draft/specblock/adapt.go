@@ -4,9 +4,6 @@
 package specblock
 
 import (
-	"fmt"
-	"strings"
-
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
 	"github.com/grovellm/grove/internal/learn"
@@ -42,10 +39,7 @@ func (h trainable) Rebuild(w model.Weights) (learn.Head, error) {
 	return trainable{n}, nil
 }
 
-// Last is the feed-forward half of the last layer, and the norm after it.
-func (h trainable) Last(name string) bool {
-	return name == "output_norm.weight" || strings.HasPrefix(name, fmt.Sprintf("blk.%d.ffn_", h.Layers-1))
-}
+func (h trainable) Last(name string) bool { return learn.LastLayer(name, h.Layers) }
 
 func (h trainable) Output() (norm *nn.Norm, head *nn.Linear, tokens []int32) {
 	return &h.Norm, &h.Head, h.Tokens

@@ -8,6 +8,7 @@ package specblock
 import (
 	"math"
 
+	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -43,7 +44,7 @@ func (s *state) build() {
 	t.Reset(s.root)
 	least := 0.0
 	if s.request.Guide != nil {
-		least = leastValue
+		least = calibrate.RowCost
 	}
 	if s.text != nil {
 		b := &s.d.text
@@ -96,16 +97,12 @@ func (s *state) find(node int) {
 		return
 	}
 	value := float64(s.worth[node]) * (1 - s.firstChance(node))
-	if value < leastValue {
+	if value < calibrate.RowCost {
 		return
 	}
 	b := &s.all[from.block]
 	s.found = append(s.found, start{node: s.reach(node), row: b.row + from.slot, from: b.rows + from.slot, value: value})
 }
-
-// leastValue is what a row must be expected to bring, in tokens: less is not worth computing it,
-// nor, where a guide knows what rows cost, a node's place in the tree.
-const leastValue = 0.02
 
 // reach is the node of grown that a node of the draft is; there is one from now on.
 func (s *state) reach(node int) int32 {
@@ -156,7 +153,7 @@ func (s *state) Row(t *tree.Tree, node int) (r textrank.Row, offTop bool) {
 // textRow is a row for ranking by the text.
 func (s *state) textRow(number, depth int) textrank.Row {
 	x := &s.rows[number]
-	r := textrank.Row{Top: x.level[:min(len(x.level), textrank.RowMost)], Depth: depth, Logits: s, Number: number, Cache: &s.caches[number]}
+	r := textrank.Row{Top: x.level[:min(len(x.level), textrank.RowMost)], Depth: depth, Output: &x.output, Cache: &s.caches[number]}
 	if s.d.n.RankWidth > 0 {
 		r.Rank = x.rank[:]
 	}

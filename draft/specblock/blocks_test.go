@@ -113,7 +113,7 @@ func TestBlocksOfAProposal(t *testing.T) {
 		for number, b := range s.all {
 			want := alone(n, s, one.Text, taps, number)
 			for k := range b.slots {
-				for i, v := range s.rows[b.rows+k].logits {
+				for i, v := range s.rows[b.rows+k].output.Logits {
 					if math.Float32bits(v) != math.Float32bits(want.Row(int(k))[i]) {
 						r.Fatalf("block %d of %d, slot %d: logit %d is %v, alone %v", number, len(s.all), k, i, v, want.Row(int(k))[i])
 					}

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
@@ -106,7 +107,7 @@ func (s *state) worthwhile(b *start) int32 {
 		if s.request.Guide != nil {
 			y = &s.d.yield[s.warm]
 		}
-		most = min(most, y.slots(b.value, leastValue))
+		most = min(most, y.slots(b.value, calibrate.RowCost))
 	}
 	return int32(most)
 }

@@ -17,8 +17,7 @@ type row struct {
 	top    []sample.Candidate // its likeliest tokens, before noise, penalties and all else: LogProb is their probability's logarithm
 	level  []sample.Candidate // the first in the race that the target's choice will be
 	state  []float32          // what a block that starts from the row begins with
-	logits []float32          // as the head computed them
-	list   *shortlist.List    // of which tokens; nil: of all that the head has
+	output textrank.Output    // its logits, as the head computed them
 	beyond Beyond             // of the logits that are not in top
 	bucket int8               // the rank head's choice
 	rank   [11]float32        // its correction of log-probabilities, by place: see textrank.Row
@@ -58,9 +57,9 @@ func (d *drafter) look(x nn.Mat) {
 		for i := range s.starts {
 			s.starts[i].rows = int32(len(s.rows))
 			for range s.starts[i].slots {
-				r := row{state: d.states.Row(at), logits: p.logits.Row(at)}
+				r := row{state: d.states.Row(at), output: textrank.Output{Logits: p.logits.Row(at), Tokens: d.n.Tokens, Places: d.places}}
 				if d.lists != nil {
-					r.list = d.lists[at]
+					r.output.List = d.lists[at]
 				}
 				if number := len(s.rows); number == len(s.caches) {
 					s.caches = append(s.caches, textrank.RowCache{})
@@ -101,27 +100,6 @@ func (d *drafter) choose() {
 	}
 }
 
-// place is where the logit of a token is in a row; -1: the head has not computed it.
-func (d *drafter) place(r *row, token int32) int {
-	switch {
-	case r.list != nil:
-		return r.list.Find(token)
-	case d.places != nil:
-		return int(d.places[token])
-	}
-	return int(token)
-}
-
-// Above is textrank.Logits'.
-func (s *state) Above(number int, token, other int32) (difference float32, known bool) {
-	r := &s.rows[number]
-	at, of := s.d.place(r, token), s.d.place(r, other)
-	if at < 0 || of < 0 {
-		return 0, false
-	}
-	return r.logits[at] - r.logits[of], true
-}
-
 // compare counts what the target chose along its path that the lists had.
 func (s *state) compare(r *draft.Rows) {
 	if s.words == nil || r.Next < 0 {
@@ -133,7 +111,7 @@ func (s *state) compare(r *draft.Rows) {
 			next = r.Tokens[i+1]
 		}
 		if x := s.after(r.Tokens[1 : i+1]); x != nil {
-			s.d.stats.Choice(x.list, next)
+			s.d.stats.Choice(x.output.List, next)
 		}
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/internal/textrank"
-	"github.com/grovellm/grove/sample"
 )
 
 // task is some of a sequence's rows, whose candidates are to be found: of the blocks of starts [from, to) one slot, or all where
@@ -145,7 +144,7 @@ func (s *state) rank(w *worker, b *start, k int) {
 	d, number := s.d, int(b.rows)+k
 	r := &s.rows[number]
 	w.sampler.Like(d.plain)
-	r.top = d.top(w.sampler, s.tops[number*FeatureLogits:number*FeatureLogits:(number+1)*FeatureLogits], r, 0, nil)
+	r.top = r.output.Top(w.sampler, s.tops[number*FeatureLogits:number*FeatureLogits:(number+1)*FeatureLogits], 0, nil)
 	if d.n.RankFull {
 		r.beyond = w.beyond(r)
 	}
@@ -155,7 +154,7 @@ func (s *state) rank(w *worker, b *start, k int) {
 		c = append(c, r.top[:min(len(r.top), d.ranked)]...)
 	} else {
 		w.sampler.Like(s.sampler)
-		c = d.top(w.sampler, c[:0:d.ranked], r, s.at+int(s.grown.Depth[b.node])+1+k, s.history)
+		c = r.output.Top(w.sampler, c[:0:d.ranked], s.at+int(s.grown.Depth[b.node])+1+k, s.history)
 		c = s.cands[number*size : number*size+len(c) : (number+1)*size]
 	}
 	if s.warm > 0 && s.text == nil {
@@ -166,20 +165,9 @@ func (s *state) rank(w *worker, b *start, k int) {
 
 // beyond is what a row's other logits add to the distribution of its likeliest tokens. Of tokens that are not listed nothing is known.
 func (w *worker) beyond(r *row) Beyond {
-	logits := r.logits
-	if r.list != nil {
-		logits = logits[:r.list.Len()]
+	logits := r.output.Logits
+	if l := r.output.List; l != nil {
+		logits = logits[:l.Len()]
 	}
 	return BeyondOf(logits, w.top[:simd.TopK(logits, w.index[:], w.top[:])])
-}
-
-// top is the sampler's Top over a row, of which the head may have given the logits of some tokens alone.
-func (d *drafter) top(sampler *sample.Sampler, c []sample.Candidate, r *row, position int, h *sample.History) []sample.Candidate {
-	switch {
-	case r.list != nil:
-		return sampler.TopOf(c, r.logits[:r.list.Len()], r.list.Tokens(), r.list.LogOutside(r.logits, sampler.Params().Temperature), position, h)
-	case d.n.Tokens != nil:
-		return sampler.TopOf(c, r.logits, d.n.Tokens, math.Inf(-1), position, h)
-	}
-	return sampler.Top(c, r.logits, position, h)
 }

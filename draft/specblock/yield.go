@@ -27,13 +27,13 @@ func (y *yield) gain(blocks int, staked float64) float64 { return y.ratio[blocks
 // learn takes in what it added.
 func (y *yield) learn(blocks int, staked, gained float64) {
 	if staked > 0 {
-		y.ratio[blocks] += calibrate.TreeRate * (gained/staked - y.ratio[blocks])
+		y.ratio[blocks] += (gained/staked - y.ratio[blocks]) / calibrate.Memory
 	}
 }
 
 // learnFirst takes in the chance of a row's first candidate.
 func (y *yield) learnFirst(slot int, chance float64) {
-	y.first[slot] += calibrate.TreeRate * (chance - y.first[slot])
+	y.first[slot] += (chance - y.first[slot]) / calibrate.Memory
 }
 
 // slots is how many rows of a block that is worth so much are worth least: the first in any case.

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/grovellm/grove/internal/control"
 	"github.com/grovellm/grove/internal/cpu"
 	"github.com/grovellm/grove/internal/gemm"
 	"github.com/grovellm/grove/model"
@@ -106,7 +107,8 @@ func Cost(ctx context.Context, m *model.Model, o CostOptions) (CostReport, error
 	}
 
 	target := speculate.Model(m)
-	experts, predict := target.(interface{ Experts() speculate.Experts }).Experts(), speculate.NewPassTimes(target)
+	experts := target.(interface{ Experts() control.Experts }).Experts()
+	predict := control.NewPassTimes(experts)
 	for _, i := range []int{0, len(sizes) - 1} {
 		for range 3 { // as often as makes a time certain
 			predict.Observe(sizes[i], median(times[i]).Seconds(), passes.experts[i])

@@ -27,15 +27,15 @@ const (
 	octaves = 7
 	centres = 2*octaves - 1
 
-	PriorWeight = 4  // observations that p itself counts as
-	allWeight   = 8  // observations that those of all depths count as, for one class
+	PriorWeight = 4  // observations that p itself counts as; those of all depths count as twice as many for a class of depths
 	Remember    = 96 // observations after which old ones count half
 )
 
-// What drafters predict of another pass is a mean over late trees.
+// What drafters and the controller predict of a pass.
 const (
-	FirstChance = 0.6  // the chance of a first candidate, and what a level brings over the one before, until they are learned
-	TreeRate    = 0.05 // the weight of one tree
+	Memory      = 16   // trees or passes that a mean is of
+	FirstChance = 0.5  // the chance of a first candidate, and what a level brings over the one before, until they are learned
+	RowCost     = 0.03 // of a row, as a share of a pass, until it is measured: a row that brings fewer tokens is not worth it
 )
 
 // New returns a table without observations.
@@ -131,7 +131,7 @@ func (t *Table) Fit() {
 	for i := range centres {
 		all := (PriorWeight*centre(i) + t.hits[0][i]) / (PriorWeight + t.tries[0][i])
 		for d := range t.chances {
-			t.chances[d][i] = (allWeight*all + t.hits[1+d][i]) / (allWeight + t.tries[1+d][i])
+			t.chances[d][i] = (2*PriorWeight*all + t.hits[1+d][i]) / (2*PriorWeight + t.tries[1+d][i])
 		}
 	}
 }

@@ -1,6 +1,10 @@
 package grow
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/grovellm/grove/internal/calibrate"
+)
 
 // BestFirst drafts the nodes with the largest probability from the root. Each step expands the Width most probable nodes
 // that are not expanded yet, until none of them can have a child that belongs to the tree, or the loop's guide finds that another
@@ -44,11 +48,11 @@ func (o *BestFirst) choose(s *state) {
 	}
 	floor, width := float32(0), o.Width
 	switch {
-	case !s.pooled: // what is drawn takes its place for good: the likeliest come first
+	case !s.pooled: // what is drawn takes its place for good: the likeliest come first, and those of half their worth
 		width = min(width, s.room())
 		for node := range s.tree.Token {
 			if s.open(node) {
-				floor = max(floor, s.worth[node]*firstDrawn)
+				floor = max(floor, s.worth[node]/2)
 			}
 		}
 	case s.best.full():
@@ -68,19 +72,13 @@ func (o *BestFirst) breadth(s *state, _ int32, confidence float32) int {
 	if s.pooled {
 		return o.Branch
 	}
-	n, a := 1, overlap+(1-overlap)*confidence
+	n, a := 1, (1+confidence)/2 // as drawnChances has it
 	rest := 1 - a
-	for a *= overlap; n < o.Branch && rest*a > worthDrawing; rest *= 1 - a {
+	for a /= 2; n < o.Branch && rest*a > calibrate.RowCost; rest *= 1 - a {
 		n++
 	}
 	return n
 }
-
-// firstDrawn is the share of the likeliest node's worth from which on others are expanded in the same pass.
-const firstDrawn = 0.5
-
-// worthDrawing is the chance of acceptance, by the drafter's estimate, from which on another child is drawn.
-const worthDrawing = 0.05
 
 func (o *BestFirst) floor() float32         { return negInf }
 func (o *BestFirst) learn(*state, int, int) {}

@@ -98,9 +98,10 @@ func New(c Config) (*Drafter, error) {
 	if d.workers, err = textrank.Samplers(c.Pool, c.Vocab); err != nil {
 		return nil, err
 	}
-	place := textrank.Places(c.Tokens, c.Vocab)
+	places := textrank.Places(c.Tokens, c.Vocab)
 	for i := range d.rankers {
-		if d.rankers[i].place = place; place != nil {
+		d.rankers[i].output = textrank.Output{Tokens: c.Tokens, Places: places}
+		if places != nil {
 			d.spread = append(d.spread, make([]float32, d.Vocab))
 		}
 	}

@@ -81,12 +81,13 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 		position = s.at*maxNodes + int(s.row[node]-s.shift)
 	}
 	c := s.cands[i*k : i*k : i*k+s.d.asked]
+	m.output.Logits, m.output.List = logits, nil
 	switch {
 	case s.words != nil:
-		l := s.lists[i]
-		c = sampler.TopOf(c, logits[:l.Len()], l.Tokens(), l.LogOutside(logits, s.sampler.Params().Temperature), position, s.history)
+		m.output.List = s.lists[i]
+		c = m.output.Top(sampler, c, position, s.history)
 	case s.d.Tokens != nil && !s.drawing:
-		c = sampler.TopOf(c, logits, s.d.Tokens, math.Inf(-1), position, s.history)
+		c = m.output.Top(sampler, c, position, s.history)
 	default:
 		logits = logits[:s.d.Vocab]
 		c = sampler.Top(c, logits, position, s.history)
@@ -99,10 +100,6 @@ func (s *state) rank(sampler *sample.Sampler, i int, logits []float32, m *ranker
 	}
 	switch {
 	case s.text != nil:
-		m.logits, m.list = logits, nil
-		if s.words != nil {
-			m.list = s.lists[i]
-		}
 		c = m.rank(s, node, s.cands[i*k:i*k:(i+1)*k], s.rows[row*k:][:min(len(c), textrank.RowMost)])
 		if s.confidence[i] = 0; len(c) > 0 {
 			s.confidence[i] = exp(c[0].LogProb)
@@ -142,16 +139,14 @@ func (d *Drafter) wide(worker int, logits []float32) []float32 {
 func exp(x float32) float32 { return float32(math.Exp(float64(x))) }
 
 // drawnChances turns the probabilities with which candidates were drawn into estimates of being accepted by rejection
-// sampling: a token that was sure to be drawn nearly always is; one of many equal ones about as often as two
-// models' distributions overlap; and those after the first only where the others were rejected, which shows that the
-// models disagree.
+// sampling, for two distributions that overlap by half: a token that was sure to be drawn nearly always is; one of many equal ones
+// in half of all cases; and those after the first only where the others were rejected, which shows that the models disagree. The
+// controller's calibration corrects them.
 func drawnChances(c []sample.Candidate) {
 	rest, share := 1.0, 1.0
 	for i := range c {
-		a := share * (overlap + (1-overlap)*math.Exp(float64(c[i].LogProb)))
+		a := share * (1 + math.Exp(float64(c[i].LogProb))) / 2
 		c[i].LogProb = float32(math.Log(rest * a))
-		rest, share = max(rest*(1-a), 1e-6), overlap
+		rest, share = max(rest*(1-a), 1e-6), 0.5
 	}
 }
-
-const overlap = 0.4

@@ -6,7 +6,6 @@ import (
 	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/internal/treebuild"
 	"github.com/grovellm/grove/sample"
-	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 )
 
@@ -114,35 +113,14 @@ func (b *rebuilt) Below(t *tree.Tree, v int) []sample.Candidate {
 // ranker is a worker's memory for ranking the candidates of a row with +text.
 type ranker struct {
 	scratch textrank.Scratch
-	logits  []float32       // of the row
-	list    *shortlist.List // of the row; nil: all tokens
-	place   []int32         // of each token of the vocabulary, its logit's, of a head with a draft vocabulary; nil: the same
+	output  textrank.Output // the row
 }
 
 // rank ranks what may follow a node in the memory of dst. top is the drafter's first candidates below it.
 func (m *ranker) rank(s *state, node int32, dst, top []sample.Candidate) []sample.Candidate {
-	row := textrank.Row{Top: top, Depth: 1, Logits: m}
+	row := textrank.Row{Top: top, Depth: 1, Output: &m.output}
 	if !s.d.Model.Keeps() { // rows know the less the further they are from the target's hidden states
 		row.Depth = int(s.tree.Depth[node]) + 1
 	}
 	return s.text.Candidates(dst[:0:min(cap(dst), textrank.CandidatesMost)], &s.tree, int(node), s.places[node], &row, false, &m.scratch)
-}
-
-// Above is textrank.Logits'.
-func (m *ranker) Above(_ int, token, other int32) (difference float32, known bool) {
-	a, b := m.find(token), m.find(other)
-	if a < 0 || b < 0 {
-		return 0, false
-	}
-	return m.logits[a] - m.logits[b], true
-}
-
-func (m *ranker) find(token int32) int {
-	switch {
-	case m.list != nil:
-		return m.list.Find(token)
-	case m.place != nil:
-		return int(m.place[token])
-	}
-	return int(token)
 }

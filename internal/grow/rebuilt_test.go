@@ -12,11 +12,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// above is a head's row in the plainest way.
-type above []float32
-
-func (a above) Above(_ int, token, other int32) (float32, bool) { return a[token] - a[other], true }
-
 // textSource ranks what may follow a node in the plainest way: with a row where the state has computed one, here a pass of one row at
 // a time, without one elsewhere.
 type textSource struct {
@@ -41,7 +36,7 @@ func (k *textSource) Below(tr *tree.Tree, node int) []sample.Candidate {
 		logits := k.logits(k.t, own)
 		s := must(sample.New(k.p, vocab))(k.t)
 		row.Top = s.Top(make([]sample.Candidate, 0, textrank.RowMost), slices.Clone(logits), len(own), pushAll(k.p, own))
-		row.Depth, row.Logits = 1, above(logits)
+		row.Depth, row.Output = 1, &textrank.Output{Logits: logits}
 	}
 	return k.rank.Candidates(make([]sample.Candidate, 0, textrank.CandidatesMost), tr, node, at, &row, false, new(textrank.Scratch))
 }

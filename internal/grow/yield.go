@@ -34,7 +34,7 @@ func (y *yield) learn(seen *yield) {
 		return
 	}
 	for i := range y.chance {
-		y.chance[i] += calibrate.TreeRate * (seen.chance[i]/seen.weight - y.chance[i])
+		y.chance[i] += (seen.chance[i]/seen.weight - y.chance[i]) / calibrate.Memory
 	}
 }
 

@@ -6,7 +6,9 @@
 package learn
 
 import (
+	"fmt"
 	"math"
+	"strings"
 
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/headfile"
@@ -50,6 +52,11 @@ type Head interface {
 	// Write writes the head as a GGUF file of its family. A head opened from that file drafts the
 	// same to the bit.
 	Write(path, name string) error
+}
+
+// LastLayer is Head.Last of a head whose last part is the feed-forward half of the last of so many layers, and the norm after it.
+func LastLayer(name string, layers int) bool {
+	return name == "output_norm.weight" || strings.HasPrefix(name, fmt.Sprintf("blk.%d.ffn_", layers-1))
 }
 
 // Chance is what Learner.Chance returns where the drafter looked at a list of candidates: 0 for a

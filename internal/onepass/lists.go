@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/textrank"
 	"github.com/grovellm/grove/nn"
 	"github.com/grovellm/grove/shortlist"
 )
@@ -120,19 +121,8 @@ func (s *state) tell(r *draft.Rows) {
 	}
 }
 
-// Above is by how much the logit of a token is above that of another, which has one, in the head's row of a depth. Of a token that is
-// not listed nothing is known: listed is false.
-func (s *state) Above(depth int, token, other int32) (difference float32, listed bool) {
-	row := s.d.out.Row(s.first + depth - 1)
-	at := func(token int32) int { return int(token) }
-	if l := s.list(depth); l != nil {
-		at = l.Find
-	} else if place := s.d.place; place != nil {
-		at = func(token int32) int { return int(place[token]) }
-	}
-	i := at(token)
-	if i < 0 {
-		return 0, false
-	}
-	return row[i] - row[at(other)], true
+// output is the row of a depth.
+func (s *state) output(depth int) textrank.Output {
+	_, _, tokens := s.d.Model.Output()
+	return textrank.Output{Logits: s.d.out.Row(s.first + depth - 1), List: s.list(depth), Tokens: tokens, Places: s.d.place}
 }

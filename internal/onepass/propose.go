@@ -4,7 +4,6 @@ package onepass
 
 import (
 	"context"
-	"math"
 	"slices"
 
 	"github.com/grovellm/grove/draft"
@@ -26,6 +25,8 @@ type growth struct {
 	ranked int                  // candidates looked at in a depth
 	cands  []sample.Candidate   // depth × ranked
 	levels [][]sample.Candidate // of each depth, those there are
+
+	outputs []textrank.Output // of each depth, its row
 }
 
 // Propose computes every sequence's block.
@@ -147,6 +148,7 @@ func (d *Drafter) rank() {
 		}
 		s.cands = slices.Grow(s.cands[:0], s.depth*s.ranked)[:s.depth*s.ranked]
 		s.levels = slices.Grow(s.levels[:0], s.depth)[:s.depth]
+		s.outputs = slices.Grow(s.outputs[:0], s.depth)[:s.depth]
 		if s.history != nil {
 			s.history.Push(s.request.Tree.Token[0])
 		}
@@ -172,16 +174,8 @@ func (d *ranking) Do(worker, number int) {
 	s, i := t.s, t.depth-1
 	sampler := d.workers[worker]
 	sampler.Like(s.sampler)
-	c, row := s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], d.out.Row(s.first+i)
-	_, _, tokens := d.Model.Output()
-	switch l := s.list(t.depth); {
-	case l != nil:
-		c = sampler.TopOf(c, row[:l.Len()], l.Tokens(), l.LogOutside(row, s.sampler.Params().Temperature), s.at+t.depth, s.history)
-	case tokens != nil:
-		c = sampler.TopOf(c, row, tokens, math.Inf(-1), s.at+t.depth, s.history)
-	default:
-		c = sampler.Top(c, row, s.at+t.depth, s.history)
-	}
+	s.outputs[i] = s.output(t.depth)
+	c := s.outputs[i].Top(sampler, s.cands[i*s.ranked:i*s.ranked:(i+1)*s.ranked], s.at+t.depth, s.history)
 	if s.warm > 0 && s.text == nil {
 		draft.CoupledChances(c, s.ranked)
 	}
@@ -226,7 +220,7 @@ func (s *rows) Row(t *tree.Tree, node int) (row textrank.Row, offTop bool) {
 	}
 	s.offTop = append(s.offTop[:node], offTop)
 	if depth < s.depth {
-		row = textrank.Row{Top: s.levels[depth], Depth: depth + 1, Logits: (*state)(s), Number: depth + 1}
+		row = textrank.Row{Top: s.levels[depth], Depth: depth + 1, Output: &s.outputs[depth]}
 	}
 	return row, offTop
 }

@@ -54,6 +54,6 @@ func (r *reach) learn(t *tree.Tree, path []float32, depth int) {
 			}
 			before = level
 		}
-		r.ratio[d-1] += calibrate.TreeRate * (seen - r.ratio[d-1])
+		r.ratio[d-1] += (seen - r.ratio[d-1]) / calibrate.Memory
 	}
 }

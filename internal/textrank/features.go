@@ -85,8 +85,7 @@ type Row struct {
 	// beyond. Empty: there is no rank head.
 	Rank []float32
 
-	Logits Logits // for tokens not in Top
-	Number int    // of the row, for Logits
+	Output *Output // for tokens not in Top
 
 	Cache *RowCache // keeps the row's features where several nodes share it; nil: they are computed each time
 }
@@ -100,13 +99,6 @@ type RowCache struct {
 
 // Reset empties the cache.
 func (c *RowCache) Reset() { c.filled = false }
-
-// Logits reads a drafter's rows.
-type Logits interface {
-	// Above is the logit of a token less that of another, which is in the row's Top. known is false where the drafter did not
-	// compute the token's.
-	Above(row int, token, other int32) (difference float32, known bool)
-}
 
 // fill computes the features that a row's Top and Rank give.
 func (x *Text) fill(row *Row, c *RowCache) {
@@ -246,7 +238,7 @@ func (x *Text) indexOf(list *[]features, row *Row, token int32, depth int) int {
 	f := features{token: token}
 	t := scale(x.temperature)
 	if top := row.Top; len(top) > 0 {
-		above, known := row.Logits.Above(row.Number, token, top[0].Token)
+		above, known := row.Output.above(token, top[0].Token)
 		f.drafter = t*top[0].LogProb + above
 		if x.processed || !known { // the token may be one that top-k, a penalty or the shortlist excludes
 			f.drafter = min(f.drafter, t*top[len(top)-1].LogProb)

@@ -8,6 +8,7 @@ import (
 	"github.com/grovellm/grove/draft"
 	"github.com/grovellm/grove/internal/simd"
 	"github.com/grovellm/grove/sample"
+	"github.com/grovellm/grove/shortlist"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
 )
@@ -98,7 +99,7 @@ func TestCommitsTeach(t *testing.T) {
 	}
 	tr := tree.New(4)
 	x.Keep(0, 4)
-	row := Row{Top: []sample.Candidate{{Token: 9, LogProb: -.1}, {Token: 1, LogProb: -3}}, Depth: 1, Logits: flat{}}
+	row := Row{Top: []sample.Candidate{{Token: 9, LogProb: -.1}, {Token: 1, LogProb: -3}}, Depth: 1, Output: flat}
 	var s Scratch
 	x.Candidates(make([]sample.Candidate, 0, CandidatesMost), tr, 0, x.Match(x.End(), 4), &row, false, &s)
 	c.Learn(x, tr, &draft.Rows{Tokens: []int32{4}, Next: 1}, nil, nil)
@@ -108,7 +109,5 @@ func TestCommitsTeach(t *testing.T) {
 	}
 }
 
-// flat has no logits beyond the row's first candidates.
-type flat struct{}
-
-func (flat) Above(int, int32, int32) (float32, bool) { return 0, false }
+// flat is a row in which no logit is known.
+var flat = &Output{List: new(shortlist.List)}

@@ -153,7 +153,7 @@ func TestOffPathRanks(t *testing.T) {
 			at = next.Append(at, int32(7+i), 0)
 		}
 		logits := toyLogits([]int32{9, rapid.Int32Range(0, 9).Draw(r, "other")})
-		row := Row{Top: s.Top(make([]sample.Candidate, 0, 8), logits, 99, nil), Depth: 1, Logits: flat{}}
+		row := Row{Top: s.Top(make([]sample.Candidate, 0, 8), logits, 99, nil), Depth: 1, Output: flat}
 		list := func(x *Text) []sample.Candidate {
 			return x.Candidates(make([]sample.Candidate, 0, CandidatesMost), next, at, x.End(), &row, false, new(Scratch))
 		}

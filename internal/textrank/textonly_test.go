@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/internal/calibrate"
 	"github.com/grovellm/grove/sample"
 	"github.com/grovellm/grove/tree"
 	"pgregory.net/rapid"
@@ -37,7 +38,7 @@ func TestByTextIsTheLikelyPart(t *testing.T) {
 			}
 			score := math.Log(float64(float32(math.Exp(float64(all.LogProb[i])))))
 			sums = append(sums, sums[parent]+min(score, last))
-			if sums[i] >= math.Log(leastByText) {
+			if sums[i] >= math.Log(calibrate.RowCost) {
 				want.Append(parent, all.Token[i], all.LogProb[i])
 			}
 		}

@@ -3,7 +3,6 @@ package medusa
 import (
 	"context"
 
-	"github.com/grovellm/grove/draft/medusa"
 	"github.com/grovellm/grove/internal/train"
 	"github.com/grovellm/grove/nn"
 )
@@ -78,6 +77,6 @@ func (l *learner) Finish(context.Context, string) error {
 		places := train.DrawAnchors(l.r.Seed, uint64(i), text, l.FirstPlace(), last, depths+1, len(text), l.r.Circles)
 		ranks = append(ranks, l.heads.ranks(text, places)...)
 	}
-	l.heads.net.Template = medusa.Fit(ranks, l.r.Nodes)
+	l.heads.net.Template = fitTemplate(ranks, l.r.Nodes)
 	return nil
 }

@@ -1,4 +1,4 @@
-package speculate
+package control
 
 import (
 	"github.com/grovellm/grove/draft"
@@ -7,7 +7,7 @@ import (
 
 // knowledge is what the controller knew of one drafter when a step began. Drafters read it while they draft.
 type knowledge struct {
-	chances [classes][2]calibrate.Chances
+	chances [Classes][2]calibrate.Chances
 	parts   [][maxLevels]float64 // seconds of drafting, by levels, of each part
 	pass    float64              // seconds of a pass like the last ones
 	row     float64              // seconds that one more row of each sequence adds, on average from a plain pass to twice the rows
@@ -16,7 +16,7 @@ type knowledge struct {
 // maxLevels is how many levels a guide tells apart.
 const maxLevels = 32
 
-func (k *knowledge) read(c *Controller, d *drafterRecord, rounds, plain, rows int) {
+func (k *knowledge) read(c *Controller, d *record, rounds, plain, rows int) {
 	for i := range k.chances {
 		for j := range k.chances[i] {
 			k.chances[i][j] = *d.classes[i].kinds[j].Chances()
@@ -42,7 +42,7 @@ func (k *knowledge) levels(part, n int) float64 {
 // guide is a sequence's draft.Guide in a step.
 type guide struct {
 	know    *knowledge
-	class   int
+	class   Class
 	network bool    // levels may be drafted
 	try     bool    // the first level is drafted whatever is predicted
 	idle    float64 // tokens emitted since the last proposal by the text
@@ -50,7 +50,7 @@ type guide struct {
 	parts   []partGuide
 }
 
-func (g *guide) begin(know *knowledge, class int, network, try bool, idle float64) {
+func (g *guide) begin(know *knowledge, class Class, network, try bool, idle float64) {
 	g.know, g.class, g.network, g.try, g.idle, g.asked = know, class, network, try, idle, false
 	g.parts = append(g.parts[:0], partGuide{guide: g})
 }
@@ -100,7 +100,7 @@ type partGuide struct {
 
 // Deeper compares the tokens that the level adds to those of the round, 1 + expected, with the time that it adds: of the
 // level and a row. Other sequences of the step are taken to be like this one. A first level that pays is refused now and
-// then, to learn what the text alone brings: as often as compareRate bears its predicted gain.
+// then, to learn what the text alone brings: as often as allowanceRate bears its predicted gain.
 func (g *partGuide) Deeper(expected, more float32) bool {
 	g.asked = true
 	if !g.network {
@@ -116,7 +116,7 @@ func (g *partGuide) Deeper(expected, more float32) bool {
 	first := g.guide.levels() == 0
 	switch {
 	case first && g.try:
-	case first && expected > 0 && g.idle*compareRate >= gain: // try the text alone
+	case first && expected > 0 && g.idle*allowanceRate >= gain: // try the text alone
 		return false
 	case gain <= 0:
 		return false

@@ -1,6 +1,10 @@
-package speculate
+package control
 
-import "math"
+import (
+	"math"
+
+	"github.com/grovellm/grove/internal/calibrate"
+)
 
 // Experts says what the layers of a target with experts read. The zero value is a target without.
 type Experts struct {
@@ -13,19 +17,15 @@ type Experts struct {
 
 // expertUnion is how many experts the rows of a pass choose together. Rows that chose independently
 // would choose Count·(1 − (1 − Used/Count)ⁿ) of a layer's. Rows of a text choose alike, so n rows count
-// as 1 + overlap·(n − 1) independent ones. overlap is learned from passes.
+// as 1 + overlap·(n − 1) independent ones. overlap is learned from passes; it begins at 1.
 type expertUnion struct {
 	Experts
 	overlap float64
 	seen    int
 }
 
-const (
-	firstOverlap = 0.8
-	overlapRows  = 64   // passes of more rows read nearly all experts, which says little
-	overlapFull  = 0.98 // the same, as a share of all experts
-	unionMemory  = 32   // passes
-)
+// nearlyAll is a share of all experts that says little of how alike rows choose.
+const nearlyAll = 0.98
 
 // distinct is the experts that a pass of n rows is expected to read, of all layers.
 func (u *expertUnion) distinct(n int) float64 {
@@ -42,44 +42,21 @@ func (u *expertUnion) bytes(n int) float64 { return float64(u.Dense) + float64(u
 // observe takes the experts that a pass of n rows read.
 func (u *expertUnion) observe(n, read int) {
 	share := float64(read) / float64(u.Layers*u.Count)
-	if n < 2 || n > overlapRows || u.Used >= u.Count || !(share > 0 && share < overlapFull) {
+	if n < 2 || u.Used >= u.Count || !(share > 0 && share < nearlyAll) {
 		return
 	}
 	rows := math.Log(1-share) / math.Log(1-float64(u.Used)/float64(u.Count))
 	u.seen++
-	u.overlap += (max(rows-1, 0)/float64(n-1) - u.overlap) / float64(min(u.seen, unionMemory))
-}
-
-// readsExperts is a Target with experts; countsExperts is a pass that says how many its last Run read,
-// summed over the layers.
-type (
-	readsExperts  interface{ Experts() Experts }
-	countsExperts interface{ ExpertsRead() int }
-)
-
-// Experts says what the model's layers read.
-func (t modelTarget) Experts() Experts {
-	x := Experts{Dense: t.m.WeightBytes()}
-	total := 0
-	for i := range t.m.Blocks {
-		if h := t.m.Blocks[i].Experts; h != nil {
-			x.Layers, x.Count, x.Used = x.Layers+1, len(h.MLPs), h.Used
-			total += h.Bytes() - h.Router.W.Bytes()
-		}
-	}
-	if x.Layers > 0 {
-		x.Dense, x.Bytes = x.Dense-total, total/(x.Layers*x.Count)
-	}
-	return x
+	u.overlap += (max(rows-1, 0)/float64(n-1) - u.overlap) / float64(min(u.seen, calibrate.Memory))
 }
 
 // PassTimes predicts the time of a pass by its rows from times of other passes, as a Controller does.
 type PassTimes struct{ curve costCurve }
 
-// NewPassTimes returns the prediction for a target.
-func NewPassTimes(t Target) *PassTimes {
+// NewPassTimes returns the prediction for a target whose layers read x.
+func NewPassTimes(x Experts) *PassTimes {
 	p := &PassTimes{newCostCurve(rowAxis)}
-	p.curve.readExperts(t)
+	p.curve.readExperts(x)
 	return p
 }
 
@@ -93,11 +70,9 @@ func (p *PassTimes) Observe(n int, seconds float64, experts int) {
 func (p *PassTimes) Seconds(n int) float64 { return p.curve.at(n) }
 
 // readExperts makes the curve follow the weights that passes of a target with experts read.
-func (c *costCurve) readExperts(t Target) {
-	if r, ok := t.(readsExperts); ok && c.union == nil {
-		if x := r.Experts(); x.Layers > 0 {
-			c.union = &expertUnion{Experts: x, overlap: firstOverlap}
-		}
+func (c *costCurve) readExperts(x Experts) {
+	if x.Layers > 0 && c.union == nil {
+		c.union = &expertUnion{Experts: x, overlap: 1}
 	}
 }
 

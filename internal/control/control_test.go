@@ -1,4 +1,4 @@
-package speculate
+package control
 
 import (
 	"math"
@@ -65,7 +65,7 @@ func TestCurveFollowsTheMachine(t *testing.T) {
 			c.observe(n, float64(10+n))
 		}
 	}
-	for range speedTimes {
+	for range majority {
 		c.observe(8, 2*18)
 	}
 	for n := 1; n <= 16; n++ {

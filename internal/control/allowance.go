@@ -1,15 +1,17 @@
-package speculate
+package control
+
+import "github.com/grovellm/grove/internal/calibrate"
 
 // allowance bounds what speculation may lose, whatever is predicted. It keeps a credit in tokens: what proposals of one
 // kind have gained over plain decoding, at most mostCredit, and allowanceRate for every token emitted. While the credit is
-// negative, no such proposal is asked for. So a drafter that never pays costs the first credit and a share of
+// negative, no such proposal is asked for. So a drafter that never pays costs the first credit, one token, and a share of
 // allowanceRate of the time, and one that costs more is asked less often.
 //
 // A gain is booked as predicted, by the share of late predictions that came true, less the predicted cost and what costs
 // exceeded predictions by lately. That is the same on average as the gain itself, and most of its luck is left out.
 //
 // Worked example: drafting and verifying costs 0.5 tokens, and nothing is accepted. The first two proposals use up the
-// first credit of 1; then one proposal is asked for in every 0.5/0.004 = 125 rounds.
+// first credit; then one proposal is asked for in every 0.5/0.004 = 125 rounds.
 type allowance struct {
 	credit float64 // tokens
 	mean   float64 // of what late proposals were booked as, in tokens
@@ -22,17 +24,11 @@ type allowance struct {
 }
 
 const (
-	firstTries    = 3     // proposals
-	firstCredit   = 1     // tokens that a drafter of which nothing is known may lose
+	allowanceRate = 0.004 // tokens that tries may cost for each token emitted
 	mostCredit    = 4     // tokens: a drafter that turns bad is stopped soon
-	allowanceRate = 0.004 // tokens for each token emitted
-	compareRate   = 0.03  // the same, for finding out which of two kinds that pay brings more
-
-	shortMemory = 4  // proposals: of what late ones brought and cost, and of how many nodes were worth a row
-	memory      = 16 // proposals and trees: of all other means
 )
 
-func newAllowance() allowance { return allowance{credit: firstCredit, accepted: 1, predicted: 1} }
+func newAllowance() allowance { return allowance{credit: 1, accepted: 1, predicted: 1} }
 
 // outcome is what came of one proposal, in tokens.
 type outcome struct {
@@ -48,9 +44,10 @@ type outcome struct {
 func (a *allowance) open() bool { return a.credit >= 0 }
 
 // due reports whether a proposal of a cost in tokens is to be tried, though it is not predicted to pay: such tries take
-// no larger share of the time than the allowance. The first proposals are tries in any case.
+// no larger share of the time than the allowance. The first proposals are tries in any case, as many
+// as make a time certain.
 func (a *allowance) due(cost float64) bool {
-	return a.open() && (a.proposals < firstTries || a.idle*allowanceRate >= cost)
+	return a.open() && (a.proposals < majority || a.idle*allowanceRate >= cost)
 }
 
 // wait is about how many plain rounds go by before the next proposal of a cost.
@@ -70,16 +67,17 @@ func (a *allowance) book(o *outcome) {
 	if most := o.foreseen + mostCredit; predicted > most {
 		accepted, predicted = accepted*most/predicted, most
 	}
-	keep := 1 - min(predicted, 1)/memory
+	keep := 1 - min(predicted, 1)/calibrate.Memory
 	a.accepted, a.predicted = keep*a.accepted+accepted, keep*a.predicted+predicted
-	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+shortMemory, memory))
+	a.over += (o.cost - o.foreseen - a.over) / float64(min(a.proposals+calibrate.PriorWeight, calibrate.Memory))
 	a.proposals++
+	n := float64(min(a.proposals, calibrate.PriorWeight))
 	value := a.accepted/a.predicted*predicted - o.foreseen - a.over - o.extra
 	if !o.certain {
-		value = max(value, -firstCredit)
+		value = max(value, -1)
 	}
 	a.credit = min(a.credit+value+allowanceRate*(1+o.accepted), mostCredit)
-	a.mean += (value - a.mean) / float64(min(a.proposals, shortMemory))
-	a.cost += (o.foreseen - a.cost) / float64(min(a.proposals, shortMemory))
+	a.mean += (value - a.mean) / n
+	a.cost += (o.foreseen - a.cost) / n
 	a.idle = 0
 }

@@ -1,8 +1,10 @@
-package speculate
+package control
 
 import (
 	"math"
 	"slices"
+
+	"github.com/grovellm/grove/internal/calibrate"
 )
 
 // costCurve is a measured time that rises with a count: the seconds of a target pass by its rows, or of drafting by the
@@ -22,7 +24,7 @@ type costCurve struct {
 	seen   uint32       // measurements so far
 	speed  float64      // seconds now for each second when the times were measured
 
-	ratios     [speedTimes]float64 // the last measured times over the known ones
+	ratios     [majority]float64 // the last measured times over the known ones
 	ratioCount int
 	waiting    int // measurements that value does not include yet
 	known      bool
@@ -43,14 +45,14 @@ func steps(dst []int32, from, to, by int32) []int32 {
 	return dst
 }
 
-// rowAxis is dense where trees are small and every row counts. Before rows are measured each is taken to cost 3 % of a
-// pass: a pass of few rows spends its time on reading weights.
+// rowAxis is dense where trees are small and every row counts. Before rows are measured each is taken to cost little
+// of a pass: a pass of few rows spends its time on reading weights.
 var rowAxis = func() *axis {
 	k := steps(nil, 1, 16, 1)
 	k = steps(k, 16, 32, 2)
 	k = steps(k, 32, 64, 4)
 	k = steps(k, 64, 128, 8)
-	return &axis{append(k, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 4096), 0.03, 0.003}
+	return &axis{append(k, 128, 160, 192, 256, 320, 384, 512, 768, 1024, 1536, 2048, 4096), calibrate.RowCost, calibrate.RowCost / 10}
 }()
 
 // levelAxis counts levels of a tree. A drafter that runs level by level needs about as long for each, and once more for
@@ -59,7 +61,7 @@ var levelAxis = &axis{append(steps(nil, 0, 12, 1), 12, 16, 24, 32, 48, 64, 128),
 
 // recent is the last few times of a knot.
 type recent struct {
-	t    [5]float64
+	t    [recentTimes]float64
 	n    int    // times ever
 	when uint32 // the curve's count of measurements at the last
 }
@@ -82,14 +84,16 @@ const (
 	// A knot's times count for freshFor measurements of the curve.
 	freshFor = 2 * lastRefresh
 
+	recentTimes = 5 // kept of a knot
+	majority    = recentTimes/2 + 1
+
 	// The first time of a knot counts for at most outlier times what the curve had there: it may be an accident.
 	outlier = 1.5
 
-	// The speed is adjusted when the last speedTimes measurements all differ by the factor change, in one direction,
+	// The speed is adjusted when the last measurements, a majority of those kept, all differ by the factor change, in one direction,
 	// and by mostChange at most: a few accidents in a row do happen.
 	change     = 1.1
 	mostChange = 2
-	speedTimes = 3
 )
 
 func newCostCurve(a *axis) costCurve {
@@ -147,7 +151,7 @@ func (c *costCurve) observe(n int, t float64) {
 	}
 	r := &c.times[c.nearest(n)]
 	switch was := c.speed * r.median(); {
-	case r.len() >= speedTimes && was > 0:
+	case r.len() >= majority && was > 0:
 		c.adjustSpeed(t / was)
 	case c.known && r.n == 0:
 		t = min(t, outlier*c.at(n))
@@ -155,7 +159,7 @@ func (c *costCurve) observe(n int, t float64) {
 	c.seen++
 	r.add(t / c.speed)
 	r.when = c.seen
-	if c.waiting++; !c.known || c.waiting >= firstRefresh { // nobody asks for a fit while decoding is plain
+	if c.waiting++; !c.known {
 		c.fit()
 	}
 	c.known = true
@@ -164,8 +168,8 @@ func (c *costCurve) observe(n int, t float64) {
 // adjustSpeed takes a measured time over the time that was known. When the last few agree that the machine has become
 // slower or faster, all times change with it, measured now or not.
 func (c *costCurve) adjustSpeed(ratio float64) {
-	c.ratios[c.ratioCount%speedTimes] = ratio
-	if c.ratioCount++; c.ratioCount < speedTimes {
+	c.ratios[c.ratioCount%majority] = ratio
+	if c.ratioCount++; c.ratioCount < majority {
 		return
 	}
 	by := slices.Min(c.ratios[:])
@@ -174,7 +178,7 @@ func (c *costCurve) adjustSpeed(ratio float64) {
 	} else if by < change {
 		return
 	}
-	c.speed *= max(min(by, mostChange), 1/mostChange)
+	c.speed *= max(min(by, mostChange), 1./mostChange)
 	c.ratioCount = 0
 	c.waiting++
 }

@@ -1,4 +1,4 @@
-package speculate
+package control
 
 import (
 	"testing"
@@ -11,7 +11,7 @@ func TestAllowanceBoundsLosses(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		loss := rapid.Float64Range(.02, 10).Draw(r, "loss")
 		promise := rapid.Float64Range(-1, 2).Draw(r, "promise")
-		reading := rapid.Float64Range(0, costlyRead).Draw(r, "reading") // tokens for each round not asked
+		reading := rapid.Float64Range(0, allowanceRate).Draw(r, "reading") // tokens for each round not asked
 		a := newAllowance()
 		const rounds = 5000
 		var lost, behind float64
@@ -25,7 +25,7 @@ func TestAllowanceBoundsLosses(t *testing.T) {
 			lost += loss + behind
 			behind = 0
 		}
-		if most := 2*firstCredit + 8*loss + 1.3*allowanceRate*rounds; lost > most {
+		if most := 2 + 8*loss + 1.3*allowanceRate*rounds; lost > most {
 			r.Fatalf("a drafter that loses %g tokens a round and promises %g cost %g tokens in %d rounds, want at most %g", loss, promise, lost, rounds, most)
 		}
 	})
@@ -78,3 +78,14 @@ func TestAllowanceKeepsCostlyGains(t *testing.T) {
 		}
 	})
 }
+
+// hash mixes numbers, and unit makes a number from 0 to 1 of a hash.
+func hash(h uint64, v ...uint64) uint64 {
+	for _, x := range v {
+		h = (h ^ x) * 0x9e3779b97f4a7c15
+		h ^= h >> 29
+	}
+	return h
+}
+
+func unit(h uint64) float32 { return float32(h>>40) / (1 << 24) }

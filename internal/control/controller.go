@@ -1,4 +1,9 @@
-package speculate
+// Package control decides how much to speculate: which drafters are asked, how deep they draft, and which nodes are verified
+// (docs/design.md, law 3). It runs nothing. A loop tells it of its sequences (Turn) and of the time that things took (Plan).
+//
+// What it learns is in three parts: times (curve), chances of acceptance (package calibrate), and what speculation may lose
+// (allowance).
+package control
 
 import (
 	"sync"
@@ -6,31 +11,29 @@ import (
 	"github.com/grovellm/grove/internal/calibrate"
 )
 
-// Controller decides, step by step, how much to speculate (docs/design.md, law 3). It learns the time of a target pass by
+// Controller is what was learned of one target on one machine. It learns the time of a target pass by
 // its rows, the time of drafting by levels, and how often drafted nodes are accepted. Of all nodes that the step's
-// sequences are offered it verifies the set with the most expected tokens in the expected time, which may be none. It never
-// changes a token, but for the rule Rejection.
+// sequences are offered it verifies the set with the most expected tokens in the expected time, which may be none.
 //
-// It belongs to one target on one machine. Loops of that target may share it, at the same time too: one generation begins
-// with what another learned.
+// Loops of the target may share it, at the same time too: one generation begins with what another learned.
 type Controller struct {
 	mu       sync.Mutex
 	verify   costCurve // seconds of a target pass, by rows, and by the experts that those are expected to want
 	rest     recent    // seconds of a plain round beside the pass, for each sequence
-	drafters map[string]*drafterRecord
+	drafters map[string]*record
 	refresh  uint32 // passes after which a plain one is measured again
 }
 
-// drafterRecord is what was learned of one drafter.
-type drafterRecord struct {
+// record is what was learned of one drafter.
+type record struct {
 	parts   []costCurve // seconds of drafting, by levels, of each part
 	text    recent      // seconds of a proposal without levels, for each sequence
 	read    recent      // seconds to read a row of text, among many
 	batches int         // proposals measured
-	classes [classes]class
+	classes [Classes]class
 }
 
-// class is a way of choosing tokens: a drafter's probabilities are worth something else in each.
+// class is what was learned of one way of choosing tokens: a drafter's probabilities are worth something else in each.
 type class struct {
 	kinds [2]kind
 	want  float32 // mean number of nodes that were worth verifying
@@ -43,11 +46,15 @@ type kind struct {
 	allowance
 }
 
+// Class is a way of choosing tokens.
+type Class int
+
+// The ways.
 const (
-	greedy  = iota // temperature 0
-	coupled        // above, with the coupled noise
-	rejecting
-	classes
+	Greedy    Class = iota // temperature 0
+	Coupled                // above, with the coupled noise
+	Rejecting              // above, by rejection sampling
+	Classes
 )
 
 const (
@@ -55,32 +62,46 @@ const (
 	byNetwork
 )
 
-const (
-	// A drafter that is not asked reads along if a row costs at most costlyRead tokens. Otherwise it reads only the last
-	// wakeRows rows before it is asked again.
-	costlyRead = 0.0025
-	wakeRows   = 32 // and as many rows read at once, for their time to be a measurement
+// Plain decoding is measured again after calibrate.Memory passes, while it is not in use: after twice as many as before if it
+// changed by less than the factor change, up to this number.
+const lastRefresh = 256
 
-	coldBudget = 2 // nodes of a drafter's first tree; doubled with every measured batch
+// New returns a controller that knows nothing yet.
+func New() *Controller {
+	return &Controller{verify: newCostCurve(rowAxis), refresh: calibrate.Memory, drafters: map[string]*record{}}
+}
 
-	// Plain decoding is measured again after this many passes, while it is not in use; after twice
-	// as many as before if it changed by less than the factor change.
-	firstRefresh = 8
-	lastRefresh  = 256
-)
+// Join returns a drafter's group for a loop. Under the name the Controller keeps what it learns of the drafter.
+func (c *Controller) Join(name string) *Group { return &Group{record: c.drafter(name)} }
 
-// NewController returns a controller that knows nothing yet.
-func NewController() *Controller {
-	return &Controller{verify: newCostCurve(rowAxis), refresh: firstRefresh, drafters: map[string]*drafterRecord{}}
+// ReadExperts says what the target's layers read, if it has experts.
+func (c *Controller) ReadExperts(x Experts) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.verify.readExperts(x)
+}
+
+// PassTime is the predicted time of a pass of n rows in seconds; 0 while nothing is known.
+func (c *Controller) PassTime(n int) float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.verify.at(n)
+}
+
+// MeasuredRows is the most rows of a pass that was measured in a while.
+func (c *Controller) MeasuredRows() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.verify.top()
 }
 
 // drafter returns the record of a drafter by name, made when first asked for.
-func (c *Controller) drafter(name string) *drafterRecord {
+func (c *Controller) drafter(name string) *record {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	d := c.drafters[name]
 	if d == nil {
-		d = &drafterRecord{parts: []costCurve{newCostCurve(levelAxis)}}
+		d = &record{parts: []costCurve{newCostCurve(levelAxis)}}
 		for i := range d.classes {
 			for k := range d.classes[i].kinds {
 				d.classes[i].kinds[k] = kind{calibrate.New(), newAllowance()}
@@ -104,9 +125,10 @@ func (c *Controller) Learned(drafter string) (counts [][]float32) {
 	return counts
 }
 
-// costlyToRead reports whether the drafter had better not read text that it is not asked about.
-func (c *Controller) costlyToRead(d *drafterRecord) bool {
-	return d.read.n > 0 && c.verify.known && d.read.median() > costlyRead*c.verify.at(1)
+// costlyToRead reports whether the drafter had better not read text that it is not asked about: where a row takes more of
+// the time than tries may. Then it reads the last draft.Recall rows alone before it is asked again.
+func (c *Controller) costlyToRead(d *record) bool {
+	return d.read.n > 0 && c.verify.known && d.read.median() > allowanceRate*c.verify.at(1)
 }
 
 // passed takes the time of a pass of n rows. refresh says that the pass was plain in order to be measured.
@@ -119,7 +141,7 @@ func (c *Controller) passed(n int, seconds float64, refresh bool) {
 		if is := c.verify.at(n); is > was/change && is < was*change {
 			c.refresh = min(2*c.refresh, lastRefresh)
 		} else {
-			c.refresh = max(c.refresh/2, firstRefresh)
+			c.refresh = max(c.refresh/2, calibrate.Memory)
 		}
 	}
 }
@@ -138,7 +160,7 @@ func (m *masses) observe(chance []float32) {
 			m.chance, m.trees = append(m.chance, 0), append(m.trees, 0)
 		}
 		m.trees[i]++
-		m.chance[i] += (p - m.chance[i]) / float32(min(m.trees[i], memory))
+		m.chance[i] += (p - m.chance[i]) / float32(min(m.trees[i], calibrate.Memory))
 	}
 }
 

@@ -1,4 +1,4 @@
-package speculate
+package control
 
 import (
 	"math"
@@ -17,7 +17,7 @@ func drawExperts(t *rapid.T) Experts {
 // Whatever is observed, one row reads its experts, more rows no fewer, and never more than there are.
 func TestUnionRises(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		u := &expertUnion{Experts: drawExperts(t), overlap: firstOverlap}
+		u := &expertUnion{Experts: drawExperts(t), overlap: 1}
 		for range rapid.IntRange(0, 50).Draw(t, "passes") {
 			n := rapid.IntRange(1, 100).Draw(t, "rows")
 			u.observe(n, rapid.IntRange(0, u.Layers*u.Count).Draw(t, "read"))
@@ -41,7 +41,7 @@ func TestUnionIsLearned(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		x := Experts{Layers: 10, Count: 128, Used: 8}
 		truth := &expertUnion{Experts: x, overlap: rapid.Float64Range(0.05, 1.2).Draw(t, "overlap")}
-		u := &expertUnion{Experts: x, overlap: firstOverlap}
+		u := &expertUnion{Experts: x, overlap: 1}
 		for range 40 {
 			n := rapid.IntRange(1, 32).Draw(t, "rows")
 			u.observe(n, int(math.Round(truth.distinct(n))))
@@ -61,7 +61,7 @@ func TestTimesFollowExperts(t *testing.T) {
 	truth := &expertUnion{Experts: x, overlap: 0.6}
 	seconds := func(n int) float64 { return truth.bytes(n)/20e9 + 0.0005*float64(n) }
 	with, without := newCostCurve(rowAxis), newCostCurve(rowAxis)
-	with.union = &expertUnion{Experts: x, overlap: firstOverlap}
+	with.union = &expertUnion{Experts: x, overlap: 1}
 	for _, n := range []int{1, 1, 1, 16, 16, 16} {
 		with.observeExperts(n, int(truth.distinct(n)))
 		with.observe(n, seconds(n))

@@ -1,0 +1,92 @@
+package control
+
+import (
+	"github.com/grovellm/grove/draft"
+	"github.com/grovellm/grove/tree"
+)
+
+// Group is a drafter in a loop: what is known of it, and what its part of a step took.
+type Group struct {
+	record *record
+	know   knowledge
+
+	// For Plan.Learn: the seconds of a step's proposals and commits, the rows of prompts that the commits read, and the parts of
+	// a drafter of several.
+	Drafting, Reading float64
+	Read              int
+	Parts             []draft.Part
+}
+
+// Turn is a sequence in a loop: what the loop says of it, step by step, and what is decided.
+type Turn struct {
+	Group        *Group // of its drafter; nil: there is none
+	Class        Class
+	Uncontrolled bool // every round drafts and verifies as much as the budget allows
+	Drawn        bool // trees are drawn: what was drawn first stays
+
+	// Of a step, before Plan.Begin.
+	Prompt        bool // it reads rows of the prompt, and decodes nothing
+	Rows          int  // that the pass computes of it in any case: the root, or those of the prompt
+	Budget, Depth int  // of a tree at most
+
+	// Decided by Plan.Begin.
+	Drafts bool // there is a drafter, and room for what it drafts
+	Asked  bool // for a tree
+	Nodes  int  // of that tree at most, root included; 1 where the drafter is not asked
+
+	// Before Plan.Cut: the tree, whose nodes from number Forced on are not the drafter's and are accepted with the chance
+	// ForcedChance, and the levels of it that took a pass of a network.
+	Tree         *tree.Tree
+	Forced       int
+	ForcedChance float32
+	Levels       int
+
+	// Decided by Plan.Cut: the nodes of Tree that are verified, the root first. It lasts until the next step.
+	Kept []int32
+
+	// Before Plan.Learn: Tree and Forced as verified, the nodes of the path that was accepted, and the tokens emitted.
+	Path, Emitted []int32
+
+	guide   guide
+	try     [2]bool // by kind: something is proposed and verified, whatever is predicted
+	size    int     // of a drawn tree: nodes below the root that are verified
+	mass    float32 // tokens that the verified nodes are expected to bring
+	backlog int     // tokens emitted since the drafter last drafted a level
+	skips   bool    // the drafter does not read the rows of this step
+}
+
+// Guide is the drafter's in the step under way; nil: every node is worth its place.
+func (t *Turn) Guide() draft.Guide {
+	if t.Uncontrolled {
+		return nil
+	}
+	return &t.guide
+}
+
+// Skips reports whether the drafter does not read the sequence's next rows. It notes the answer for the steps to come.
+func (t *Turn) Skips(c *Controller) bool {
+	if t.Uncontrolled {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	a := &t.class().kinds[byNetwork].allowance
+	t.skips = a.mean < 0 && (t.Prompt || a.wait(0) >= draft.Recall) && c.costlyToRead(t.Group.record)
+	return t.skips
+}
+
+// class is what is known of the sequence's drafter and way of choosing tokens.
+func (t *Turn) class() *class { return &t.Group.record.classes[t.Class] }
+
+// kind is that of the step's proposal; by text where there is none.
+func (t *Turn) kind() int {
+	if t.Asked && t.Levels > 0 {
+		return byNetwork
+	}
+	return byText
+}
+
+// offers reports whether there is a tree to verify, of the drafter or of a grammar, that the controller may cut.
+func (t *Turn) offers() bool {
+	return t.Drafts && !t.Uncontrolled && (t.Asked || t.Tree.Len() > 1)
+}

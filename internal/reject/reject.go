@@ -1,0 +1,128 @@
+// Package reject is rejection sampling over the candidates of a draft tree: it accepts or rejects one after the other, and what is
+// left of the target's distribution p after a rejection decides on the next. The token that comes out is distributed as p.
+//
+// Candidates that the drafter drew from a distribution q, without replacement, in the order drawn (recursive rejection sampling,
+// arXiv 2402.14160; SpecInfer's multi-step rule with q renewed): accept x with probability min(1, p(x)/q(x)); on rejection p
+// becomes norm(max(0, p − q)), and q loses x and is renormalised. Where siblings carry one token, as in two
+// spliced trees, each node's candidates are tried against that node's own q: to drop the second of two draws would
+// change the law.
+//
+// Candidates that were chosen in another way count as certain, q(x) = 1 (EAGLE's rule): accept x with probability p(x); on
+// rejection p loses x and is renormalised. That is exact for any set of candidates.
+//
+// With all rejected the token is drawn from what is left of p.
+package reject
+
+import "math"
+
+// Sampler samples one token at a time. Neither p nor q is normalised.
+type Sampler struct {
+	p, q       []float64
+	mass, left float64 // of p and of q
+	random     func() float64
+}
+
+// noMass is a probability that is nothing but rounding.
+const noMass = 1e-12
+
+// New returns a sampler for distributions over so many tokens.
+func New(vocab int) *Sampler {
+	return &Sampler{p: make([]float64, vocab), q: make([]float64, vocab)}
+}
+
+// Begin takes the target's distribution, and the numbers between 0 and 1 that chance goes by.
+func (s *Sampler) Begin(probs []float32, random func() float64) {
+	s.mass, s.random = load(s.p, probs), random
+}
+
+// Chosen tries a candidate that was not drawn. It reports whether it is accepted.
+func (s *Sampler) Chosen(x int32) bool {
+	if s.random()*s.mass < s.p[x] {
+		return true
+	}
+	s.p[x] = 0
+	s.mass = total(s.p)
+	return s.mass <= 0 // x was certain but for rounding
+}
+
+// From takes the distribution that the next candidates were drawn from; of the tokens for which out returns true none can have been
+// drawn. out may be nil.
+func (s *Sampler) From(q []float32, out func(x int32) bool) {
+	s.left = load(s.q, q)
+	if out == nil {
+		return
+	}
+	for x := range s.q {
+		if out(int32(x)) {
+			s.q[x] = 0
+		}
+	}
+	s.left = total(s.q)
+}
+
+// Drawn tries a candidate that was drawn. It reports whether it is accepted.
+func (s *Sampler) Drawn(x int32) bool {
+	if s.q[x] <= 0 || s.left <= 0 { // it cannot have been drawn
+		return false
+	}
+	if s.random()*s.q[x]*s.mass < s.p[x]*s.left {
+		return true
+	}
+	rest := s.residual()
+	if rest <= noMass && s.p[x] > 0 { // p is q: x was certain but for rounding
+		return true
+	}
+	if rest > noMass {
+		s.mass = rest
+	}
+	s.q[x] = 0
+	s.left = total(s.q)
+	return false
+}
+
+// Rest draws a token from what is left of p.
+func (s *Sampler) Rest() int32 {
+	at, last := s.random()*s.mass, 0
+	for i, v := range s.p {
+		if v > 0 {
+			last = i
+			if at -= v; at < 0 {
+				break
+			}
+		}
+	}
+	return int32(last)
+}
+
+// residual makes p what is left of it after q: max(0, p − q), both taken normalised. It returns the mass of that, and leaves
+// p alone if there is none.
+func (s *Sampler) residual() (sum float64) {
+	for i, p := range s.p {
+		sum += max(p/s.mass-s.q[i]/s.left, 0)
+	}
+	if sum > noMass {
+		for i, p := range s.p {
+			s.p[i] = max(p/s.mass-s.q[i]/s.left, 0)
+		}
+	}
+	return sum
+}
+
+// load copies probabilities and returns their sum; what is no positive number counts as 0.
+func load(dst []float64, src []float32) (sum float64) {
+	for i, v := range src {
+		dst[i] = 0
+		if v > 0 && !math.IsInf(float64(v), 0) {
+			dst[i] = float64(v)
+			sum += float64(v)
+		}
+	}
+	return sum
+}
+
+func total(p []float64) (sum float64) {
+	for _, v := range p {
+		sum += v
+	}
+	return sum
+}

@@ -1,0 +1,85 @@
+package medusa
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/grovellm/grove/draft/medusa"
+	"pgregory.net/rapid"
+)
+
+// genTemplate draws parents.
+func genTemplate(r *rapid.T, nodes int) (t medusa.Template) {
+	for i := range nodes {
+		t = append(t, rapid.Int32Range(0, int32(i)).Draw(r, "parent"))
+	}
+	return t
+}
+
+// pathsOf is the ranks that lead to each node.
+func pathsOf(t medusa.Template) [][]int {
+	paths, children := [][]int{{}}, make([]int, len(t)+1)
+	for _, parent := range t {
+		paths = append(paths, append(slices.Clone(paths[parent]), children[parent]))
+		children[parent]++
+	}
+	return paths[1:]
+}
+
+// accepted is how many nodes of a template are right, over all places.
+func accepted(t medusa.Template, ranks [][]int) (n int) {
+	for _, path := range pathsOf(t) {
+		for _, r := range ranks {
+			if len(path) <= len(r) && slices.Equal(r[:len(path)], path) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// sortRanks renames ranks, so that at the end of every path lower ones are right at least as often.
+func sortRanks(places [][]int, depth int) {
+	if len(places) == 0 || depth == len(places[0]) {
+		return
+	}
+	by := map[int][][]int{}
+	for _, r := range places {
+		by[r[depth]] = append(by[r[depth]], r)
+	}
+	var groups [][][]int
+	for _, g := range by {
+		groups = append(groups, g)
+	}
+	slices.SortFunc(groups, func(a, b [][]int) int { return len(b) - len(a) })
+	for rank, g := range groups {
+		for _, r := range g {
+			r[depth] = rank
+		}
+		sortRanks(g, depth+1)
+	}
+}
+
+// No template of as many nodes is accepted more often than the one that is fitted.
+func TestFit(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		depths := rapid.IntRange(1, 4).Draw(r, "depths")
+		ranks := make([][]int, rapid.IntRange(1, 60).Draw(r, "places"))
+		for i := range ranks {
+			for range depths {
+				ranks[i] = append(ranks[i], rapid.IntRange(0, 3).Draw(r, "rank"))
+			}
+		}
+		sortRanks(ranks, 0)
+		best := fitTemplate(ranks, rapid.IntRange(1, 12).Draw(r, "nodes"))
+		for range 10 {
+			if other := genTemplate(r, len(best)); accepted(other, ranks) > accepted(best, ranks) {
+				r.Fatalf("%v is accepted %d times, the fitted %v %d times", other, accepted(other, ranks), best, accepted(best, ranks))
+			}
+		}
+	})
+	// Tokens that were not ranked are right nowhere.
+	if got := fitTemplate([][]int{{0, -1}, {-1, 0}, {0, 0}, {1, -1}}, 9); !slices.Equal(got, medusa.Template{0, 0, 1}) {
+		t.Errorf("fitted %v", got)
+	}
+}
